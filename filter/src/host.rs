@@ -1,0 +1,447 @@
+//! The rim: reads what decisions need, asks them, does what they say. No decision of its own, but that a host
+//! call that fails ends as `configuration`.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use probe::grpc_health::ANSWER_BYTES;
+use probe::{ProbePath, Reason, Request};
+
+use crate::abi::{self, Action, Buffer, Level, Map, Metric, Status};
+use crate::config::{Config, Probe};
+use crate::decision::{self, Answer, Ask, Body, Call, CallResult, Chunk, Decision, Hop, RequestHead, Target};
+use crate::ledger::{self, Budget};
+use crate::wire;
+
+/// Envoy's foreign function that sets filter state.
+const SET_FILTER_STATE: &str = "set_envoy_filter_state";
+/// When the request's first byte came, in nanoseconds since 1970.
+const REQUEST_TIME: &str = "request\0time";
+const CODE_DETAILS: &str = "response\0code_details";
+/// As much of a hop's body as tells whether Envoy wrote it.
+const HOP_BYTES: usize = 256;
+const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::default();
+}
+
+/// Everything that a VM remembers.
+#[derive(Default)]
+struct State {
+    roots: BTreeMap<u32, Option<Rc<Config>>>,
+    streams: BTreeMap<u32, Stream>,
+    /// Ids by name: a metric that is defined again would get another id, which Envoy never forgets.
+    metrics: BTreeMap<String, u32>,
+    budget: Budget,
+}
+
+/// A request under way.
+struct Stream {
+    root: u32,
+    awaited: Awaited,
+}
+
+/// What a stream waits for.
+enum Awaited {
+    /// Its request, or nothing any more.
+    Nothing,
+    /// An answer by a route.
+    Response(Place),
+    /// The rest of an answer's body; the probe keeps its place until then.
+    Body { _place: Place, body: Body },
+    /// The answer to a callout, with the hop that it is unless it is a gRPC check.
+    Call { place: Place, token: u32, hop: Option<Hop> },
+}
+
+/// A probe in flight: its configuration, and its place, given back when this is dropped.
+struct Place {
+    config: Rc<Config>,
+    probe: Rc<Probe>,
+    user_agent: Vec<u8>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.probe.entry.leave();
+    }
+}
+
+pub(crate) fn on_create(context: u32, parent: u32) {
+    with((), |state| {
+        if parent == 0 {
+            state.roots.insert(context, None);
+        } else {
+            state.streams.insert(context, Stream { root: parent, awaited: Awaited::Nothing });
+        }
+    });
+}
+
+pub(crate) fn on_delete(context: u32) {
+    with((), |state| {
+        state.streams.remove(&context);
+        state.roots.remove(&context);
+    });
+}
+
+pub(crate) fn on_configure(root: u32, size: usize) -> bool {
+    with(false, |state| state.configure(root, size))
+}
+
+pub(crate) fn on_request_headers(context: u32, end_of_stream: bool) -> Action {
+    with(Action::Continue, |state| state.request(context, end_of_stream))
+}
+
+pub(crate) fn on_response_headers(context: u32) -> Action {
+    with(Action::Continue, |state| match state.take(context) {
+        Awaited::Response(place) => state.response(context, place),
+        awaited => {
+            state.await_next(context, awaited);
+            Action::Continue
+        }
+    })
+}
+
+pub(crate) fn on_response_body(context: u32, size: usize, end_of_stream: bool) -> Action {
+    with(Action::Continue, |state| state.body(context, size, end_of_stream))
+}
+
+pub(crate) fn on_call_response(context: u32, token: u32, answered: bool, body_size: usize) {
+    with((), |state| state.call_response(context, token, answered, body_size));
+}
+
+/// Runs `act` on the state; `otherwise` where there is none to be had.
+fn with<T: Copy>(otherwise: T, act: impl FnOnce(&mut State) -> T) -> T {
+    let done = STATE.try_with(|state| state.try_borrow_mut().ok().map(|mut state| act(&mut state)));
+    done.ok().flatten().unwrap_or(otherwise)
+}
+
+impl State {
+    fn configure(&mut self, root: u32, size: usize) -> bool {
+        let bytes = if size == 0 { Ok(Vec::new()) } else { abi::buffer(Buffer::PluginConfiguration, size) };
+        let config = match bytes {
+            Ok(bytes) => Config::parse(&bytes).map_err(|error| error.to_string()),
+            Err(Status(status)) => Err(format!("configuration: cannot be read, status {status}")),
+        };
+        match config {
+            Ok(config) => {
+                for warning in &config.warnings {
+                    abi::log(Level::Warn, warning);
+                }
+                self.roots.insert(root, Some(Rc::new(config)));
+                true
+            }
+            Err(text) => {
+                abi::log(Level::Error, &format!("configuration refused: {text}"));
+                self.count(ledger::CONFIG_REJECTED_TOTAL);
+                false
+            }
+        }
+    }
+
+    fn request(&mut self, context: u32, end_of_stream: bool) -> Action {
+        let root = self.streams.get(&context).map(|stream| stream.root);
+        let Some(Some(config)) = root.and_then(|root| self.roots.get(&root)).cloned() else {
+            return Action::Continue;
+        };
+        let Ok(Some(path)) = abi::header(Map::Request, ":path") else { return Action::Continue };
+        match decision::target(&config, &path) {
+            Target::Pass => Action::Continue,
+            Target::Unknown => {
+                self.count(ledger::UNKNOWN_TOTAL);
+                reply(Reason::UnknownProbe.status(), Reason::UnknownProbe)
+            }
+            Target::Declared(probe) => self.probe(context, &config, Rc::clone(probe), end_of_stream),
+        }
+    }
+
+    fn probe(&mut self, context: u32, config: &Rc<Config>, probe: Rc<Probe>, end_of_stream: bool) -> Action {
+        let plan = &probe.plan;
+        let method = abi::header(Map::Request, ":method").ok().flatten();
+        let user_agent = match plan.wants_user_agent() {
+            true => abi::header(Map::Request, "user-agent").ok().flatten(),
+            false => None,
+        };
+        let place = probe.entry.enter().then(|| Place {
+            config: Rc::clone(config),
+            probe: Rc::clone(&probe),
+            user_agent: crate::plan::user_agent(user_agent.as_deref(), plan.path.kind()).to_vec(),
+        });
+        let head = RequestHead {
+            method: method.as_deref(),
+            user_agent: user_agent.as_deref(),
+            has_body: !end_of_stream,
+            has_place: place.is_some(),
+        };
+        let done = match (decision::on_request(config, plan, head), place) {
+            (Decision::Answer(answer), _) => return self.answer(&probe, &answer),
+            (Decision::Forward { state, head }, Some(place)) => {
+                forward(state, &head).map(|()| (Awaited::Response(place), Action::Continue))
+            }
+            (Decision::Call(call), Some(place)) => {
+                start(&call).map(|token| (Awaited::Call { place, token, hop: None }, Action::Pause))
+            }
+            (_, None) => Err(Status(0)),
+        };
+        match done {
+            Ok((awaited, action)) => {
+                self.await_next(context, awaited);
+                action
+            }
+            Err(_) => self.answer(&probe, &Answer::of(plan, Reason::Configuration)),
+        }
+    }
+
+    fn response(&mut self, context: u32, place: Place) -> Action {
+        let plan = &place.probe.plan;
+        let status = decision::parse_status(abi::header(Map::Response, ":status").ok().flatten().as_deref());
+        let property = |path| abi::property(path).ok().flatten().unwrap_or_default();
+        let (location, details, failure) = match decision::ask(plan, status) {
+            Ask::Nothing => (None, Vec::new(), Vec::new()),
+            Ask::Location => (abi::header(Map::Response, "location").ok().flatten(), Vec::new(), Vec::new()),
+            Ask::Cause => (None, property(CODE_DETAILS), property(TRANSPORT_FAILURE)),
+        };
+        let head = decision::ResponseHead {
+            status,
+            location: location.as_deref(),
+            details: &details,
+            failure: &failure,
+        };
+        match decision::on_response(&place.config, plan, head) {
+            Answer::Follow(request) => self.follow(context, place, *request, 1),
+            Answer::Stream { status, reason } => {
+                let status = status.to_string();
+                if abi::set_headers(Map::Response, &wire::pairs(&[(b":status", status.as_bytes())])).is_err()
+                {
+                    return self.answer(&place.probe, &Answer::of(plan, Reason::Configuration));
+                }
+                self.note(&place.probe, reason);
+                self.await_next(context, Awaited::Body { _place: place, body: Body::default() });
+                Action::Continue
+            }
+            answer => self.answer(&place.probe, &answer),
+        }
+    }
+
+    /// Asks again where a redirect points; `requests`: how many there were.
+    fn follow(&mut self, context: u32, place: Place, request: Request, requests: u32) -> Action {
+        let plan = &place.probe.plan;
+        let hop = Hop::new(&place.config, request, requests);
+        let failed = match elapsed() {
+            None => Reason::Configuration,
+            Some(elapsed) => {
+                match decision::hop(&place.config, &hop, &place.user_agent, plan.timeout, elapsed) {
+                    None => Reason::Timeout,
+                    Some(call) => match start(&call) {
+                        Err(_) => Reason::Configuration,
+                        Ok(token) => {
+                            self.await_next(context, Awaited::Call { place, token, hop: Some(hop) });
+                            return Action::Pause;
+                        }
+                    },
+                }
+            }
+        };
+        self.answer(&place.probe, &Answer::of(plan, failed))
+    }
+
+    fn body(&mut self, context: u32, size: usize, end_of_stream: bool) -> Action {
+        let Some(Stream { awaited: Awaited::Body { body, .. }, .. }) = self.streams.get_mut(&context) else {
+            return Action::Continue;
+        };
+        let blanks = [b' '; decision::BLANKS];
+        let put = match body.on_chunk(size, end_of_stream) {
+            Chunk::Untouched => Ok(()),
+            Chunk::Empty => abi::set_buffer(Buffer::ResponseBody, size, b""),
+            Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &blanks),
+        };
+        // What could not be emptied must not leave the pod.
+        if put.is_err() {
+            let _ = abi::reset_request();
+            return Action::Pause;
+        }
+        Action::Continue
+    }
+
+    fn call_response(&mut self, context: u32, token: u32, answered: bool, body_size: usize) {
+        let ours =
+            |stream: &Stream| matches!(stream.awaited, Awaited::Call { token: other, .. } if other == token);
+        let asked = self.streams.get(&context).is_some_and(ours);
+        let found =
+            if asked { Some(context) } else { self.streams.iter().find(|(_, s)| ours(s)).map(|(id, _)| *id) };
+        let Some(stream) = found else { return };
+        let Awaited::Call { place, hop, .. } = self.take(stream) else { return };
+        // The host calls acted on another context until now; a failure shows in the next one.
+        if stream != context {
+            let _ = abi::set_effective_context(stream);
+        }
+        let read = Read::of(hop.is_none(), answered, body_size, place.probe.plan.timeout);
+        let answer = match &hop {
+            None => decision::on_check(&place.probe.plan, read.result()),
+            Some(hop) => decision::on_hop(&place.config, &place.probe.plan, hop, read.result()),
+        };
+        match (answer, hop) {
+            (Answer::Follow(request), Some(hop)) => {
+                self.follow(stream, place, *request, hop.requests());
+            }
+            (answer, _) => {
+                self.answer(&place.probe, &answer);
+            }
+        }
+    }
+
+    /// Gives an answer that is there as a whole.
+    fn answer(&mut self, probe: &Probe, answer: &Answer) -> Action {
+        match answer {
+            Answer::Reply { status, reason } | Answer::Stream { status, reason } => {
+                self.note(probe, *reason);
+                reply(*status, *reason)
+            }
+            Answer::Reset(reason) => {
+                self.note(probe, *reason);
+                let _ = abi::reset_request();
+                Action::Pause
+            }
+            Answer::Follow(_) => reply(Reason::Configuration.status(), Reason::Configuration),
+        }
+    }
+
+    /// Tells metrics and log.
+    fn note(&mut self, probe: &Probe, reason: Reason) {
+        let path = &probe.plan.path;
+        if let Some(id) = self.metric(probe, Some(reason), path) {
+            let _ = abi::increment(id);
+        }
+        if let Some(id) = self.metric(probe, None, path) {
+            let _ = abi::record(id, u64::from(reason.is_success()));
+        }
+        if let Some(line) = probe.entry.note(path, reason) {
+            let now = abi::now().unwrap_or(0);
+            if let Some(suppressed) = self.budget.admit(now) {
+                if suppressed > 0 {
+                    abi::log(Level::Warn, &format!("{suppressed} lines about probes were suppressed"));
+                }
+                abi::log(if line.warn { Level::Warn } else { Level::Info }, &line.text);
+            }
+        }
+    }
+
+    /// The id of a prober's counter for a reason, or of its gauge.
+    fn metric(&mut self, probe: &Probe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
+        if let Some(id) = probe.entry.metric(reason) {
+            return Some(id);
+        }
+        let id = match reason {
+            Some(reason) => self.defined(Metric::Counter, &ledger::probes_total(path, reason)),
+            None => self.defined(Metric::Gauge, &ledger::probe_success(path)),
+        }?;
+        probe.entry.keep_metric(reason, id);
+        Some(id)
+    }
+
+    fn count(&mut self, name: &str) {
+        if let Some(id) = self.defined(Metric::Counter, name) {
+            let _ = abi::increment(id);
+        }
+    }
+
+    fn defined(&mut self, kind: Metric, name: &str) -> Option<u32> {
+        if let Some(id) = self.metrics.get(name) {
+            return Some(*id);
+        }
+        let id = abi::define_metric(kind, name).ok()?;
+        self.metrics.insert(name.into(), id);
+        Some(id)
+    }
+
+    fn take(&mut self, context: u32) -> Awaited {
+        let stream = self.streams.get_mut(&context);
+        stream.map_or(Awaited::Nothing, |stream| std::mem::replace(&mut stream.awaited, Awaited::Nothing))
+    }
+
+    fn await_next(&mut self, context: u32, awaited: Awaited) {
+        if let Some(stream) = self.streams.get_mut(&context) {
+            stream.awaited = awaited;
+        }
+    }
+}
+
+/// The destination first: without it the cluster would dial the caller's own local address.
+fn forward(state: &[u8], head: &crate::plan::Pairs) -> abi::Result<()> {
+    abi::foreign_function(SET_FILTER_STATE, state)?;
+    abi::set_headers(Map::Request, &wire::pairs(head))
+}
+
+fn start(call: &Call) -> abi::Result<u32> {
+    let timeout_ms = u32::try_from(call.timeout.as_millis()).unwrap_or(u32::MAX);
+    abi::http_call(call.cluster, &wire::pairs(&call.head), call.body, timeout_ms)
+}
+
+fn reply(status: u16, reason: Reason) -> Action {
+    if abi::send_local_response(status, reason.word(), &reason.body()).is_err() {
+        let _ = abi::reset_request();
+    }
+    Action::Pause
+}
+
+/// How long ago the request came, by the wall clock.
+fn elapsed() -> Option<Duration> {
+    let started = abi::property(REQUEST_TIME).ok()??;
+    let started = u64::from_le_bytes(started.try_into().ok()?);
+    Some(Duration::from_nanos(abi::now().ok()?.saturating_sub(started)))
+}
+
+/// What was read of a callout's answer.
+struct Read {
+    failed: Option<bool>,
+    status: Option<Vec<u8>>,
+    location: Option<Vec<u8>>,
+    content_type: Option<Vec<u8>>,
+    grpc_status: Option<Vec<u8>>,
+    grpc_message: Option<Vec<u8>>,
+    body: Vec<u8>,
+    body_length: usize,
+}
+
+impl Read {
+    /// `check`: of a gRPC check, else of a hop; `timeout`: the probe's.
+    fn of(check: bool, answered: bool, body_length: usize, timeout: Duration) -> Self {
+        let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
+        // Without trailers there is no such map; then the headers are the trailers.
+        let trailer = |name| abi::header(Map::CallTrailers, name).ok().flatten().or_else(|| header(name));
+        let late = || elapsed().is_some_and(|elapsed| elapsed >= timeout);
+        let size = if check { ANSWER_BYTES } else { HOP_BYTES };
+        let read = answered && body_length > 0;
+        Self {
+            failed: (!answered).then(late),
+            status: answered.then(|| header(":status")).flatten(),
+            location: (answered && !check).then(|| header("location")).flatten(),
+            content_type: (answered && check).then(|| header("content-type")).flatten(),
+            grpc_status: (answered && check).then(|| trailer("grpc-status")).flatten(),
+            grpc_message: (answered && check).then(|| trailer("grpc-message")).flatten(),
+            body: if read {
+                abi::buffer(Buffer::CallBody, size.min(body_length)).unwrap_or_default()
+            } else {
+                Vec::new()
+            },
+            body_length,
+        }
+    }
+
+    fn result(&self) -> CallResult<'_> {
+        match self.failed {
+            Some(late) => CallResult::Failed { late },
+            None => CallResult::Answered {
+                status: self.status.as_deref(),
+                location: self.location.as_deref(),
+                content_type: self.content_type.as_deref(),
+                grpc_status: self.grpc_status.as_deref(),
+                grpc_message: self.grpc_message.as_deref(),
+                body_length: self.body_length,
+                body: &self.body,
+            },
+        }
+    }
+}

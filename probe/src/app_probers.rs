@@ -1,0 +1,102 @@
+//! The prober table: the JSON of `ISTIO_KUBE_APP_PROBERS`, which the injector writes and the filter reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::ConfigError;
+use crate::json::{self, Json};
+use crate::path::ProbePath;
+use crate::ports::OwnPorts;
+use crate::prober::{GrpcMode, Handler, Place, Prober, Scheme};
+
+const PROBERS: usize = 10_000;
+
+/// Every declared probe by its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppProbers(BTreeMap<ProbePath, Prober>);
+
+impl AppProbers {
+    /// Reads the table; accepted or refused as a whole. `warnings` gets a line for each field that is ignored
+    /// though somebody may have meant it.
+    pub(crate) fn read(
+        value: &Json,
+        own_ports: &OwnPorts,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, ConfigError> {
+        let entries = value.object("probers")?;
+        if entries.len() > PROBERS {
+            return Err(ConfigError::limit("probers", &format!("{PROBERS} probers")));
+        }
+        if json::duplicate(entries, false) {
+            return Err(ConfigError::new("probers", value, "duplicate key"));
+        }
+        // Sorted, so that the same table is refused with the same words each time.
+        let mut entries: Vec<_> = entries.iter().collect();
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut probers = BTreeMap::new();
+        for (key, value) in entries {
+            let Some(path) = ProbePath::parse(key) else {
+                let reason = "must be /app-health/<container>/{livez,readyz,startupz} \
+                              or /app-lifecycle/<container>/{prestopz,poststartz}";
+                return Err(ConfigError::new("probers", &Json::String(key.clone()), reason));
+            };
+            let place_key = format!("probers[{}]", json::quoted(key));
+            let mut place = Place { key: place_key, kind: path.kind(), own_ports, warnings };
+            probers.insert(path, Prober::read(value, &mut place)?);
+        }
+        Ok(Self(probers))
+    }
+
+    /// The entries in the order of their paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&ProbePath, &Prober)> {
+        self.0.iter()
+    }
+
+    /// Whether nothing is declared: every probe path is answered 404.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The table as JSON, keys sorted; reading it gives the same table.
+    pub fn to_json(&self) -> String {
+        let table: Map<String, Value> =
+            self.0.iter().map(|(path, prober)| (path.to_string(), prober_json(prober))).collect();
+        Value::Object(table).to_string()
+    }
+}
+
+impl FromIterator<(ProbePath, Prober)> for AppProbers {
+    fn from_iter<T: IntoIterator<Item = (ProbePath, Prober)>>(entries: T) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+fn prober_json(prober: &Prober) -> Value {
+    let (name, handler) = match &prober.handler {
+        Handler::HttpGet(http) => {
+            let headers =
+                http.headers.iter().map(|header| json!({"name": header.name, "value": header.value}));
+            let headers: Vec<Value> = headers.collect();
+            let scheme = match http.scheme {
+                Scheme::Http => "HTTP",
+                Scheme::Https => "HTTPS",
+            };
+            let fields =
+                json!({"path": http.path, "port": http.port, "scheme": scheme, "httpHeaders": headers});
+            ("httpGet", fields)
+        }
+        Handler::TcpSocket(tcp) => ("tcpSocket", json!({"port": tcp.port})),
+        Handler::Grpc(grpc) => {
+            let mode = match grpc.mode {
+                GrpcMode::Plaintext => "Plaintext",
+                GrpcMode::Tls => "TLS",
+            };
+            ("grpc", json!({"port": grpc.port, "service": grpc.service, "mode": mode}))
+        }
+    };
+    json!({name: handler, "timeoutSeconds": prober.timeout.as_secs()})
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The gRPC health protocol, as much of it as a probe needs: one request frame, one answer.
+//!
+//! Rules: `grpc/health/v1/health.proto`, gRPC over HTTP/2, and what grpc-go, which kubelet uses, makes of an answer.
+
+use crate::reason::Reason;
+
+/// The method, as it stands in `:path`.
+pub const CHECK: &str = "/grpc.health.v1.Health/Check";
+/// The most of an answer's body that is looked at, in bytes; a health answer has some ten.
+pub const ANSWER_BYTES: usize = 16 << 10;
+
+/// The request's body: a frame with a message that names `service`, or nothing when it is empty.
+pub fn request_frame(service: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        message.push(0x0a);
+        write_varint(service.len(), &mut message);
+        message.extend_from_slice(service.as_bytes());
+    }
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [[0].as_slice(), &length.to_be_bytes(), &message].concat()
+}
+
+/// An answer, read off the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// `:status`
+    pub status: Option<&'a [u8]>,
+    /// `content-type`
+    pub content_type: Option<&'a [u8]>,
+    /// `grpc-status` of the trailers, or of the headers where there are no trailers.
+    pub grpc_status: Option<&'a [u8]>,
+    /// The body's whole length, in bytes.
+    pub body_length: usize,
+    /// The body, or its first [`ANSWER_BYTES`].
+    pub body: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// What the answer says of the service's health.
+    pub fn reason(&self) -> Reason {
+        if self.status != Some(b"200") || !self.content_type.is_some_and(is_grpc) {
+            return Reason::GrpcError;
+        }
+        let grpc_status: Option<i32> =
+            self.grpc_status.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        match grpc_status {
+            Some(0) => {
+                self.message().and_then(serving_status).map_or(Reason::GrpcError, |status| match status {
+                    1 => Reason::Ok,
+                    2 => Reason::GrpcNotServing,
+                    3 => Reason::GrpcServiceUnknown,
+                    _ => Reason::GrpcUnknown,
+                })
+            }
+            Some(4) => Reason::Timeout,
+            Some(5) => Reason::GrpcServiceUnknown,
+            Some(12) => Reason::GrpcUnimplemented,
+            _ => Reason::GrpcError,
+        }
+    }
+
+    /// The one uncompressed message of the body.
+    fn message(&self) -> Option<&[u8]> {
+        let (frame, message) = self.body.split_first_chunk::<5>()?;
+        let [0, length @ ..] = *frame else { return None };
+        let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+        (length == message.len() && self.body.len() == self.body_length).then_some(message)
+    }
+}
+
+/// `application/grpc`, alone or with a subtype or parameters.
+fn is_grpc(content_type: &[u8]) -> bool {
+    let lower = content_type.to_ascii_lowercase();
+    lower
+        .strip_prefix(b"application/grpc")
+        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
+
+/// Field 1 of a `HealthCheckResponse`; unknown fields are skipped, the last value counts. `None` for bytes that
+/// are no message.
+fn serving_status(mut message: &[u8]) -> Option<i32> {
+    let mut status = 0;
+    let mut groups: Vec<u64> = Vec::new();
+    while !message.is_empty() {
+        let tag;
+        (tag, message) = varint(message)?;
+        let field = tag >> 3;
+        if field == 0 || field > 0x1fff_ffff {
+            return None;
+        }
+        match tag & 7 {
+            0 => {
+                let value;
+                (value, message) = varint(message)?;
+                if field == 1 && groups.is_empty() {
+                    // An enum is an int32: the low 32 bits count.
+                    let [a, b, c, d, ..] = value.to_le_bytes();
+                    status = i32::from_le_bytes([a, b, c, d]);
+                }
+            }
+            1 => message = message.get(8..)?,
+            2 => {
+                let length;
+                (length, message) = varint(message)?;
+                message = message.get(usize::try_from(length).ok()?..)?;
+            }
+            3 => groups.push(field),
+            4 if groups.pop() == Some(field) => {}
+            5 => message = message.get(4..)?,
+            _ => return None,
+        }
+    }
+    groups.is_empty().then_some(status)
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    let mut rest = bytes;
+    for shift in (0..64).step_by(7) {
+        let (byte, tail) = rest.split_first()?;
+        rest = tail;
+        // The tenth byte has room for one bit.
+        if shift == 63 && *byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some((value, rest));
+        }
+    }
+    None
+}
+
+fn write_varint(mut value: usize, out: &mut Vec<u8>) {
+    while value > 0x7f {
+        out.push(u8::try_from(value & 0x7f).unwrap_or(0) | 0x80);
+        value >>= 7;
+    }
+    out.push(u8::try_from(value).unwrap_or(0));
+}
+
+#[cfg(test)]
+mod tests;

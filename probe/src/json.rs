@@ -1,0 +1,240 @@
+//! JSON as it was written: pairs in their order, a key that stands twice still there twice.
+//!
+//! `serde_json::Value` keeps the last of two equal keys; a prober that is silently another one is what a
+//! configuration must not become, so the table is read through this type.
+
+use std::fmt::Write as _;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::ConfigError;
+
+/// Objects and arrays nested deeper than this are refused before they are parsed.
+const LEVELS: usize = 32;
+/// How much of a value an error shows, in bytes.
+const EXCERPT: usize = 64;
+
+/// A JSON value; an object is the list of its pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Json {
+    Null,
+    Bool(bool),
+    Number(serde_json::Number),
+    String(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// Parses `bytes` whole; errors name `key` and say line and column.
+    pub(crate) fn parse(key: &str, bytes: &[u8]) -> Result<Self, ConfigError> {
+        if depth(bytes) > LEVELS {
+            return Err(ConfigError::limit(key, &format!("{LEVELS} levels")));
+        }
+        serde_json::from_slice(bytes).map_err(|error| ConfigError::text(key, bytes, error.to_string()))
+    }
+
+    /// The pairs of an object; `None` for `null` counts as an empty object where the caller says so.
+    pub(crate) fn object(&self, key: &str) -> Result<&[(String, Json)], ConfigError> {
+        match self {
+            Self::Object(pairs) => Ok(pairs),
+            other => Err(ConfigError::new(key, other, "must be an object")),
+        }
+    }
+
+    /// An integer of any size; `80.0`, `8e1` and `"80"` are none.
+    pub(crate) fn integer(&self, key: &str) -> Result<i64, ConfigError> {
+        let wrong = || ConfigError::new(key, self, "must be an integer");
+        match self {
+            Self::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(integer), _) => Ok(integer),
+                (None, Some(_)) => Ok(i64::MAX),
+                (None, None) => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+
+    /// A string.
+    pub(crate) fn string(&self, key: &str) -> Result<&str, ConfigError> {
+        match self {
+            Self::String(text) => Ok(text),
+            other => Err(ConfigError::new(key, other, "must be a string")),
+        }
+    }
+
+    /// The elements of an array.
+    pub(crate) fn array(&self, key: &str) -> Result<&[Json], ConfigError> {
+        match self {
+            Self::Array(elements) => Ok(elements),
+            other => Err(ConfigError::new(key, other, "must be an array")),
+        }
+    }
+
+    /// The value in printable ASCII, cut at 64 bytes.
+    pub(crate) fn excerpt(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        if text.len() > EXCERPT {
+            text.truncate(EXCERPT);
+            text.push('…');
+        }
+        text
+    }
+
+    /// Writes until a little more than an excerpt is there.
+    fn write(&self, out: &mut String) {
+        if out.len() > EXCERPT {
+            return;
+        }
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Self::Number(number) => {
+                let _ = write!(out, "{number}");
+            }
+            Self::String(text) => write_string(text, out),
+            Self::Array(elements) => {
+                out.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    element.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(pairs) => {
+                out.push('{');
+                for (index, (key, value)) in pairs.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    write_string(key, out);
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// A JSON string in printable ASCII.
+fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    for char in text.chars() {
+        if out.len() > EXCERPT {
+            break;
+        }
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            ' '..='~' => out.push(char),
+            other => {
+                let mut units = [0; 2];
+                for unit in other.encode_utf16(&mut units) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+/// A key as it stands in the name of a place: `probers["/app-health/app/livez"]`.
+pub(crate) fn quoted(key: &str) -> String {
+    Json::String(key.into()).excerpt()
+}
+
+/// The key that stands twice among `pairs`, if any. `fold`: names that differ only by case are equal.
+pub(crate) fn duplicate(pairs: &[(String, Json)], fold: bool) -> bool {
+    let name = |key: &str| if fold { key.to_ascii_lowercase() } else { key.to_owned() };
+    let mut names: Vec<String> = pairs.iter().map(|(key, _)| name(key)).collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| matches!(pair, [a, b] if a == b))
+}
+
+/// The value of the field `name`; `null` counts as absent. `fold`: ASCII case does not matter, as Go decodes.
+pub(crate) fn field<'a>(pairs: &'a [(String, Json)], name: &str, fold: bool) -> Option<&'a Json> {
+    let same = |key: &str| if fold { key.eq_ignore_ascii_case(name) } else { key == name };
+    pairs.iter().find(|(key, _)| same(key)).map(|(_, value)| value).filter(|value| **value != Json::Null)
+}
+
+/// The deepest nesting of brackets outside strings.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut inside, mut escaped) = (0usize, 0usize, false, false);
+    for byte in bytes {
+        match (inside, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => inside = !inside,
+            (false, b'[' | b'{') => {
+                depth = depth.saturating_add(1);
+                deepest = deepest.max(depth);
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(serde_json::Number::from_f64(value).map_or(Json::Null, Json::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::String(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Json, A::Error> {
+        let mut array = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            array.push(element);
+        }
+        Ok(Json::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = entries.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Json::Object(pairs))
+    }
+}

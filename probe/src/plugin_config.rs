@@ -1,0 +1,144 @@
+//! The plugin configuration: what Envoy hands to the filter, and what the agent checks before it writes it.
+
+use std::net::IpAddr;
+
+use crate::app_probers::AppProbers;
+use crate::error::ConfigError;
+use crate::json::{self, Json};
+use crate::ports::OwnPorts;
+
+const BYTES: usize = 1 << 20;
+const STATUS_PORT: u16 = 15020;
+
+/// A configuration that cannot be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginConfig {
+    /// The only address ever dialled; `None` only where there is no prober.
+    pub pod_ip: Option<IpAddr>,
+    /// Ports that are refused as a target.
+    pub own_ports: OwnPorts,
+    /// The clusters of callouts.
+    pub clusters: Clusters,
+    /// The declared probes.
+    pub probers: AppProbers,
+    /// What was accepted and ignored, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// The names of the clusters on which the filter makes calls of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clusters {
+    /// gRPC health in plaintext.
+    pub grpc: String,
+    /// gRPC health over TLS.
+    pub grpc_tls: String,
+    /// Redirects in plaintext.
+    pub http: String,
+    /// Redirects over TLS.
+    pub https: String,
+}
+
+impl PluginConfig {
+    /// Reads a configuration whole; the first error in the order of the keys wins.
+    ///
+    /// Shape: `{"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": [19000], "clusters": {"grpc": …,
+    /// "grpcTLS": …, "http": …, "https": …}, "probers": {…} or the same as a string}`; all optional, but
+    /// `podIP` is needed when there is a prober. Nothing, `null` and `{}` are a configuration without probers.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
+        if bytes.len() > BYTES {
+            return Err(ConfigError::limit("configuration", "1 MiB"));
+        }
+        let root = match bytes.trim_ascii() {
+            b"" => Json::Null,
+            _ => Json::parse("configuration", bytes)?,
+        };
+        let fields = match &root {
+            Json::Null => &[],
+            Json::Object(fields) => fields.as_slice(),
+            _ => {
+                return Err(ConfigError::text("configuration", bytes, "must be an object at line 1 column 1"));
+            }
+        };
+        if json::duplicate(fields, false) {
+            return Err(ConfigError::new("configuration", &root, "duplicate key"));
+        }
+        let clusters = clusters(fields)?;
+        let pod_ip = json::field(fields, "podIP", false).map(pod_ip).transpose()?;
+        let own_ports = own_ports(fields)?;
+        let mut warnings = Vec::new();
+        let probers = probers(fields, &own_ports, &mut warnings)?;
+        if pod_ip.is_none() && !probers.is_empty() {
+            return Err(ConfigError::new("podIP", &Json::Null, "needed when there are probers"));
+        }
+        Ok(Self { pod_ip, own_ports, clusters, probers, warnings })
+    }
+}
+
+fn pod_ip(value: &Json) -> Result<IpAddr, ConfigError> {
+    let wrong = || ConfigError::new("podIP", value, "must be an IPv4 or IPv6 address of the pod");
+    let Json::String(text) = value else { return Err(wrong()) };
+    let address: IpAddr = text.parse().map_err(|_| wrong())?;
+    let broadcast = address == IpAddr::from([255, 255, 255, 255]);
+    if address.is_unspecified() || address.is_multicast() || broadcast { Err(wrong()) } else { Ok(address) }
+}
+
+fn own_ports(fields: &[(String, Json)]) -> Result<OwnPorts, ConfigError> {
+    let status = json::field(fields, "statusPort", false);
+    let status = status.map_or(Ok(STATUS_PORT), |value| own_port(value, "statusPort"))?;
+    let mut ports = vec![status];
+    if let Some(value) = json::field(fields, "reservedPorts", false) {
+        for (index, element) in value.array("reservedPorts")?.iter().enumerate() {
+            ports.push(own_port(element, &format!("reservedPorts[{index}]"))?);
+        }
+    }
+    Ok(OwnPorts::new(ports))
+}
+
+fn own_port(value: &Json, key: &str) -> Result<u16, ConfigError> {
+    let port = u16::try_from(value.integer(key)?).ok().filter(|port| *port > 0);
+    port.ok_or_else(|| ConfigError::new(key, value, "must be 1 to 65535"))
+}
+
+fn clusters(fields: &[(String, Json)]) -> Result<Clusters, ConfigError> {
+    let value = json::field(fields, "clusters", false);
+    let names = value.map_or(Ok([].as_slice()), |value| value.object("clusters"))?;
+    if let Some(value) = value.filter(|_| json::duplicate(names, false)) {
+        return Err(ConfigError::new("clusters", value, "duplicate key"));
+    }
+    let name = |field: &str, default: &str| match json::field(names, field, false) {
+        None => Ok(default.to_owned()),
+        Some(value) => {
+            let key = format!("clusters.{field}");
+            match value.string(&key)? {
+                "" => Err(ConfigError::new(key, value, "must be the name of a cluster")),
+                name => Ok(name.to_owned()),
+            }
+        }
+    };
+    Ok(Clusters {
+        grpc: name("grpc", "app_health_grpc")?,
+        grpc_tls: name("grpcTLS", "app_health_grpc_tls")?,
+        http: name("http", "app_health_callout_http")?,
+        https: name("https", "app_health_callout_https")?,
+    })
+}
+
+/// The table, as an object or as a string that holds one: the value of `ISTIO_KUBE_APP_PROBERS`, verbatim.
+fn probers(
+    fields: &[(String, Json)],
+    own_ports: &OwnPorts,
+    warnings: &mut Vec<String>,
+) -> Result<AppProbers, ConfigError> {
+    match json::field(fields, "probers", false) {
+        None => Ok(AppProbers::default()),
+        Some(Json::String(text)) if text.trim_ascii().is_empty() => Ok(AppProbers::default()),
+        Some(Json::String(text)) => match Json::parse("probers", text.as_bytes())? {
+            Json::Null => Ok(AppProbers::default()),
+            table => AppProbers::read(&table, own_ports, warnings),
+        },
+        Some(table) => AppProbers::read(table, own_ports, warnings),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! What performs a probe: the handler with its checked fields, and the timeout.
+
+use std::time::Duration;
+
+use crate::error::ConfigError;
+use crate::json::{self, Json};
+use crate::path::ProbeKind;
+use crate::ports::OwnPorts;
+use crate::url::Url;
+
+const HEADERS: usize = 100;
+const HEADER_BYTES: usize = 16 << 10;
+const PATH_BYTES: usize = 8 << 10;
+/// A day: the longest timeout, and that of a hook without one, since kubelet sets none.
+const DAY: u64 = 86_400;
+
+/// One entry of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prober {
+    /// What is done.
+    pub handler: Handler,
+    /// The declared `timeoutSeconds`: 1 s where absent or 0, at most a day; a day for a hook without one.
+    pub timeout: Duration,
+}
+
+/// kubelet's handlers that reach the application over the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// `httpGet`
+    HttpGet(HttpGet),
+    /// `tcpSocket`
+    TcpSocket(TcpSocket),
+    /// `grpc`
+    Grpc(Grpc),
+}
+
+/// `httpGet`: a GET whose status decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpGet {
+    /// As declared: may be empty, may hold a query.
+    pub path: String,
+    /// 1 to 65535, none of the proxy's own.
+    pub port: u16,
+    /// In plaintext or over TLS.
+    pub scheme: Scheme,
+    /// As declared, in order.
+    pub headers: Vec<Header>,
+}
+
+/// `tcpSocket`: a connection is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSocket {
+    /// 1 to 65535, none of the proxy's own.
+    pub port: u16,
+}
+
+/// `grpc`: `grpc.health.v1.Health/Check`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grpc {
+    /// 1 to 65535, none of the proxy's own.
+    pub port: u16,
+    /// The service asked for; empty for the whole server.
+    pub service: String,
+    /// In plaintext or over TLS.
+    pub mode: GrpcMode,
+}
+
+/// `httpGet.scheme`; plaintext where absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Plaintext HTTP/1.1.
+    Http,
+    /// TLS without any verification; HTTP/2 or HTTP/1.1 by ALPN.
+    Https,
+}
+
+impl Scheme {
+    /// As in a URL.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// `grpc.mode` (KEP-4939); plaintext where absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrpcMode {
+    /// HTTP/2 with prior knowledge.
+    Plaintext,
+    /// TLS without any verification.
+    Tls,
+}
+
+/// A declared header of `httpGet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// A token, in the case in which it was declared.
+    pub name: String,
+    /// Without control characters but the tab.
+    pub value: String,
+}
+
+impl Header {
+    /// Whether this is the header `name`, whatever its case.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// The value as Go's client writes it: without blanks around it.
+    pub fn sent(&self) -> &str {
+        self.value.trim_matches([' ', '\t', '\n', '\r'])
+    }
+}
+
+/// Where a prober stands, what it is for, and which ports it must leave alone.
+pub(crate) struct Place<'a> {
+    pub(crate) key: String,
+    pub(crate) kind: ProbeKind,
+    pub(crate) own_ports: &'a OwnPorts,
+    pub(crate) warnings: &'a mut Vec<String>,
+}
+
+impl Prober {
+    /// The port that is dialled.
+    pub fn port(&self) -> u16 {
+        match &self.handler {
+            Handler::HttpGet(http) => http.port,
+            Handler::TcpSocket(tcp) => tcp.port,
+            Handler::Grpc(grpc) => grpc.port,
+        }
+    }
+
+    /// Reads one entry. Field names match whatever their ASCII case, as Go decodes them; unknown fields are
+    /// ignored.
+    pub(crate) fn read(value: &Json, place: &mut Place) -> Result<Self, ConfigError> {
+        let key = place.key.clone();
+        let fields = fields(value, &key)?;
+        let handlers = ["httpGet", "tcpSocket", "grpc"]
+            .into_iter()
+            .filter_map(|name| Some((name, json::field(fields, name, true)?)))
+            .collect::<Vec<_>>();
+        let [(name, handler)] = handlers.as_slice() else {
+            return Err(ConfigError::new(key, value, "needs exactly one of httpGet, tcpSocket, grpc"));
+        };
+        let handler_key = format!("{key}.{name}");
+        let inner = self::fields(handler, &handler_key)?;
+        let port = port(inner, &format!("{handler_key}.port"), place.own_ports)?;
+        if *name != "grpc" && json::field(inner, "host", true).is_some() {
+            place
+                .warnings
+                .push(format!("{handler_key}.host: ignored, only the pod's own address is dialled"));
+        }
+        let handler = match *name {
+            "httpGet" => Handler::HttpGet(http_get(inner, &handler_key, port)?),
+            "grpc" => Handler::Grpc(grpc(inner, &handler_key, port)?),
+            _ => Handler::TcpSocket(TcpSocket { port }),
+        };
+        Ok(Self { handler, timeout: timeout(fields, &key, place.kind)? })
+    }
+}
+
+fn fields<'a>(value: &'a Json, key: &str) -> Result<&'a [(String, Json)], ConfigError> {
+    let fields = value.object(key)?;
+    if json::duplicate(fields, true) {
+        return Err(ConfigError::new(key, value, "duplicate key"));
+    }
+    Ok(fields)
+}
+
+fn port(fields: &[(String, Json)], key: &str, own_ports: &OwnPorts) -> Result<u16, ConfigError> {
+    let value = json::field(fields, "port", true).unwrap_or(&Json::Null);
+    let range = || ConfigError::new(key, value, "must be 1 to 65535");
+    if *value == Json::Null {
+        return Err(range());
+    }
+    let port = u16::try_from(value.integer(key)?).ok().filter(|port| *port > 0).ok_or_else(range)?;
+    if own_ports.contains(port) {
+        return Err(ConfigError::new(key, value, "is a port of the proxy"));
+    }
+    Ok(port)
+}
+
+fn timeout(fields: &[(String, Json)], key: &str, kind: ProbeKind) -> Result<Duration, ConfigError> {
+    let default = if kind.is_hook() { DAY } else { 1 };
+    let Some(value) = json::field(fields, "timeoutSeconds", true) else {
+        return Ok(Duration::from_secs(default));
+    };
+    let key = format!("{key}.timeoutSeconds");
+    let seconds = match value.integer(&key)? {
+        ..0 => return Err(ConfigError::new(key, value, "must be 0 or more")),
+        0 => default,
+        seconds @ 1..=0x7fff_ffff => seconds.unsigned_abs().min(DAY),
+        _ => return Err(ConfigError::new(key, value, "must be 2147483647 or less")),
+    };
+    Ok(Duration::from_secs(seconds))
+}
+
+fn http_get(fields: &[(String, Json)], key: &str, port: u16) -> Result<HttpGet, ConfigError> {
+    let path = text(fields, key, "path")?;
+    let path_key = format!("{key}.path");
+    if path.len() > PATH_BYTES {
+        return Err(ConfigError::limit(path_key, "8 KiB"));
+    }
+    let scheme = match text(fields, key, "scheme")?.to_ascii_uppercase().as_str() {
+        "" | "HTTP" => Scheme::Http,
+        "HTTPS" => Scheme::Https,
+        _ => return Err(wrong(fields, key, "scheme", "must be HTTP or HTTPS")),
+    };
+    if !Url::probe(scheme, "0.0.0.0:1", path).can_be_sent() {
+        return Err(wrong(fields, key, "path", "cannot be sent as kubelet sends it"));
+    }
+    let headers = headers(fields, &format!("{key}.httpHeaders"))?;
+    Ok(HttpGet { path: path.into(), port, scheme, headers })
+}
+
+fn grpc(fields: &[(String, Json)], key: &str, port: u16) -> Result<Grpc, ConfigError> {
+    let mode = match text(fields, key, "mode")?.to_ascii_lowercase().as_str() {
+        "" | "plaintext" => GrpcMode::Plaintext,
+        "tls" => GrpcMode::Tls,
+        _ => return Err(wrong(fields, key, "mode", "must be Plaintext or TLS")),
+    };
+    Ok(Grpc { port, service: text(fields, key, "service")?.into(), mode })
+}
+
+/// A string field, empty where absent.
+fn text<'a>(fields: &'a [(String, Json)], key: &str, name: &str) -> Result<&'a str, ConfigError> {
+    json::field(fields, name, true).map_or(Ok(""), |value| value.string(&format!("{key}.{name}")))
+}
+
+fn wrong(fields: &[(String, Json)], key: &str, name: &str, reason: &str) -> ConfigError {
+    let value = json::field(fields, name, true).unwrap_or(&Json::Null);
+    ConfigError::new(format!("{key}.{name}"), value, reason)
+}
+
+fn headers(fields: &[(String, Json)], key: &str) -> Result<Vec<Header>, ConfigError> {
+    let Some(value) = json::field(fields, "httpHeaders", true) else { return Ok(Vec::new()) };
+    let elements = value.array(key)?;
+    if elements.len() > HEADERS {
+        return Err(ConfigError::limit(key, &format!("{HEADERS} headers")));
+    }
+    let headers = elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| header(element, &format!("{key}[{index}]")))
+        .collect::<Result<Vec<_>, _>>()?;
+    let bytes: usize =
+        headers.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
+    if bytes > HEADER_BYTES {
+        return Err(ConfigError::limit(key, "16 KiB of headers"));
+    }
+    Ok(headers)
+}
+
+fn header(element: &Json, key: &str) -> Result<Header, ConfigError> {
+    let fields = fields(element, key)?;
+    let (name, value) = (text(fields, key, "name")?, text(fields, key, "value")?);
+    let refuse = |field: &str, reason: &str| Err(wrong(fields, key, field, reason));
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return refuse("name", "must be a header name");
+    }
+    let lower = name.to_ascii_lowercase();
+    if lower.starts_with("x-envoy-") || lower.starts_with("x-app-health-") {
+        return refuse("name", "is read by the proxy itself: cannot be sent as kubelet sends it");
+    }
+    if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        return refuse("value", "must not contain CR, LF or NUL");
+    }
+    if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
+        return refuse("value", "must not contain control characters");
+    }
+    let header = Header { name: name.into(), value: value.into() };
+    // What Go's client accepts as `Host`; anything else it refuses to send.
+    let host = |byte: u8| byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(&byte);
+    if header.is("host") && !header.sent().bytes().all(host) {
+        return refuse("value", "must be a host");
+    }
+    Ok(header)
+}

@@ -1,0 +1,84 @@
+//! kubelet's rule for redirects, as a function of the request, the answer and how many requests there were.
+//!
+//! Rules: `RedirectChecker` in `pkg/probe/http/http.go` of Kubernetes, and `Client.do` of Go's `net/http`.
+
+use crate::ports::OwnPorts;
+use crate::request::{CONNECTION, Request};
+use crate::url::Url;
+
+/// All requests of one probe, the first included.
+const REQUESTS: u32 = 10;
+/// Describe a body; Go's client drops them with it, once an answer was 301, 302 or 303.
+const OF_A_BODY: [&str; 4] = ["content-encoding", "content-language", "content-location", "content-type"];
+
+/// What an answer's status and `Location` mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Redirect {
+    /// The answer is the last one: no redirect, one without `Location`, or one to another host.
+    Last,
+    /// Ask again, at the pod's address and the URL's port.
+    Follow(Box<Request>),
+    /// A failure: unreadable, one request too many, nothing that could be dialled, or a port of the proxy.
+    Broken,
+}
+
+impl Redirect {
+    /// Whether a status asks for a redirect at all, so that `Location` matters.
+    pub fn is_asked_by(status: u16) -> bool {
+        matches!(status, 301 | 302 | 303 | 307 | 308)
+    }
+
+    /// Decides what follows the answer to `request`, the `requests`-th of its probe. `pod_ip` is the address
+    /// that is probed, without brackets.
+    pub fn of(
+        request: &Request,
+        status: u16,
+        location: Option<&[u8]>,
+        requests: u32,
+        pod_ip: &str,
+        own_ports: &OwnPorts,
+    ) -> Self {
+        let location = location.unwrap_or(b"").trim_ascii();
+        if !Self::is_asked_by(status) || location.is_empty() {
+            return Self::Last;
+        }
+        let Some(reference) = Url::parse(location) else { return Self::Broken };
+        let url = request.url.resolve(&reference);
+        if url.opaque || url.hostname() != pod_ip.as_bytes() {
+            return Self::Last;
+        }
+        let reachable = url.port().is_some_and(|port| port != 0 && !own_ports.contains(port));
+        if requests >= REQUESTS || !reachable || !url.can_be_sent() {
+            return Self::Broken;
+        }
+        Self::Follow(Box::new(follow(request, status, url, &reference)))
+    }
+}
+
+fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request {
+    let (from_tls, to_tls) = (request.url.scheme == b"https", url.scheme == b"https");
+    let mut headers = request.headers.clone();
+    if matches!(status, 301..=303) {
+        headers.retain(|(name, _)| !OF_A_BODY.contains(&name.as_str()));
+    }
+    match (from_tls, to_tls) {
+        (false, true) => headers.retain(|(name, _)| !CONNECTION.contains(&name.as_str())),
+        (true, false) => headers.push(("connection".into(), b"close".to_vec())),
+        _ => {}
+    }
+    let declared = headers.iter().any(|(name, value)| name == "referer" && !value.is_empty());
+    let referer = (!declared && (to_tls || !from_tls)).then(|| request.url.text());
+    if referer.is_some() {
+        headers.retain(|(name, _)| name != "referer");
+    }
+    Request {
+        host: request.host.clone().filter(|_| reference.scheme.is_empty()),
+        headers,
+        user_agent: request.user_agent,
+        referer,
+        url,
+    }
+}
+
+#[cfg(test)]
+mod tests;

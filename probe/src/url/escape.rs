@@ -1,0 +1,81 @@
+//! Percent-encoding as Go's `net/url` does it for each part of a URL.
+
+/// Bytes that may stand unencoded in a part, beside letters, digits and `-_.~`: first those that encoding leaves
+/// alone, then those that are accepted where they already stand.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    plain: &'static [u8],
+    accepted: &'static [u8],
+}
+
+pub(super) const PATH: Part = Part { plain: b"$&+,/:;=@", accepted: b"!$&'()*+,;=:@[]%" };
+pub(super) const FRAGMENT: Part = Part { plain: b"$&+,/:;=?@!()*", accepted: b"!$&'()*+,;=:@[]%" };
+const HOST: &[u8] = b"!$&'()*+,;=:[]<>\"";
+
+impl Part {
+    fn is_plain(self, byte: u8) -> bool {
+        is_unreserved(byte) || self.plain.contains(&byte)
+    }
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
+}
+
+/// The encoding that is sent for a part as it was written: itself where it is valid, else decoded and encoded
+/// once. `None` for a `%` without two hexadecimal digits.
+pub(super) fn normal(written: &[u8], part: Part) -> Option<Vec<u8>> {
+    let decoded = decode(written)?;
+    if written.iter().all(|byte| part.accepted.contains(byte) || part.is_plain(*byte)) {
+        return Some(written.to_vec());
+    }
+    Some(encode(&decoded, part))
+}
+
+/// Encodes every byte that is not plain in this part.
+pub(super) fn encode(raw: &[u8], part: Part) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    for byte in raw {
+        if part.is_plain(*byte) {
+            out.push(*byte);
+        } else {
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    out
+}
+
+/// Replaces each `%XX` by its byte.
+pub(super) fn decode(written: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(written.len());
+    let mut rest = written.iter();
+    while let Some(byte) = rest.next() {
+        out.push(if *byte == b'%' { value(*rest.next()?)? << 4 | value(*rest.next()?)? } else { *byte });
+    }
+    Some(out)
+}
+
+/// Decodes a host, where `%XX` may stand for bytes outside ASCII only (and for `%` itself).
+pub(super) fn decode_host(written: &[u8]) -> Option<Vec<u8>> {
+    let allowed = |byte: &u8| *byte >= 0x80 || *byte == b'%' || is_unreserved(*byte) || HOST.contains(byte);
+    let mut rest = written;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        let code = rest.get(at.checked_add(1)?..at.checked_add(3)?)?;
+        if value(*code.first()?)? < 8 && code != b"25" {
+            return None;
+        }
+        rest = rest.get(at.checked_add(3)?..)?;
+    }
+    if written.iter().all(allowed) { decode(written) } else { None }
+}
+
+fn value(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+fn digit(value: u8) -> u8 {
+    match value {
+        0..=9 => b'0'.saturating_add(value),
+        _ => b'A'.saturating_sub(10).saturating_add(value),
+    }
+}
