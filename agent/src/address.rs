@@ -1,0 +1,196 @@
+//! PURE. Addresses as flags name them: what the agent listens on, what it dials, what may call.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use hyper::Uri;
+use thiserror::Error;
+
+/// The longest path of a Unix socket: the kernel's 108 bytes with a closing NUL.
+const SOCKET_PATH_LIMIT: usize = 107;
+
+/// Why a text is no address. The text says what is allowed.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum AddressError {
+    /// Neither `unix:PATH` nor an address of this machine's loopback.
+    #[error("must be unix:PATH or a loopback host:port such as 127.0.0.1:15000")]
+    NotLocal,
+    /// A Unix socket's path that is relative, since others would read it from another folder.
+    #[error("the path of a Unix socket must start with /")]
+    RelativePath,
+    /// A Unix socket's path that the kernel would not take.
+    #[error("the path of a Unix socket is at most {SOCKET_PATH_LIMIT} bytes long, this one is {0}")]
+    LongPath(usize),
+    /// `https`, for which there is nothing to verify a certificate against.
+    #[error("https is not spoken here, only http://... and unix:PATH:/path")]
+    Https,
+    /// Not a URL of ours.
+    #[error("must be http://host[:port]/path or unix:PATH:/path")]
+    NoUrl,
+    /// Not a block of addresses.
+    #[error("must be a block of addresses such as 10.0.0.0/8 or fd00::/8, or one address")]
+    NoCidr,
+}
+
+/// Something on this machine: a Unix socket, or a loopback address. `unix:/run/admin.sock`, `127.0.0.1:15000`, `localhost:15000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalAddress {
+    /// An absolute path of at most 107 bytes.
+    Unix(PathBuf),
+    /// The address is 127.0.0.0/8 or ::1, the port not 0.
+    Tcp(SocketAddr),
+}
+
+impl FromStr for LocalAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return socket_path(path).map(Self::Unix);
+        }
+        let address = match text.strip_prefix("localhost:") {
+            Some(port) => port.parse().ok().map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+            None => text.parse::<SocketAddr>().ok(),
+        };
+        match address {
+            Some(address) if address.ip().is_loopback() && address.port() != 0 => Ok(Self::Tcp(address)),
+            _ => Err(AddressError::NotLocal),
+        }
+    }
+}
+
+impl std::fmt::Display for LocalAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A value that may also be the word `off`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrOff<T> {
+    /// The word `off`.
+    Off,
+    /// A value.
+    On(T),
+}
+
+impl<T: FromStr> FromStr for OrOff<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::On) }
+    }
+}
+
+/// Whom a request goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// An address: nothing to look up.
+    Ip(SocketAddr),
+    /// `localhost`, which is 127.0.0.1 and then ::1 without asking anybody.
+    Localhost(u16),
+    /// A name that a resolver knows, and the port.
+    Name(String, u16),
+}
+
+impl From<&LocalAddress> for Endpoint {
+    fn from(address: &LocalAddress) -> Self {
+        match address {
+            LocalAddress::Unix(path) => Self::Unix(path.clone()),
+            LocalAddress::Tcp(address) => Self::Ip(*address),
+        }
+    }
+}
+
+/// `http://localhost:15021/healthz/ready`, or `unix:/run/agent.sock:/healthz/ready`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpUrl {
+    /// Whom to dial.
+    pub endpoint: Endpoint,
+    /// The Host header: `localhost:15021`.
+    pub authority: String,
+    /// Path and query, `/` at least.
+    pub path: String,
+}
+
+impl FromStr for HttpUrl {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if let Some(rest) = text.strip_prefix("unix:") {
+            let (socket, path) = rest.rsplit_once(":/").ok_or(AddressError::NoUrl)?;
+            let path = format!("/{path}").parse::<Uri>().map_err(|_| AddressError::NoUrl)?.to_string();
+            return Ok(Self {
+                endpoint: Endpoint::Unix(socket_path(socket)?),
+                authority: "localhost".into(),
+                path,
+            });
+        }
+        let uri: Uri = text.parse().map_err(|_| AddressError::NoUrl)?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(AddressError::Https),
+            _ => return Err(AddressError::NoUrl),
+        }
+        let authority = uri
+            .authority()
+            .filter(|authority| !authority.as_str().contains('@'))
+            .ok_or(AddressError::NoUrl)?;
+        let port = match authority.port() {
+            Some(port) => port.as_u16(),
+            None if authority.as_str().ends_with(':') => return Err(AddressError::NoUrl),
+            None => 80,
+        };
+        if port == 0 {
+            return Err(AddressError::NoUrl);
+        }
+        let host = authority.host();
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        let endpoint = match literal.parse::<IpAddr>() {
+            Ok(ip) => Endpoint::Ip(SocketAddr::new(ip, port)),
+            Err(_) if host.eq_ignore_ascii_case("localhost") => Endpoint::Localhost(port),
+            Err(_) => Endpoint::Name(host.to_owned(), port),
+        };
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Ok(Self { endpoint, authority: authority.to_string(), path })
+    }
+}
+
+/// A block of addresses: `10.0.0.0/8`, `fd00::/8`; an address alone is a block of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    /// An address of the block.
+    pub address: IpAddr,
+    /// Leading bits that count, 0-32 or 0-128.
+    pub prefix_len: u8,
+}
+
+impl FromStr for Cidr {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (address, length) =
+            text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+        let address: IpAddr = address.parse().map_err(|_| AddressError::NoCidr)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_len = length.map_or(Ok(most), str::parse).map_err(|_| AddressError::NoCidr)?;
+        if prefix_len > most { Err(AddressError::NoCidr) } else { Ok(Self { address, prefix_len }) }
+    }
+}
+
+fn socket_path(path: &str) -> Result<PathBuf, AddressError> {
+    match path {
+        _ if path.len() > SOCKET_PATH_LIMIT => Err(AddressError::LongPath(path.len())),
+        _ if path.starts_with('/') => Ok(PathBuf::from(path)),
+        _ => Err(AddressError::RelativePath),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+use clap::CommandFactory;
+
+use super::*;
+
+#[test]
+fn the_definition_is_sound() {
+    Args::command().debug_assert();
+}
+
+/// (command, flag, twin, aliases) of every flag but clap's own.
+fn flags() -> Vec<(String, String, String, Vec<String>)> {
+    let args = Args::command();
+    let commands = args.get_subcommands();
+    commands
+        .flat_map(|command| {
+            command.get_arguments().filter_map(|flag| {
+                let long = flag.get_long()?;
+                let twin = flag.get_env().unwrap_or_default().to_string_lossy().into_owned();
+                let aliases = flag.get_all_aliases().unwrap_or_default();
+                let aliases = aliases.into_iter().map(str::to_owned).collect();
+                (long != "help").then(|| (command.get_name().to_owned(), long.to_owned(), twin, aliases))
+            })
+        })
+        .collect()
+}
+
+fn kebab_case(flag: &str) -> String {
+    flag.chars().fold(String::new(), |mut kebab, char| {
+        if char.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(char.to_ascii_lowercase());
+        kebab
+    })
+}
+
+#[test]
+fn every_flag_has_a_twin_and_a_kebab_case_name() {
+    let flags = flags();
+    assert!(flags.len() > 25, "{flags:?}");
+    for (command, flag, twin, aliases) in flags {
+        let kebab = kebab_case(&flag);
+        let prefix = if command == "wait" { "APP_HEALTH_WAIT_" } else { "APP_HEALTH_" };
+        assert_eq!(twin, format!("{prefix}{}", kebab.replace('-', "_").to_uppercase()), "{command} --{flag}");
+        assert!(!twin.ends_with("_PORT") && !twin.contains("_SERVICE_"), "{twin}");
+        assert!(flag == kebab || aliases.contains(&kebab), "{command} --{flag} has no --{kebab}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_names_the_nearest_one() {
+    let error = Args::try_parse_from(["app-health-agent", "run", "--admn", "x"]).unwrap_err().to_string();
+    assert!(error.contains("'--admin'"), "{error}");
+}
+
+#[test]
+fn values_that_are_refused() {
+    for line in [
+        "run --admin 10.0.0.5:15000",
+        "run --data-path https://localhost/",
+        "run --admin-timeout-seconds 31",
+        "bootstrap --local-address 0.0.0.0:15004",
+        "bootstrap --allow-from node",
+        "bootstrap --instance-ip app",
+        "wait --url https://localhost:15021/healthz/ready",
+        "wait --periodMillis 0",
+        "wait -- ",
+        "wait cmd",
+        "drain",
+    ] {
+        let words = ["app-health-agent"].into_iter().chain(line.split(' '));
+        let parsed = Args::try_parse_from(words);
+        // `wait --` alone has an empty command, which is an ordinary wait.
+        assert_eq!(parsed.is_err(), line != "wait -- ", "{line}: {parsed:?}");
+    }
+}

@@ -1,0 +1,242 @@
+//! PURE. The Envoy bootstrap: values into the template of `envoy-config/bootstrap.yaml`, which the build turned into JSON.
+//!
+//! A string of the template that is one placeholder becomes the JSON value for it, so no quoting can go wrong; a null removes its key
+//! or its array element. Inside a longer string a placeholder is replaced as text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::address::{Cidr, LocalAddress};
+use crate::envoy_version::EnvoyVersion;
+
+/// `envoy-config/bootstrap.yaml` as JSON.
+const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/bootstrap.json"));
+
+/// What a bootstrap is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bootstrap {
+    /// Of the probe listener; `[::]` is 0.0.0.0 and :: as two sockets. The port is not 0.
+    pub probe_address: SocketAddr,
+    /// Of the stats listener, the same way; absent: none.
+    pub stats_address: Option<SocketAddr>,
+    /// Of the agent, for the metrics route.
+    pub local_address: LocalAddress,
+    /// Of Envoy's admin port.
+    pub admin: LocalAddress,
+    /// The filter.
+    pub filter: FilterCode,
+    /// Callers of the probe listener besides loopback; empty: everybody.
+    pub allow_from: Vec<Cidr>,
+    /// What probes leave from, at most one of each family; empty: whatever the kernel chooses.
+    pub sources: Vec<IpAddr>,
+    /// The Pod's primary address.
+    pub instance_ip: IpAddr,
+    /// Which Envoy reads it.
+    pub envoy_version: EnvoyVersion,
+    /// The value of ISTIO_KUBE_APP_PROBERS.
+    pub app_probers: Option<String>,
+}
+
+/// Where Envoy takes the filter from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterCode {
+    /// A file, absolute.
+    File(PathBuf),
+    /// These bytes, in the bootstrap itself.
+    Inline(Vec<u8>),
+}
+
+/// A placeholder of the template that has no value.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("${{{0}}}: no such placeholder")]
+pub struct UnknownPlaceholder(String);
+
+impl Bootstrap {
+    /// The filter's configuration, JSON with sorted keys: `{"podIP":…,"probers":…,"reservedPorts":[…],"statusPort":…}`. The prober
+    /// table stays a string as it was given, so that its errors are found and told as if it stood alone.
+    pub fn plugin_configuration(&self) -> String {
+        let mut configuration = json!({
+            "podIP": self.instance_ip.to_string(),
+            "statusPort": self.probe_address.port(),
+            "reservedPorts": self.moved_ports(),
+        });
+        if let Some(table) = &self.app_probers {
+            configuration["probers"] = table.as_str().into();
+        }
+        configuration.to_string()
+    }
+
+    /// The ports of the other listeners, where they are not the usual ones.
+    fn moved_ports(&self) -> BTreeSet<u16> {
+        let port = |address: &LocalAddress| match address {
+            LocalAddress::Tcp(address) => Some(address.port()),
+            LocalAddress::Unix(_) => None,
+        };
+        let stats = self.stats_address.map(|address| address.port());
+        let ports = [port(&self.admin), port(&self.local_address), stats].into_iter().flatten();
+        ports.filter(|port| !probe::ports::ALWAYS.contains(port)).collect()
+    }
+
+    /// The bootstrap, keys sorted, with a line end. The same value gives the same bytes.
+    pub fn render(&self) -> String {
+        let template = serde_json::from_str(TEMPLATE).expect("the build wrote this JSON");
+        let mut bootstrap = fill(template, &self.values()).expect("a test renders the whole template");
+        // A listener that is switched off has lost its address.
+        if let Some(Value::Array(listeners)) = bootstrap.pointer_mut("/static_resources/listeners") {
+            listeners.retain(|listener| listener.get("address").is_some());
+        }
+        if self.envoy_version < EnvoyVersion::CAPABILITIES_IN_VM_CONFIG {
+            capabilities_outside_vm_config(&mut bootstrap);
+        }
+        let mut text = serde_json::to_string_pretty(&bootstrap).expect("a JSON value can be written");
+        text.push('\n');
+        text
+    }
+
+    fn values(&self) -> BTreeMap<&'static str, Value> {
+        let (probe, probe_additional) = listener(self.probe_address);
+        let (stats, stats_additional) = self.stats_address.map_or((Value::Null, Value::Null), listener);
+        let filter = match &self.filter {
+            FilterCode::File(file) => json!({"filename": file.to_string_lossy()}),
+            FilterCode::Inline(bytes) => json!({"inline_bytes": STANDARD.encode(bytes)}),
+        };
+        BTreeMap::from([
+            ("ADMIN_LISTENER", admin_listener(&self.admin)),
+            ("ADMIN_ADDRESS", local_address(&self.admin)),
+            ("AGENT_ADDRESS", local_address(&self.local_address)),
+            ("PROBE_LISTENER", probe),
+            ("PROBE_ADDITIONAL_ADDRESSES", probe_additional),
+            ("PROBE_FILTER_CHAIN_MATCH", filter_chain_match(&self.allow_from)),
+            ("STATS_LISTENER", stats),
+            ("STATS_ADDITIONAL_ADDRESSES", stats_additional),
+            ("UPSTREAM_BIND_CONFIG", upstream_bind_config(&self.sources)),
+            ("FILTER_CODE", filter),
+            ("PLUGIN_CONFIGURATION", self.plugin_configuration().into()),
+        ])
+    }
+}
+
+/// Moves the filter's allow-list from `vm_config` to the object around it, where Envoy read it before 1.40.
+fn capabilities_outside_vm_config(value: &mut Value) {
+    const CAPABILITIES: &str = "capability_restriction_config";
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(capabilities_outside_vm_config),
+        Value::Object(fields) => {
+            let vm_config = fields.get_mut("vm_config").and_then(Value::as_object_mut);
+            if let Some(capabilities) = vm_config.and_then(|vm_config| vm_config.remove(CAPABILITIES)) {
+                fields.insert(CAPABILITIES.into(), capabilities);
+            }
+            fields.values_mut().for_each(capabilities_outside_vm_config);
+        }
+        _ => {}
+    }
+}
+
+/// `address` and `additional_addresses` of a listener.
+fn listener(address: SocketAddr) -> (Value, Value) {
+    if address.ip() == Ipv6Addr::UNSPECIFIED {
+        let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port());
+        (socket_address(v4), json!([{"address": socket_address(address)}]))
+    } else {
+        (socket_address(address), Value::Null)
+    }
+}
+
+fn socket_address(address: SocketAddr) -> Value {
+    json!({"socket_address": {"address": address.ip().to_string(), "port_value": address.port()}})
+}
+
+fn local_address(address: &LocalAddress) -> Value {
+    match address {
+        LocalAddress::Unix(path) => json!({"pipe": {"path": path.to_string_lossy()}}),
+        LocalAddress::Tcp(address) => socket_address(*address),
+    }
+}
+
+fn admin_listener(admin: &LocalAddress) -> Value {
+    let mut address = local_address(admin);
+    if let Some(pipe) = address.get_mut("pipe") {
+        pipe["mode"] = 0o600.into();
+    }
+    address
+}
+
+/// 127.0.0.1 and ::1 are always in it, or the agent could not see whether the listener answers. Not all of 127.0.0.0/8: captured traffic
+/// of others arrives from 127.0.0.6.
+fn filter_chain_match(allow_from: &[Cidr]) -> Value {
+    if allow_from.is_empty() {
+        return Value::Null;
+    }
+    let loopback = [
+        Cidr { address: Ipv4Addr::LOCALHOST.into(), prefix_len: 32 },
+        Cidr { address: Ipv6Addr::LOCALHOST.into(), prefix_len: 128 },
+    ];
+    let range =
+        |block: &Cidr| json!({"address_prefix": block.address.to_string(), "prefix_len": block.prefix_len});
+    let mut ranges: Vec<Value> = Vec::new();
+    for block in loopback.iter().chain(allow_from).map(range) {
+        // Envoy refuses a chain that matches the same block twice.
+        if !ranges.contains(&block) {
+            ranges.push(block);
+        }
+    }
+    json!({"source_prefix_ranges": ranges})
+}
+
+fn upstream_bind_config(sources: &[IpAddr]) -> Value {
+    let source = |address: &IpAddr| json!({"address": address.to_string(), "port_value": 0});
+    let Some((first, others)) = sources.split_first() else { return Value::Null };
+    let mut bind = json!({"source_address": source(first)});
+    if !others.is_empty() {
+        bind["extra_source_addresses"] =
+            others.iter().map(|other| json!({"address": source(other)})).collect();
+    }
+    bind
+}
+
+/// `template` with every placeholder replaced.
+fn fill(template: Value, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
+    Ok(match template {
+        Value::String(text) => fill_text(text, values)?,
+        Value::Array(elements) => {
+            let elements = elements.into_iter().map(|element| fill(element, values));
+            elements.filter(|element| element != &Ok(Value::Null)).collect::<Result<_, _>>()?
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| fill(value, values).map(|value| (key, value)));
+            let fields: Result<Map<_, _>, _> = fields.collect();
+            Value::Object(fields?.into_iter().filter(|(_, value)| !value.is_null()).collect())
+        }
+        other => other,
+    })
+}
+
+fn fill_text(text: String, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
+    let value = |name: &str| values.get(name).ok_or_else(|| UnknownPlaceholder(name.to_owned()));
+    let mut filled = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, placeholder)) = rest.split_once("${") {
+        let (name, after) =
+            placeholder.split_once('}').ok_or_else(|| UnknownPlaceholder(placeholder.to_owned()))?;
+        if before.is_empty() && after.is_empty() && filled.is_empty() {
+            return value(name).cloned();
+        }
+        filled.push_str(before);
+        match value(name)? {
+            Value::String(text) => filled.push_str(text),
+            other => filled.push_str(&other.to_string()),
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(Value::String(filled))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! From the arguments of `bootstrap` to checked values.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use super::Environment;
+use crate::address::OrOff;
+use crate::args::{BootstrapArgs, SourceBind};
+use crate::bootstrap::{Bootstrap, FilterCode};
+use crate::exit::Failure;
+use crate::machine::{Machine, PROBE_SOURCE4, PROBE_SOURCE6};
+use crate::state_dir;
+
+/// Istio's prober table, JSON.
+const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
+/// Istio's name of the Pod's address.
+const INSTANCE_IP: &str = "INSTANCE_IP";
+
+/// What `bootstrap` does.
+#[derive(Debug)]
+pub struct BootstrapConfig {
+    /// What is rendered; its filter is `filter` once that is where it shall be.
+    pub bootstrap: Bootstrap,
+    /// Made, and written to only for the filter.
+    pub state_dir: PathBuf,
+    /// The filter's bytes, to be written to the state directory, if they go there.
+    pub write_filter: bool,
+    /// Absent: stdout.
+    pub output: Option<PathBuf>,
+    /// What was accepted and ignored, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl BootstrapConfig {
+    /// Refuses a prober table that the filter would refuse, with its words, and addresses that cannot be.
+    pub fn new(args: BootstrapArgs, environment: &Environment) -> Result<Self, Failure> {
+        Self::on(args, environment, &Machine::here())
+    }
+
+    fn on(args: BootstrapArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
+        let BootstrapArgs {
+            instance_ip,
+            probe_address,
+            stats_address,
+            local_address,
+            admin,
+            state_dir,
+            filter_wasm,
+            inline_filter,
+            allow_from,
+            source_bind,
+            envoy_version,
+            output,
+        } = args;
+        let state_dir = std::path::absolute(&state_dir)
+            .map_err(|error| Failure::Usage(format!("--state-dir = {state_dir:?}: {error}")))?;
+        let admin = match admin {
+            Some(admin) => admin,
+            None => format!("unix:{}", state_dir.join("admin.sock").display()).parse().map_err(|error| {
+                Failure::Usage(format!("--state-dir = {state_dir:?}: the admin socket in it: {error}"))
+            })?,
+        };
+        let instance_ip = match instance_ip.first() {
+            Some(address) => *address,
+            None => istio_instance_ip(environment)?.or(machine.address).unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        };
+        let stats_address = match stats_address {
+            OrOff::On(address) => Some(not_port_0("--stats-address", machine.any_address(address))?),
+            OrOff::Off => None,
+        };
+        let filter = filter_code(filter_wasm, inline_filter, &state_dir)?;
+        let write_filter = filter == FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME));
+        let bootstrap = Bootstrap {
+            probe_address: not_port_0("--probe-address", machine.any_address(probe_address))?,
+            stats_address,
+            local_address,
+            admin,
+            filter,
+            allow_from,
+            sources: sources(source_bind, instance_ip, machine)?,
+            instance_ip,
+            envoy_version,
+            app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
+        };
+        let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let mut warnings = checked.warnings;
+        warnings.extend(environment.unknown_twins().map(|names| format!("no such settings: {names}")));
+        Ok(Self { bootstrap, state_dir, write_filter, output, warnings })
+    }
+}
+
+/// Istio's INSTANCE_IP, which may be a list (status.podIPs): the first, as kubelet does.
+fn istio_instance_ip(environment: &Environment) -> Result<Option<IpAddr>, Failure> {
+    let Some(list) = environment.text(INSTANCE_IP)? else { return Ok(None) };
+    let first = list.split(',').next().unwrap_or_default().trim();
+    let wrong = |_| Failure::Usage(format!("{INSTANCE_IP} = {list:?}: must be an IPv4 or IPv6 address"));
+    first.parse().map(Some).map_err(wrong)
+}
+
+fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
+    if address.port() == 0 {
+        return Err(Failure::Usage(format!("{flag} = {address}: the port must be 1 to 65535")));
+    }
+    Ok(address)
+}
+
+fn filter_code(filter_wasm: Option<PathBuf>, inline: bool, state_dir: &Path) -> Result<FilterCode, Failure> {
+    Ok(match (filter_wasm, inline) {
+        (Some(file), true) => FilterCode::Inline(
+            std::fs::read(&file)
+                .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
+        ),
+        (Some(file), false) => FilterCode::File(
+            std::path::absolute(&file)
+                .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
+        ),
+        (None, true) => FilterCode::Inline(state_dir::FILTER.to_vec()),
+        (None, false) => FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME)),
+    })
+}
+
+/// The addresses that probes leave from. Envoy takes the one of the target's family, and if there is none another one, which then fails:
+/// so no address at all unless the family of `instance_ip` has one.
+fn sources(bind: SourceBind, instance_ip: IpAddr, machine: &Machine) -> Result<Vec<IpAddr>, Failure> {
+    let has = |source: IpAddr| match source {
+        IpAddr::V4(_) => machine.probe_source4 || bind == SourceBind::On,
+        IpAddr::V6(_) => machine.probe_source6,
+    };
+    let sources: Vec<IpAddr> = match bind {
+        SourceBind::Off => Vec::new(),
+        _ => [PROBE_SOURCE4.into(), PROBE_SOURCE6.into()].into_iter().filter(|source| has(*source)).collect(),
+    };
+    if sources.iter().any(|source| source.is_ipv4() == instance_ip.is_ipv4()) {
+        Ok(sources)
+    } else if bind == SourceBind::On {
+        Err(Failure::Usage(format!(
+            "--source-bind = on: the Pod's address is {instance_ip}, and {PROBE_SOURCE6} is no address of this machine; put it on lo"
+        )))
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;

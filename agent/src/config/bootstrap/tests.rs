@@ -1,0 +1,113 @@
+use clap::Parser;
+
+use super::*;
+use crate::args::{Args, Command};
+
+fn machine() -> Machine {
+    Machine {
+        ipv6: true,
+        probe_source4: true,
+        probe_source6: false,
+        address: Some("10.0.0.9".parse().unwrap()),
+    }
+}
+
+fn bootstrap(flags: &str, environment: &Environment, machine: &Machine) -> Result<BootstrapConfig, Failure> {
+    let words = ["app-health-agent", "bootstrap"].into_iter().chain(flags.split_whitespace());
+    let Command::Bootstrap(mut args) = Args::try_parse_from(words).unwrap().command else {
+        panic!("bootstrap")
+    };
+    if !flags.contains("--filter-wasm") {
+        // Its twin is also what names the filter to this crate's build, so a developer's shell may have it.
+        args.filter_wasm = None;
+    }
+    BootstrapConfig::on(args, environment, machine)
+}
+
+#[test]
+fn the_instance_address() {
+    let none = Environment::default();
+    let istio = Environment::from([("INSTANCE_IP", "10.0.0.7, fd00::7")]);
+    let bare = Machine { address: None, ..machine() };
+    for (flags, environment, machine, expected) in [
+        ("--instance-ip 10.0.0.5", &istio, machine(), "10.0.0.5"),
+        ("--instance-ip fd00::5,10.0.0.5", &none, machine(), "fd00::5"),
+        ("", &istio, machine(), "10.0.0.7"),
+        ("", &none, machine(), "10.0.0.9"),
+        ("", &none, bare, "127.0.0.1"),
+    ] {
+        let config = bootstrap(flags, environment, &machine).unwrap();
+        assert_eq!(config.bootstrap.instance_ip.to_string(), expected, "{flags} {environment:?}");
+    }
+}
+
+#[test]
+fn sources_are_those_of_the_instance_address() {
+    let six = Machine { probe_source6: true, ..machine() };
+    let neither = Machine { probe_source4: false, ..machine() };
+    let none = Environment::default();
+    for (flags, machine, expected) in [
+        ("--instance-ip 10.0.0.5", machine(), Some(vec!["127.0.0.6"])),
+        ("--instance-ip 10.0.0.5", six.clone(), Some(vec!["127.0.0.6", "::6"])),
+        ("--instance-ip 10.0.0.5", neither.clone(), Some(vec![])),
+        ("--instance-ip 10.0.0.5 --source-bind on", neither, Some(vec!["127.0.0.6"])),
+        ("--instance-ip 10.0.0.5 --source-bind off", six.clone(), Some(vec![])),
+        ("--instance-ip fd00::5", machine(), Some(vec![])),
+        ("--instance-ip fd00::5", six, Some(vec!["127.0.0.6", "::6"])),
+        ("--instance-ip fd00::5 --source-bind on", machine(), None),
+    ] {
+        let found = bootstrap(flags, &none, &machine).ok();
+        let found =
+            found.map(|config| config.bootstrap.sources.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(found, expected.map(|list| list.into_iter().map(str::to_owned).collect()), "{flags}");
+    }
+}
+
+#[test]
+fn where_the_filter_comes_from() {
+    let none = Environment::default();
+    let config = |flags| bootstrap(flags, &none, &machine()).unwrap();
+    let carried = config("--state-dir /s");
+    let file = PathBuf::from("/s").join(state_dir::FILTER_FILE_NAME);
+    assert_eq!((carried.bootstrap.filter, carried.write_filter), (FilterCode::File(file), true));
+    assert_eq!(carried.bootstrap.admin.to_string(), "unix:/s/admin.sock");
+    let given = config("--filter-wasm /f.wasm");
+    assert_eq!((given.bootstrap.filter, given.write_filter), (FilterCode::File("/f.wasm".into()), false));
+    let inline = config("--inline-filter");
+    assert_eq!(
+        (inline.bootstrap.filter, inline.write_filter),
+        (FilterCode::Inline(state_dir::FILTER.into()), false)
+    );
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let table = |table| Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]);
+    let none = Environment::default();
+    let long = format!("--state-dir /{}", "x".repeat(100));
+    for (flags, environment, text) in [
+        ("--probe-address [::]:0", &none, "--probe-address = [::]:0: the port must be 1 to 65535"),
+        ("--stats-address 0.0.0.0:0", &none, "--stats-address = 0.0.0.0:0: the port must be 1 to 65535"),
+        (&long, &none, "the path of a Unix socket is at most 107 bytes long, this one is 112"),
+        (
+            "--inline-filter --filter-wasm /nonexistent",
+            &none,
+            "--filter-wasm = \"/nonexistent\": No such file",
+        ),
+        (
+            "",
+            &Environment::from([("INSTANCE_IP", "app")]),
+            "INSTANCE_IP = \"app\": must be an IPv4 or IPv6 address",
+        ),
+        ("", &table("{"), "probers = "),
+        (
+            "--stats-address [::]:25090",
+            &table(r#"{"/app-health/app/livez": {"tcpSocket": {"port": 25090}}}"#),
+            r#"probers["/app-health/app/livez"].tcpSocket.port = 25090: is a port of the proxy"#,
+        ),
+    ] {
+        let failure = bootstrap(flags, environment, &machine()).unwrap_err();
+        assert!(failure.to_string().contains(text), "{failure}");
+        assert_eq!(failure.code(), 64);
+    }
+}

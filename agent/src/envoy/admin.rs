@@ -1,0 +1,73 @@
+//! Asks Envoy: its admin port, and the data path. One connection per question.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{AdminAnswer, AdminQuestion};
+use crate::address::HttpUrl;
+use crate::http_client::{self, Connection};
+use crate::readiness::{DataPathAnswer, Failure};
+
+/// The longest answer of the data path that is read, in bytes.
+const DATA_PATH_LIMIT: usize = 4 * 1024;
+/// The word by which the filter says that it answered itself.
+const UNKNOWN_PROBE: &[u8] = b"unknown_probe";
+/// A deadline noticed this late ran out because the agent itself stood still; that says nothing about Envoy.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
+/// A question that has a connection; what remains of its deadline is for the answer.
+pub struct Asked {
+    connection: Connection,
+    deadline: Instant,
+}
+
+/// Dials `url`. `None`: the agent stood still meanwhile, which is no observation.
+pub async fn connect(url: &HttpUrl, within: Duration) -> Option<Result<Asked, Failure>> {
+    let deadline = Instant::now() + within;
+    match timeout_at(deadline, http_client::connect(&url.endpoint)).await {
+        Ok(Ok(connection)) => Some(Ok(Asked { connection, deadline })),
+        Ok(Err(_)) => Some(Err(Failure::Refused)),
+        Err(_) => timed_out(deadline).map(Err),
+    }
+}
+
+impl Asked {
+    /// Asks the admin port.
+    pub async fn admin(self, url: &HttpUrl, question: AdminQuestion) -> Option<Result<AdminAnswer, Failure>> {
+        let answer = match self.get(&url.authority, question.path(), question.limit()).await? {
+            Ok(answer) => answer,
+            Err(failure) => return Some(Err(failure)),
+        };
+        if answer.cut {
+            return Some(Err(Failure::TooLarge));
+        }
+        Some(question.parse(answer.status, &answer.body).ok_or(Failure::BadAnswer))
+    }
+
+    /// Asks the probe listener.
+    pub async fn data_path(self, url: &HttpUrl) -> Option<Result<DataPathAnswer, Failure>> {
+        let answer = self.get(&url.authority, &url.path, DATA_PATH_LIMIT).await?;
+        Some(answer.map(|answer| DataPathAnswer {
+            status: answer.status,
+            unknown_probe: answer.body.windows(UNKNOWN_PROBE.len()).any(|word| word == UNKNOWN_PROBE),
+        }))
+    }
+
+    async fn get(
+        self,
+        authority: &str,
+        path: &str,
+        limit: usize,
+    ) -> Option<Result<http_client::Answer, Failure>> {
+        let Self { connection, deadline } = self;
+        match timeout_at(deadline, connection.get(authority, path, limit)).await {
+            Ok(answer) => Some(answer.map_err(|_| Failure::BadAnswer)),
+            Err(_) => timed_out(deadline).map(Err),
+        }
+    }
+}
+
+fn timed_out(deadline: Instant) -> Option<Failure> {
+    (deadline.elapsed() <= STANDSTILL).then_some(Failure::Timeout)
+}

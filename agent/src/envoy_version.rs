@@ -1,0 +1,75 @@
+//! PURE. Which Envoy a bootstrap is for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Major and minor version of an Envoy; a patch version makes no difference to a bootstrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EnvoyVersion(u16, u16);
+
+/// Not a version that can be used.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NotEnvoyVersion {
+    /// Another shape.
+    #[error("must be X.Y or X.Y.Z, for example 1.40")]
+    Shape,
+    /// Older than what the probe path needs.
+    #[error(
+        "must be {} or newer: older ones mangle header values and hang when a filter fails",
+        EnvoyVersion::OLDEST
+    )]
+    TooOld,
+}
+
+impl EnvoyVersion {
+    /// The newest that is known.
+    pub const NEWEST: Self = Self(1, 40);
+    /// The oldest that is good enough.
+    pub const OLDEST: Self = Self(1, 36);
+    /// From here on the filter's allow-list stands in `vm_config`.
+    pub const CAPABILITIES_IN_VM_CONFIG: Self = Self(1, 40);
+}
+
+impl FromStr for EnvoyVersion {
+    type Err = NotEnvoyVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotEnvoyVersion> {
+        let numbers: Result<Vec<u16>, _> = text.split('.').map(str::parse).collect();
+        match numbers.map_err(|_| NotEnvoyVersion::Shape)?.as_slice() {
+            [major, minor] | [major, minor, _] => {
+                let version = Self(*major, *minor);
+                if version < Self::OLDEST { Err(NotEnvoyVersion::TooOld) } else { Ok(version) }
+            }
+            _ => Err(NotEnvoyVersion::Shape),
+        }
+    }
+}
+
+impl fmt::Display for EnvoyVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{}.{}", self.0, self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EnvoyVersion, NotEnvoyVersion};
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        let rows = [
+            ("1.40", Ok(EnvoyVersion(1, 40))),
+            ("1.39.1", Ok(EnvoyVersion(1, 39))),
+            ("2.0", Ok(EnvoyVersion(2, 0))),
+            ("1.35.9", Err(NotEnvoyVersion::TooOld)),
+            ("1", Err(NotEnvoyVersion::Shape)),
+            ("1.40.0.0", Err(NotEnvoyVersion::Shape)),
+            ("v1.40", Err(NotEnvoyVersion::Shape)),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text.parse(), expected, "{text}");
+        }
+    }
+}

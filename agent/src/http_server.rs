@@ -1,0 +1,240 @@
+//! One small HTTP/1.1 server for the agent's ports: one request per connection, limits for everything that a caller controls.
+
+mod connections;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+pub use connections::Slot;
+use connections::{Admitted, Connections};
+
+/// A request's head, in bytes; more is 431.
+const HEAD_LIMIT: usize = 8 * 1024;
+/// Its fields; more is 431.
+const FIELD_LIMIT: usize = 64;
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 1024;
+/// Pause after a failed accept: there are no descriptors, or no memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// At most one line in this time says so.
+const ACCEPT_LOG: Duration = Duration::from_secs(60);
+/// What open connections get when the server closes.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// An answer, whole in memory.
+pub type Response = hyper::Response<Full<Bytes>>;
+
+/// What callers may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at a time. For one more, the oldest one without a complete head is reset.
+    pub connections: usize,
+    /// From the connection to its complete head, then it is closed.
+    pub head: Duration,
+    /// From the answer to its last byte, then the connection is reset.
+    pub answer: Duration,
+}
+
+impl Limits {
+    /// 64 connections, or what `descriptors` leaves of 40 for other things, but 8 at least; 5 s each.
+    pub fn new(descriptors: u64) -> Self {
+        let connections = usize::try_from(descriptors.saturating_sub(40).clamp(8, 64)).expect("at most 64");
+        Self { connections, head: Duration::from_secs(5), answer: Duration::from_secs(5) }
+    }
+}
+
+/// A request without a body, as a handler sees it.
+pub struct Call {
+    /// Whose connection it is. No header changes that.
+    pub peer: SocketAddr,
+    /// Any method.
+    pub method: Method,
+    /// The bytes before `?`, as they were sent.
+    pub path: String,
+    /// The bytes after it.
+    pub query: String,
+    /// The connection's place among those that are counted.
+    pub slot: Slot,
+}
+
+/// Binds; `[::]` takes IPv4 too, whatever the system's default.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Serves until `shutdown`, then gives open connections a second. `handler` answers every request in origin form without a body.
+pub async fn serve<H, F>(listener: TcpListener, limits: Limits, shutdown: CancellationToken, handler: H)
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let connections = Arc::new(Mutex::new(Connections::new(limits.connections)));
+    let tracker = TaskTracker::new();
+    let mut failures = AcceptFailures::default();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => match connections::admit(&connections) {
+                Some(admitted) => {
+                    tracker.spawn(connection(stream, peer, limits, admitted, handler.clone()));
+                }
+                None => debug!("all connections are busy, the new one is closed"),
+            },
+            Err(error) => {
+                failures.log(&error);
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    tracker.close();
+    // What is still open after it ends with the process.
+    let _ = timeout(CLOSE, tracker.wait()).await;
+}
+
+#[derive(Default)]
+struct AcceptFailures {
+    count: u64,
+    logged: Option<Instant>,
+}
+
+impl AcceptFailures {
+    fn log(&mut self, error: &io::Error) {
+        self.count += 1;
+        if self.logged.is_none_or(|logged| logged.elapsed() >= ACCEPT_LOG) {
+            warn!(%error, failures = self.count, "cannot accept connections");
+            self.logged = Some(Instant::now());
+        }
+    }
+}
+
+async fn connection<H, F>(stream: TcpStream, peer: SocketAddr, limits: Limits, admitted: Admitted, handler: H)
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let Admitted { slot, mut evicted } = admitted;
+    let (answered, is_answered) = oneshot::channel();
+    let answered = Arc::new(Mutex::new(Some(answered)));
+    let service = service_fn(|request: Request<Incoming>| {
+        slot.head_is_complete();
+        let answer = answer(request, peer, slot.clone(), handler.clone());
+        let answered = answered.clone();
+        async move {
+            let response = answer.await;
+            if let Some(answered) = answered.lock().expect("nothing panics while it holds this lock").take() {
+                let _ = answered.send(());
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(FIELD_LIMIT)
+        .max_buf_size(HEAD_LIMIT)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let unread = async {
+        if is_answered.await.is_ok() {
+            sleep(limits.answer).await;
+        } else {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        _ = &mut connection => {}
+        Ok(()) = &mut evicted => reset(connection.into_parts().io.into_inner()),
+        () = unread => reset(connection.into_parts().io.into_inner()),
+    }
+}
+
+/// Closes without waiting for anything: the peer sees a reset, and nothing of the connection stays behind.
+fn reset(stream: TcpStream) {
+    let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+}
+
+async fn answer<H, F>(request: Request<Incoming>, peer: SocketAddr, slot: Slot, handler: H) -> Response
+where
+    H: Fn(Call) -> F,
+    F: Future<Output = Response>,
+{
+    let uri = request.uri();
+    let mut response = if has_body(&request) {
+        text(StatusCode::PAYLOAD_TOO_LARGE, "no body, please\n")
+    } else if uri.authority().is_some() {
+        not_found()
+    } else {
+        let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
+        handler(Call { peer, method: request.method().clone(), path, query, slot }).await
+    };
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn has_body<B>(request: &Request<B>) -> bool {
+    let length = request.headers().get(CONTENT_LENGTH);
+    request.headers().contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
+}
+
+/// An answer for people.
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
+    response(status, "text/plain; charset=utf-8", body.into())
+}
+
+/// An answer for programs.
+pub fn json(status: StatusCode, body: Bytes) -> Response {
+    response(status, "application/json", body)
+}
+
+/// 404, for a path that this port does not have.
+pub fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "not found\n")
+}
+
+/// 405, for a path that this port has; `allow`: `GET, HEAD`.
+pub fn not_allowed(allow: &'static str) -> Response {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+use super::*;
+
+#[test]
+fn addresses_that_others_reach() {
+    for (address, expected) in [
+        ("10.0.0.5", true),
+        ("fd00::5", true),
+        ("127.0.0.1", false),
+        ("::1", false),
+        ("::6", false),
+        ("169.254.1.1", false),
+        ("fe80::1", false),
+        ("0.0.0.0", false),
+    ] {
+        assert_eq!(reachable(address.parse().unwrap()), expected, "{address}");
+    }
+}
+
+#[test]
+fn without_ipv6_all_addresses_are_those_of_ipv4() {
+    for (ipv6, address, expected) in [
+        (true, "[::]:1", "[::]:1"),
+        (false, "[::]:1", "0.0.0.0:1"),
+        (false, "[::1]:1", "[::1]:1"),
+        (false, "10.0.0.5:1", "10.0.0.5:1"),
+    ] {
+        let machine = Machine { ipv6, probe_source4: true, probe_source6: false, address: None };
+        assert_eq!(
+            machine.any_address(address.parse().unwrap()),
+            expected.parse().unwrap(),
+            "{ipv6} {address}"
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! The binary `app-health-agent`: parse, check, run one command, end with its exit code.
+
+use std::process::ExitCode;
+
+use app_health_agent::args::{Args, Command};
+use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
+use app_health_agent::exit::{self, Failure};
+use app_health_agent::{app, wait};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let environment = Environment::of_process();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::of_clap(&error),
+    };
+    let termination_message = match &args.command {
+        Command::Wait(wait) => wait.termination_message.clone(),
+        Command::Run(_) | Command::Bootstrap(_) => None,
+    };
+    exit::of_command(command(args.command, &environment), termination_message.as_deref())
+}
+
+fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => app::run(RunConfig::new(args, environment)?),
+        Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(args, environment)?),
+        Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
+    }
+}

@@ -1,0 +1,258 @@
+//! PURE. The conditions of readiness within one life of Envoy: what sets and unsets each, and the words for it.
+
+use std::time::Duration;
+
+use super::{Channel, DataPathAnswer, Failure, Policy};
+use crate::args::Dynamic;
+use crate::envoy::{AdminQuestion, ServerState, Stats, Updates};
+
+/// So many failures in a row unset a data path that answered before.
+const DATA_PATH_FAILURES: u32 = 3;
+
+/// All of them met is ready. `Ord` is the order of their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    /// Envoy's admin port has answered.
+    Admin,
+    /// Clusters were received, or are static.
+    Clusters,
+    /// The probe listener and the filter answer.
+    DataPath,
+    /// No drain is going on.
+    Drain,
+    /// Listeners were received, or are static.
+    Listeners,
+    /// Envoy says that it is live.
+    Live,
+    /// There is an Envoy.
+    Process,
+    /// The agent is not about to end.
+    Shutdown,
+    /// Envoy's workers run.
+    Workers,
+}
+
+impl Condition {
+    /// As it is written in answers and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Clusters => "clusters",
+            Self::DataPath => "data-path",
+            Self::Drain => "drain",
+            Self::Listeners => "listeners",
+            Self::Live => "live",
+            Self::Process => "process",
+            Self::Shutdown => "shutdown",
+            Self::Workers => "workers",
+        }
+    }
+}
+
+/// Clusters or listeners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Not,
+    Rejected,
+    Yes,
+}
+
+impl Received {
+    fn of(updates: Updates, dynamic: Dynamic) -> Self {
+        match (updates.success, dynamic) {
+            (_, Dynamic::Off) | (None, Dynamic::Auto) => Self::Yes,
+            (Some(success), _) if success > 0 => Self::Yes,
+            _ if updates.rejected > Some(0) => Self::Rejected,
+            _ => Self::Not,
+        }
+    }
+
+    /// Once received, a later rejection changes nothing: Envoy goes on with what it has.
+    fn observe(&mut self, updates: Updates, dynamic: Dynamic) {
+        if *self != Self::Yes {
+            *self = Self::of(updates, dynamic);
+        }
+    }
+
+    fn pending(self, what: &str) -> Option<String> {
+        match self {
+            Self::Not => Some(format!("{what} not received")),
+            Self::Rejected => Some(format!("{what} rejected")),
+            Self::Yes => None,
+        }
+    }
+}
+
+/// The probe listener.
+#[derive(Debug)]
+pub(super) struct DataPath {
+    pub(super) met: bool,
+    pub(super) accepted: bool,
+    failures: u32,
+    reason: String,
+}
+
+impl DataPath {
+    fn new() -> Self {
+        Self { met: false, accepted: false, failures: 0, reason: Self::silent() }
+    }
+
+    fn silent() -> String {
+        "probe listener not answering".to_owned()
+    }
+
+    /// 429 passes once Envoy was ready: a flood of callers is no dead Envoy.
+    pub(super) fn observe(&mut self, answer: Result<DataPathAnswer, Failure>, was_ready: bool) {
+        let reason = match answer {
+            Ok(DataPathAnswer { status: 404, unknown_probe: true }) => None,
+            Ok(DataPathAnswer { status: 429, .. }) if was_ready => None,
+            Ok(DataPathAnswer { status: 404, .. }) => Some("probe filter not answering".to_owned()),
+            Ok(DataPathAnswer { status, .. }) => Some(format!("probe listener answers {status}")),
+            Err(_) => Some(Self::silent()),
+        };
+        match reason {
+            None => {
+                self.failures = 0;
+                self.met = true;
+            }
+            Some(reason) => {
+                self.failures += 1;
+                self.reason = reason;
+                self.met &= self.failures < DATA_PATH_FAILURES;
+            }
+        }
+    }
+}
+
+/// One life of Envoy, from its first sign to its end.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) process: bool,
+    /// There was one, and it is gone.
+    pub(super) exited: bool,
+    pub(super) was_ready: bool,
+    pub(super) data_path: DataPath,
+    pub(super) version: Option<String>,
+    /// What `/server_info` said, and when.
+    pub(super) uptime: Option<(i64, Duration)>,
+    pub(super) workers_hidden: bool,
+    state: Option<ServerState>,
+    clusters: Received,
+    listeners: Received,
+    workers: bool,
+    admin_refused: Option<Duration>,
+    data_path_refused: Option<Duration>,
+}
+
+impl Life {
+    pub(super) fn new() -> Self {
+        Self {
+            process: false,
+            exited: false,
+            was_ready: false,
+            data_path: DataPath::new(),
+            version: None,
+            uptime: None,
+            workers_hidden: false,
+            state: None,
+            clusters: Received::Not,
+            listeners: Received::Not,
+            workers: false,
+            admin_refused: None,
+            data_path_refused: None,
+        }
+    }
+
+    /// The time between the end of `life` and the next one.
+    pub(super) fn after(life: &Self) -> Self {
+        Self { exited: true, was_ready: life.was_ready, ..Self::new() }
+    }
+
+    pub(super) fn accepted(&mut self, channel: Channel) {
+        *self.refused_since(channel) = None;
+        self.data_path.accepted |= channel == Channel::DataPath;
+    }
+
+    pub(super) fn refused_since(&mut self, channel: Channel) -> &mut Option<Duration> {
+        match channel {
+            Channel::Admin => &mut self.admin_refused,
+            Channel::DataPath => &mut self.data_path_refused,
+        }
+    }
+
+    /// Live once, live for good, but for a drain: Envoy never goes back to initializing.
+    pub(super) fn state(&mut self, state: ServerState) {
+        if self.state != Some(ServerState::Live) || state == ServerState::Draining {
+            self.state = Some(state);
+        }
+    }
+
+    pub(super) fn stats(&mut self, stats: Stats, dynamic: Dynamic) {
+        self.clusters.observe(stats.clusters, dynamic);
+        self.listeners.observe(stats.listeners, dynamic);
+        self.workers |= stats.workers_started == Some(1);
+        self.workers_hidden = !self.workers && stats.workers_started.is_none();
+    }
+
+    pub(super) fn admin_question(&self) -> AdminQuestion {
+        let configured = self.clusters == Received::Yes && self.listeners == Received::Yes;
+        match self.state {
+            Some(ServerState::Live) if configured && (self.workers || self.workers_hidden) => {
+                AdminQuestion::ServerInfo
+            }
+            Some(ServerState::Live) => AdminQuestion::Stats,
+            _ => AdminQuestion::Ready,
+        }
+    }
+
+    /// Each condition of Envoy with what it waits for, if anything.
+    fn conditions(&self, policy: Policy) -> Vec<(Condition, Option<String>)> {
+        let unless = |met: bool, reason: &str| (!met).then(|| reason.to_owned());
+        let process = if self.exited { "envoy exited" } else { "envoy not started" };
+        let live = match self.state {
+            Some(ServerState::Live) => None,
+            Some(ServerState::Draining) => Some("envoy draining".to_owned()),
+            Some(ServerState::Initializing) => Some("envoy initializing".to_owned()),
+            Some(ServerState::PreInitializing) | None => Some("envoy pre-initializing".to_owned()),
+        };
+        let workers = self.workers || self.workers_hidden && (self.data_path.met || !policy.data_path);
+        let mut conditions = vec![
+            (Condition::Process, unless(self.process, process)),
+            (Condition::Admin, unless(self.state.is_some(), "envoy admin not answering")),
+            (Condition::Live, live),
+            (Condition::Clusters, self.clusters.pending("clusters")),
+            (Condition::Listeners, self.listeners.pending("listeners")),
+            (Condition::Workers, unless(workers, "workers not started")),
+        ];
+        if policy.data_path {
+            conditions.push((Condition::DataPath, unless(self.data_path.met, &self.data_path.reason)));
+        }
+        conditions
+    }
+
+    /// What Envoy is waited for. A condition that needs another pending one is left out: a dead Envoy is one reason, not seven.
+    pub(super) fn pending(&self, policy: Policy) -> Vec<(Condition, String)> {
+        let conditions = self.conditions(policy);
+        let is_met =
+            |condition| conditions.iter().any(|(other, reason)| *other == condition && reason.is_none());
+        let relevant = |condition| match condition {
+            Condition::Admin | Condition::DataPath => is_met(Condition::Process),
+            Condition::Live => is_met(Condition::Admin),
+            Condition::Clusters | Condition::Listeners | Condition::Workers => is_met(Condition::Live),
+            Condition::Process | Condition::Drain | Condition::Shutdown => true,
+        };
+        let pending = conditions.iter().filter(|(condition, _)| relevant(*condition));
+        pending.filter_map(|(condition, reason)| Some((*condition, reason.clone()?))).collect()
+    }
+
+    /// What is met, in order.
+    pub(super) fn met(&self, policy: Policy, draining: bool, terminating: bool) -> Vec<Condition> {
+        let conditions = self.conditions(policy).into_iter();
+        let mut met: Vec<Condition> =
+            conditions.filter(|(_, reason)| reason.is_none()).map(|(condition, _)| condition).collect();
+        met.extend((!draining).then_some(Condition::Drain));
+        met.extend((!terminating).then_some(Condition::Shutdown));
+        met.sort();
+        met
+    }
+}

@@ -1,0 +1,233 @@
+//! The one background task: asks Envoy, observes, publishes. Two loops, one for each channel, so that never more than one question of
+//! a kind is in flight; nobody who asks 15021 ever waits for them.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::{
+    AdminPace, Channel, Condition, DataPathPace, Failure, Observation, Phase, Policy, Ready, Snapshot,
+};
+use crate::address::HttpUrl;
+use crate::envoy::{AdminQuestion, admin};
+
+/// Whom to ask.
+#[derive(Debug, Clone)]
+pub struct Questions {
+    /// Envoy's admin port; the path does not matter.
+    pub admin: HttpUrl,
+    /// First deadline of an admin question.
+    pub admin_timeout: Duration,
+    /// The probe listener; absent: not asked.
+    pub data_path: Option<HttpUrl>,
+}
+
+/// What is known, and who wants to hear of it.
+pub struct Observer {
+    ready: Mutex<Ready>,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    started: Instant,
+}
+
+impl Observer {
+    /// Nothing is known yet; time begins now.
+    pub fn new(policy: Policy) -> Self {
+        let ready = Ready::new(policy, Duration::ZERO);
+        let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
+        Self { ready: Mutex::new(ready), snapshots, started: Instant::now() }
+    }
+
+    /// The present snapshot and all later ones that differ.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshots.subscribe()
+    }
+
+    /// Since the start, by the monotonic clock.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The agent is about to end: whoever asks or waits hears it at once.
+    pub fn terminate(&self) {
+        self.observe(0, Observation::Terminating);
+    }
+
+    fn observe(&self, generation: u32, observation: Observation) {
+        let now = self.now();
+        let mut ready = self.ready();
+        let hidden_before = ready.workers_hidden();
+        ready.observe(generation, observation, now);
+        if ready.workers_hidden() && !hidden_before {
+            warn!(
+                "listener_manager.workers_started is hidden by Envoy's stats matcher, the data path stands for it"
+            );
+        }
+        self.snapshots.send_if_modified(|snapshot| {
+            let changed = **snapshot != *ready.snapshot();
+            if changed {
+                let next = Arc::new(ready.snapshot().clone());
+                log(snapshot, &next, now);
+                *snapshot = next;
+            }
+            changed
+        });
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// Returns when `is_over` says so, looking again with each snapshot.
+    async fn until(&self, is_over: impl Fn(&Ready) -> bool) {
+        let mut snapshots = self.subscribe();
+        while !is_over(&self.ready()) {
+            snapshots.changed().await.expect("the sender lives as long as self");
+        }
+    }
+}
+
+/// Asks for ever.
+pub async fn run(observer: &Observer, questions: Questions) {
+    let Questions { admin, admin_timeout, data_path } = questions;
+    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none());
+    match data_path {
+        Some(data_path) => {
+            tokio::join!(ask_admin(observer, admin, admin_pace), ask_data_path(observer, data_path));
+        }
+        None => ask_admin(observer, admin, admin_pace).await,
+    }
+}
+
+async fn ask_admin(observer: &Observer, url: HttpUrl, mut pace: AdminPace) {
+    let mut silent = false;
+    loop {
+        let (question, life) = {
+            let ready = observer.ready();
+            (ready.admin_question(), ready.life())
+        };
+        let deadline = pace.deadline(question, life, observer.now());
+        let asked = admin_question(observer, &url, question, life.0, deadline);
+        let failure = tokio::select! {
+            failure = asked => failure,
+            () = observer.until(|ready| ready.generation() != life.0) => continue,
+        };
+        let pause = pace.pause(failure, observer.now());
+        if question == AdminQuestion::ServerInfo && silent != failure.is_some() {
+            silent = !silent;
+            match failure {
+                Some(failure) => warn!(?failure, "envoy admin does not answer, which changes nothing now"),
+                None => warn!("envoy admin answers again"),
+            }
+        }
+        let (next, life_now) = {
+            let ready = observer.ready();
+            (ready.admin_question(), ready.life())
+        };
+        // On to the next stage at once, but never back in a circle.
+        if next != question && next != AdminQuestion::Ready {
+            continue;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = observer.until(|ready| ready.life() != life_now) => {}
+        }
+    }
+}
+
+async fn admin_question(
+    observer: &Observer,
+    url: &HttpUrl,
+    question: AdminQuestion,
+    generation: u32,
+    deadline: Duration,
+) -> Option<Failure> {
+    let answer = match admin::connect(url, deadline).await? {
+        Ok(asked) => {
+            observer.observe(generation, Observation::Accepted(Channel::Admin));
+            asked.admin(url, question).await?
+        }
+        Err(failure) => Err(failure),
+    };
+    debug!(?question, ?answer, "admin");
+    let failure = answer.as_ref().err().copied();
+    observer.observe(generation, Observation::Admin(answer));
+    failure
+}
+
+async fn ask_data_path(observer: &Observer, url: HttpUrl) {
+    let mut pace = DataPathPace::default();
+    loop {
+        let generation = observer.ready().generation();
+        let failure = tokio::select! {
+            failure = data_path_question(observer, &url, generation, pace.deadline()) => failure,
+            () = observer.until(|ready| ready.generation() != generation) => continue,
+        };
+        let (pending, life) = {
+            let ready = observer.ready();
+            (ready.data_path_pending(), ready.life())
+        };
+        let pause = pace.pause(pending, life, failure, observer.now());
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = observer.until(|ready| ready.life() != life) => {}
+        }
+    }
+}
+
+async fn data_path_question(
+    observer: &Observer,
+    url: &HttpUrl,
+    generation: u32,
+    deadline: Duration,
+) -> Option<Failure> {
+    let answer = match admin::connect(url, deadline).await? {
+        Ok(asked) => {
+            observer.observe(generation, Observation::Accepted(Channel::DataPath));
+            asked.data_path(url).await?
+        }
+        Err(failure) => Err(failure),
+    };
+    debug!(?answer, "data path");
+    let failure = answer.as_ref().err().copied();
+    observer.observe(generation, Observation::DataPath(answer));
+    failure
+}
+
+/// What is new from one snapshot to the next.
+fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
+    for pending in &after.pending {
+        if !before.pending.iter().any(|other| other.reason == pending.reason) {
+            info!(
+                condition = pending.condition.name(),
+                reason = pending.reason,
+                epoch = after.epoch,
+                "pending"
+            );
+        }
+    }
+    for pending in &before.pending {
+        if after.met.iter().any(|(condition, _)| *condition == pending.condition) {
+            let seconds = now.saturating_sub(pending.since).as_secs_f64();
+            info!(
+                condition = pending.condition.name(),
+                reason = pending.reason,
+                seconds,
+                epoch = after.epoch,
+                "met"
+            );
+        }
+    }
+    if after.phase == Phase::Ready && before.phase != Phase::Ready {
+        let of_envoy =
+            after.met.iter().filter(|(met, _)| !matches!(met, Condition::Drain | Condition::Shutdown));
+        let times = of_envoy.map(|(condition, at)| format!("{} {:.2}s", condition.name(), at.as_secs_f64()));
+        let met = times.collect::<Vec<_>>().join(", ");
+        info!(seconds = now.as_secs_f64(), met, epoch = after.epoch, "ready");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use super::*;
+use crate::address::Endpoint;
+use crate::args::Dynamic;
+
+/// What a scripted Envoy says, by the first matching beginning of the path; no entry: never an answer.
+type Script = Arc<Mutex<Vec<(&'static str, u16, &'static str)>>>;
+
+struct Scripted {
+    script: Script,
+    url: HttpUrl,
+    /// Most questions that were in flight at one time.
+    most: Arc<AtomicUsize>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+async fn scripted(script: &[(&'static str, u16, &'static str)]) -> Scripted {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = HttpUrl {
+        endpoint: Endpoint::Ip(listener.local_addr().unwrap()),
+        authority: "localhost".into(),
+        path: "/app-health/~/readyz".into(),
+    };
+    let script: Script = Arc::new(Mutex::new(script.to_vec()));
+    let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let server = tokio::spawn(serve(listener, script.clone(), most.clone(), now));
+    Scripted { script, url, most, server }
+}
+
+async fn serve(listener: TcpListener, script: Script, most: Arc<AtomicUsize>, now: Arc<AtomicUsize>) {
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (script, most, now) = (script.clone(), most.clone(), now.clone());
+        connections.spawn(async move {
+            let mut request = [0; 2048];
+            let Ok(length) = stream.read(&mut request).await else { return };
+            let head = String::from_utf8_lossy(&request[..length]).into_owned();
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let answer = script.lock().unwrap().iter().find(|(start, ..)| path.starts_with(start)).copied();
+            if let Some((_, status, body)) = answer {
+                let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                now.fetch_sub(1, Ordering::SeqCst);
+                let _ = stream.write_all(answer.as_bytes()).await;
+            } else {
+                // Silence until the other side has had enough.
+                let _ = stream.read(&mut request).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+            }
+        });
+    }
+}
+
+const LIVE: [(&str, u16, &str); 4] = [
+    ("/ready", 200, "LIVE\n"),
+    ("/stats", 200, "listener_manager.workers_started: 1\n"),
+    ("/server_info", 200, r#"{"version": "a/1.40.0/b", "state": "LIVE", "uptime_current_epoch": "5s"}"#),
+    ("/app-health/~/readyz", 404, "unknown_probe: no such probe is declared"),
+];
+
+fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<Observer>, tokio::task::JoinHandle<()>) {
+    let observer = Arc::new(Observer::new(Policy { dynamic: Dynamic::Auto, data_path: true }));
+    let questions = Questions {
+        admin: admin.clone(),
+        admin_timeout: Duration::from_millis(200),
+        data_path: Some(data_path.clone()),
+    };
+    let polled = observer.clone();
+    (observer, tokio::spawn(async move { run(&polled, questions).await }))
+}
+
+/// Waits, within bounds of seconds, for a body that 15021 would give.
+async fn body(observer: &Observer, expected: &str) {
+    let mut snapshots = observer.subscribe();
+    let found =
+        timeout(Duration::from_secs(20), snapshots.wait_for(|snapshot| snapshot.body == expected)).await;
+    assert!(found.is_ok(), "{expected:?} never came, but {:?}", observer.subscribe().borrow().body);
+}
+
+#[tokio::test]
+async fn ready_through_all_stages_and_the_version_is_known_then() {
+    let envoy = scripted(&LIVE).await;
+    let (observer, _task) = watch_envoy(&envoy.url, &envoy.url);
+    body(&observer, "ready\n").await;
+    let mut snapshots = observer.subscribe();
+    let version = snapshots.wait_for(|snapshot| snapshot.envoy.as_deref() == Some("1.40.0"));
+    assert!(timeout(Duration::from_secs(20), version).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_hung_admin_is_asked_one_question_at_a_time() {
+    let (admin, listener) = (scripted(&[]).await, scripted(&LIVE).await);
+    let (observer, _task) = watch_envoy(&admin.url, &listener.url);
+    body(&observer, "envoy admin not answering\n").await;
+    // Two deadlines of 200 and 400 ms pass.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(admin.most.load(Ordering::SeqCst), 1);
+    *admin.script.lock().unwrap() = LIVE.to_vec();
+    body(&observer, "ready\n").await;
+    admin.script.lock().unwrap().clear();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(observer.subscribe().borrow().body, "ready\n", "a hung admin changes nothing later");
+}
+
+#[tokio::test]
+async fn the_data_path_decides_after_readiness() {
+    let (admin, listener) = (scripted(&LIVE).await, scripted(&LIVE).await);
+    let (observer, _task) = watch_envoy(&admin.url, &listener.url);
+    body(&observer, "ready\n").await;
+    *listener.script.lock().unwrap() = vec![("/app-health", 404, "")];
+    body(&observer, "probe filter not answering\n").await;
+    *listener.script.lock().unwrap() = LIVE.to_vec();
+    body(&observer, "ready\n").await;
+}
+
+#[tokio::test]
+async fn a_dead_envoy_and_the_next_one() {
+    let envoy = scripted(&LIVE).await;
+    let (observer, _task) = watch_envoy(&envoy.url, &envoy.url);
+    body(&observer, "ready\n").await;
+    envoy.server.abort();
+    body(&observer, "envoy exited\n").await;
+    assert_eq!(observer.subscribe().borrow().epoch, 1);
+
+    let Endpoint::Ip(address) = envoy.url.endpoint else { panic!("an address") };
+    let listener = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(serve(listener, envoy.script.clone(), envoy.most.clone(), Arc::default()));
+    body(&observer, "ready\n").await;
+    assert_eq!(observer.subscribe().borrow().epoch, 2);
+}

@@ -1,0 +1,132 @@
+//! One question of `wait` and what its answer means.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::address::HttpUrl;
+use crate::http_client::{self, Answer, NoConnection};
+
+/// How much of a body is read.
+const BODY_LIMIT: usize = 4 * 1024;
+/// How much of it becomes the reason.
+const REASON_LIMIT: usize = 1024;
+/// What a held answer needs to arrive in time.
+const ANSWER_TIME: Duration = Duration::from_millis(100);
+
+/// What came of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// 200.
+    Ready,
+    /// 503 and the reasons in its body. `held`: the server kept the question as long as it was asked to.
+    NotReady {
+        /// Printable ASCII.
+        reason: String,
+        /// Then the next question may follow at once.
+        held: bool,
+    },
+    /// Another status.
+    Answers(u16),
+    /// 400 or 404 while the question had the key `wait`, which this server may not know.
+    KeyRefused(u16),
+    /// A connection, and no whole answer in time.
+    Silent(Duration),
+    /// A connection that ended without an answer.
+    Closed,
+    /// No connection.
+    Refused,
+    /// No address for the name.
+    UnknownName,
+}
+
+impl Attempt {
+    /// Why not yet; `None`: ready.
+    pub(super) fn reason(&self) -> Option<String> {
+        match self {
+            Self::Ready => None,
+            Self::NotReady { reason, .. } => Some(reason.clone()),
+            Self::Answers(status) | Self::KeyRefused(status) => Some(format!("answers {status}")),
+            Self::Silent(timeout) => Some(format!("no answer in {}ms", timeout.as_millis())),
+            Self::Closed | Self::Refused => Some("connection refused".to_owned()),
+            Self::UnknownName => Some("name unknown".to_owned()),
+        }
+    }
+
+    /// Somebody accepted a connection, so there is a sidecar.
+    pub(super) fn accepted(&self) -> bool {
+        !matches!(self, Self::Refused | Self::UnknownName)
+    }
+}
+
+/// Asks one URL again and again, with the key `wait` as long as the server seems to know it.
+pub(super) struct Attempts<'a> {
+    url: &'a HttpUrl,
+    timeout: Duration,
+    hold: Option<Duration>,
+}
+
+impl<'a> Attempts<'a> {
+    pub(super) fn new(url: &'a HttpUrl, timeout: Duration) -> Self {
+        let hold = timeout.checked_sub(ANSWER_TIME).filter(|hold| !hold.is_zero());
+        Self { url, timeout, hold: hold.map(|hold| hold.min(Duration::from_secs(30))) }
+    }
+
+    /// Takes at most the timeout, the look-up of a name included.
+    pub(super) async fn next(&mut self) -> Attempt {
+        let asked = Instant::now();
+        let deadline = asked + self.timeout;
+        let connection = match timeout_at(deadline, http_client::connect(&self.url.endpoint)).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(NoConnection::Refused(_))) => return Attempt::Refused,
+            // A connection that is not accepted in time: nobody is there yet.
+            Err(_) => return Attempt::Refused,
+            Ok(Err(NoConnection::UnknownName(_))) => return Attempt::UnknownName,
+        };
+        let path = self.path();
+        match timeout_at(deadline, connection.get(&self.url.authority, &path, BODY_LIMIT)).await {
+            Ok(Ok(answer)) => self.judge(&answer, asked.elapsed()),
+            Ok(Err(_)) => Attempt::Closed,
+            Err(_) => Attempt::Silent(self.timeout),
+        }
+    }
+
+    fn path(&self) -> String {
+        let path = &self.url.path;
+        match self.hold {
+            Some(hold) => {
+                let separator = if path.contains('?') { '&' } else { '?' };
+                format!("{path}{separator}wait={}", hold.as_millis())
+            }
+            None => path.clone(),
+        }
+    }
+
+    fn judge(&mut self, answer: &Answer, took: Duration) -> Attempt {
+        match answer.status {
+            200 => Attempt::Ready,
+            503 => Attempt::NotReady {
+                reason: reason(&answer.body),
+                held: self.hold.is_some_and(|hold| took >= hold),
+            },
+            status @ (400 | 404) if self.hold.is_some() => {
+                self.hold = None;
+                Attempt::KeyRefused(status)
+            }
+            status => Attempt::Answers(status),
+        }
+    }
+}
+
+/// The body's lines as one, without anything that a terminal or a log would obey.
+fn reason(body: &[u8]) -> String {
+    let body = &body[..body.len().min(REASON_LIMIT)];
+    let printable = |byte: &u8| if (0x20..=0x7e).contains(byte) { char::from(*byte) } else { '?' };
+    let lines = body.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let lines: Vec<String> =
+        lines.filter(|line| !line.is_empty()).map(|line| line.iter().map(printable).collect()).collect();
+    if lines.is_empty() { "answers 503".to_owned() } else { lines.join("; ") }
+}
+
+#[cfg(test)]
+mod tests;

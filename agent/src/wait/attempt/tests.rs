@@ -1,0 +1,60 @@
+use super::*;
+
+fn answer(status: u16, body: &[u8]) -> Answer {
+    Answer { status, body: body.to_vec(), cut: false }
+}
+
+fn url(text: &str) -> HttpUrl {
+    text.parse().unwrap()
+}
+
+#[test]
+fn answers_and_their_meaning() {
+    let url = url("http://localhost/healthz/ready");
+    let not_ready = |reason: &str, held| Attempt::NotReady { reason: reason.to_owned(), held };
+    for (status, body, took, expected) in [
+        (200, b"ready\n".as_slice(), 1, Attempt::Ready),
+        (
+            503,
+            b"clusters not received\nworkers not started\n",
+            1,
+            not_ready("clusters not received; workers not started", false),
+        ),
+        (503, b"draining\r\n", 400, not_ready("draining", true)),
+        (503, b"", 399, not_ready("answers 503", false)),
+        (503, b"\x1b[2J\xff\ta", 1, not_ready("?[2J??a", false)),
+        (302, b"", 1, Attempt::Answers(302)),
+        (500, b"", 1, Attempt::Answers(500)),
+    ] {
+        let mut attempts = Attempts::new(&url, Duration::from_millis(500));
+        assert_eq!(
+            attempts.judge(&answer(status, body), Duration::from_millis(took)),
+            expected,
+            "{status} {body:?}"
+        );
+    }
+    let long = reason(&[b'x'; 2000]);
+    assert_eq!(long.len(), 1024);
+}
+
+#[test]
+fn the_key_goes_along_until_it_is_refused() {
+    let url = url("http://localhost/ready");
+    let mut attempts = Attempts::new(&url, Duration::from_millis(500));
+    assert_eq!(attempts.path(), "/ready?wait=400");
+    assert_eq!(attempts.judge(&answer(404, b""), Duration::ZERO), Attempt::KeyRefused(404));
+    assert_eq!(attempts.path(), "/ready");
+    assert_eq!(attempts.judge(&answer(404, b""), Duration::ZERO), Attempt::Answers(404));
+}
+
+#[test]
+fn the_key_itself() {
+    for (text, timeout, path) in [
+        ("http://localhost/ready?verbose", 500, "/ready?verbose&wait=400"),
+        ("http://localhost/ready", 100, "/ready"),
+        ("http://localhost/ready", 60_000, "/ready?wait=30000"),
+    ] {
+        let url = url(text);
+        assert_eq!(Attempts::new(&url, Duration::from_millis(timeout)).path(), path, "{text} {timeout}");
+    }
+}
