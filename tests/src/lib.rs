@@ -1,1 +1,9 @@
-//! placeholder
+//! The harness of the tests, as a library: what is real and what is scripted.
+
+pub mod app;
+pub mod caller;
+pub mod envoy;
+pub mod host;
+pub mod net;
+pub mod pod;
+pub mod transcript;

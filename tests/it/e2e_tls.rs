@@ -1,0 +1,54 @@
+//! httpGet over TLS through the real Envoy: nothing is verified, everything that kubelet speaks is spoken.
+
+use tests::app::tls::{self, Key, Tls};
+use tests::app::{Step, answer};
+use tests::envoy::Version;
+
+use crate::e2e::{Listens, Row, check, check_with, https_get};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+fn over(name: &'static str, tls: Tls, status: u16, word: &'static str) -> Row {
+    Row { name, app: Listens::OverTls(tls, answer(OK)), prober: https_get(), status, word }
+}
+
+fn plain(name: &'static str, steps: Vec<Step>, status: u16, word: &'static str) -> Row {
+    Row { name, app: Listens::Plain(steps), prober: https_get(), status, word }
+}
+
+fn rows() -> Vec<Row> {
+    let default = Tls::default;
+    let unavailable = answer("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+    vec![
+        over("self-signed", default(), 200, ""),
+        over("expired", Tls { expired: true, ..default() }, 200, ""),
+        over("other-name", Tls { name: "other.example.org", ..default() }, 200, ""),
+        over("rsa", Tls { key: Key::Rsa, ..default() }, 200, ""),
+        over("ed25519", Tls { key: Key::Ed25519, ..default() }, 200, ""),
+        over("asks-for-certificate", Tls { asks_for_certificate: true, ..default() }, 200, ""),
+        over("alpn-http-1-1", Tls { alpn: &["http/1.1"], ..default() }, 200, ""),
+        over("only-1-2", Tls { versions: tls::ONLY_1_2, ..default() }, 200, ""),
+        over("only-1-3", Tls { versions: tls::ONLY_1_3, ..default() }, 200, ""),
+        Row {
+            name: "application",
+            app: Listens::OverTls(default(), unavailable),
+            prober: https_get(),
+            status: 503,
+            word: "",
+        },
+        Row { name: "refused", app: Listens::Nobody, prober: https_get(), status: 502, word: "refused" },
+        // A server that answers the ClientHello in plaintext, as an HTTP server does with what it cannot read.
+        plain("plaintext", vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())], 525, "tls"),
+        plain("handshake-hangs", vec![Step::Hang], 504, "timeout"),
+    ]
+}
+
+#[tokio::test]
+async fn tls() {
+    check("tls", rows()).await;
+}
+
+#[tokio::test]
+async fn tls_on_the_oldest_envoy() {
+    check_with("tls-floor", Version::Floor, rows()).await;
+}

@@ -1,0 +1,139 @@
+//! gRPC health servers: a real one, and one that answers whatever it is told.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic_health::server::HealthReporter;
+
+/// A server that is ended when this is dropped.
+pub struct GrpcApp {
+    /// Where it listens.
+    pub address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Drop for GrpcApp {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl GrpcApp {
+    /// A real health server; the reporter sets what it serves.
+    pub async fn real(address: SocketAddr) -> (Self, HealthReporter) {
+        let (reporter, service) = tonic_health::server::health_reporter();
+        let listener = TcpListener::bind(address).await.expect("the application's port is free");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let server = tonic::transport::Server::builder().add_service(service);
+        let task = tokio::spawn(async move {
+            server
+                .serve_with_incoming(TcpListenerStream::new(listener))
+                .await
+                .expect("serving does not fail");
+        });
+        (Self { address, task: task.abort_handle() }, reporter)
+    }
+
+    /// A server that gives every request the same answer.
+    pub async fn scripted(ip: IpAddr, acceptor: Option<TlsAcceptor>, answer: GrpcAnswer) -> Self {
+        let listener = TcpListener::bind((ip, 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, answer) = (acceptor.clone(), answer.clone());
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| respond(request, answer.clone()));
+                    let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+                    let _ = match acceptor {
+                        None => builder.serve_connection(TokioIo::new(stream), service).await,
+                        Some(acceptor) => match acceptor.accept(stream).await {
+                            Ok(stream) => builder.serve_connection(TokioIo::new(stream), service).await,
+                            Err(_) => Ok(()),
+                        },
+                    };
+                });
+            }
+        });
+        Self { address, task: task.abort_handle() }
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+/// An answer over HTTP/2, part by part.
+#[derive(Clone, Debug)]
+pub struct GrpcAnswer {
+    /// `:status`
+    pub status: u16,
+    /// The headers.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// The body, in one frame.
+    pub body: Vec<u8>,
+    /// The trailers; none at all when empty.
+    pub trailers: Vec<(&'static str, &'static str)>,
+}
+
+impl GrpcAnswer {
+    /// A health answer with this message: a frame, and `grpc-status: 0`.
+    pub fn message(message: &[u8]) -> Self {
+        let length = u32::try_from(message.len()).expect("a short message").to_be_bytes();
+        Self {
+            status: 200,
+            headers: vec![("content-type", "application/grpc")],
+            body: [[0].as_slice(), &length, message].concat(),
+            trailers: vec![("grpc-status", "0")],
+        }
+    }
+
+    /// A health answer with this serving status.
+    pub fn serving(status: u8) -> Self {
+        Self::message(&[8, status])
+    }
+
+    /// An answer of headers alone, with this `grpc-status`.
+    pub fn trailers_only(status: &'static str) -> Self {
+        Self {
+            headers: vec![("content-type", "application/grpc"), ("grpc-status", status)],
+            body: Vec::new(),
+            trailers: Vec::new(),
+            status: 200,
+        }
+    }
+}
+
+type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+
+async fn respond(request: Request<Incoming>, answer: GrpcAnswer) -> Result<Response<Body>, Infallible> {
+    let _ = request.into_body().collect().await;
+    let pairs = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    };
+    let body = if answer.trailers.is_empty() {
+        Full::new(Bytes::from(answer.body)).boxed()
+    } else {
+        let trailers = Frame::trailers(pairs(&answer.trailers));
+        let frames = [Ok(Frame::data(Bytes::from(answer.body))), Ok(trailers)];
+        StreamBody::new(tokio_stream::iter(frames)).boxed()
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = hyper::StatusCode::from_u16(answer.status).expect("a status");
+    *response.headers_mut() = pairs(&answer.headers);
+    Ok(response)
+}

@@ -1,0 +1,136 @@
+//! The guest as a host call sees it: its memory, its allocator, and the fault that the test planned for this call.
+
+use wasmtime::{AsContext, AsContextMut, Caller, Error, Memory, Result};
+
+use super::Host;
+use super::fault::{Fault, Status};
+
+/// The guest, during one host call.
+pub(super) struct Guest<'a> {
+    caller: Caller<'a, Host>,
+    fault: Option<Fault>,
+}
+
+/// Why a call was not done: a status for the guest, or the end of its VM.
+pub(super) enum Stop {
+    Status(Status),
+    Trap(Error),
+}
+
+impl From<Status> for Stop {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Trap(error)
+    }
+}
+
+/// Runs one host call: counts it, lets a planned fault happen, turns the outcome into the number for the guest.
+pub(super) fn call<'a>(
+    mut caller: Caller<'a, Host>,
+    name: &'static str,
+    work: impl FnOnce(&mut Guest<'a>) -> Result<(), Stop>,
+) -> Result<u32> {
+    let host = caller.data_mut();
+    host.calls.add(name);
+    if host.running.restricted && name != "proxy_log" {
+        return Err(Error::msg(format!(
+            "{name} called while starting or allocating, where only proxy_log may be"
+        )));
+    }
+    let fault = host.running.faults.next(name);
+    match fault {
+        Some(Fault::Status(status)) => return Ok(status),
+        Some(Fault::Trap) => return Err(Error::msg(format!("planned trap in {name}"))),
+        _ => {}
+    }
+    match work(&mut Guest { caller, fault }) {
+        Ok(()) => Ok(Status::Ok as u32),
+        Err(Stop::Status(status)) => Ok(status as u32),
+        Err(Stop::Trap(error)) => Err(error),
+    }
+}
+
+impl Guest<'_> {
+    pub(super) fn host(&mut self) -> &mut Host {
+        self.caller.data_mut()
+    }
+
+    /// Bytes of the guest's memory; InvalidMemoryAccess when they are not all inside.
+    pub(super) fn read(&self, pointer: u32, size: u32) -> Result<Vec<u8>, Stop> {
+        let memory = self.memory()?;
+        let start = index(pointer);
+        let bytes = memory.data(self.caller.as_context()).get(start..start + index(size));
+        Ok(bytes.ok_or(Status::InvalidMemoryAccess)?.to_vec())
+    }
+
+    /// As `read`, for names; bytes that are not UTF-8 are replaced, which no name of ours is equal to.
+    pub(super) fn read_text(&self, pointer: u32, size: u32) -> Result<String, Stop> {
+        Ok(String::from_utf8_lossy(&self.read(pointer, size)?).into_owned())
+    }
+
+    /// Writes into the guest's memory; InvalidMemoryAccess when it does not fit.
+    pub(super) fn write(&mut self, pointer: u32, bytes: &[u8]) -> Result<(), Stop> {
+        let memory = self.memory()?;
+        let start = index(pointer);
+        let target = memory.data_mut(self.caller.as_context_mut()).get_mut(start..start + bytes.len());
+        target.ok_or(Status::InvalidMemoryAccess)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(super) fn write_number(&mut self, pointer: u32, number: u32) -> Result<(), Stop> {
+        self.write(pointer, &number.to_le_bytes())
+    }
+
+    /// Gives the guest an id, or the one that a fault says.
+    pub(super) fn give_id(&mut self, pointer: u32, id: u32) -> Result<(), Stop> {
+        let id = if let Some(Fault::Id(other)) = self.fault { other } else { id };
+        self.write_number(pointer, id)
+    }
+
+    /// Gives the guest bytes, in memory that it allocates itself, and says where; nothing is allocated for none.
+    pub(super) fn give(
+        &mut self,
+        found: Result<Vec<u8>, Status>,
+        pointer_out: u32,
+        size_out: u32,
+    ) -> Result<(), Stop> {
+        let (pointer, size) = match self.fault.take() {
+            Some(Fault::Pointer { pointer, size }) => (pointer, size),
+            Some(Fault::Value(value)) => self.place(&value)?,
+            _ => self.place(&found?)?,
+        };
+        self.write_number(pointer_out, pointer)?;
+        self.write_number(size_out, size)
+    }
+
+    /// Copies bytes into memory from the guest's own allocator: where they lie.
+    fn place(&mut self, bytes: &[u8]) -> Result<(u32, u32), Stop> {
+        let size = u32::try_from(bytes.len()).map_err(|_| Status::InvalidMemoryAccess)?;
+        if size == 0 {
+            return Ok((0, 0));
+        }
+        let allocate = self.host().running.allocate.clone().ok_or(Status::InvalidMemoryAccess)?;
+        self.host().running.restricted = true;
+        let pointer = allocate.call(self.caller.as_context_mut(), size)?;
+        self.host().running.restricted = false;
+        if pointer == 0 {
+            return Err(Status::InvalidMemoryAccess.into());
+        }
+        self.write(pointer, bytes)?;
+        Ok((pointer, size))
+    }
+
+    fn memory(&self) -> Result<Memory, Stop> {
+        Ok(self.caller.data().running.memory.ok_or(Status::InvalidMemoryAccess)?)
+    }
+}
+
+/// A 32-bit offset on a 64-bit machine: sums of two do not overflow.
+fn index(offset: u32) -> usize {
+    usize::try_from(offset).expect("the tests run on 64 bit")
+}

@@ -1,0 +1,149 @@
+//! The linked functions: exactly those of the capability allow-list that production runs with, and what each of the
+//! plain ones does. Those that touch a stream are in `imports/http.rs`.
+
+mod http;
+
+use wasmtime::{Caller, Linker, Result};
+
+use super::Host;
+use super::fault::Status;
+use super::guest::{Guest, Stop, call};
+use crate::transcript::{Effect, LogLevel, MetricKind};
+
+/// The calls that a filter may import, all from module `env`.
+pub const ALLOWED: [&str; 15] = [
+    "proxy_log",
+    "proxy_get_buffer_bytes",
+    "proxy_set_buffer_bytes",
+    "proxy_get_header_map_value",
+    "proxy_set_header_map_pairs",
+    "proxy_get_property",
+    "proxy_call_foreign_function",
+    "proxy_send_local_response",
+    "proxy_http_call",
+    "proxy_define_metric",
+    "proxy_increment_metric",
+    "proxy_record_metric",
+    "proxy_get_current_time_nanoseconds",
+    "proxy_close_stream",
+    "proxy_set_effective_context",
+];
+
+type C<'a> = Caller<'a, Host>;
+
+/// Links every allowed call; arguments are in the order of the ABI, pointers and sizes as u32.
+pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
+    linker.func_wrap("env", "proxy_log", |c: C<'_>, level: u32, text: u32, size: u32| {
+        call(c, "proxy_log", |guest| log(guest, level, text, size))
+    })?;
+    linker.func_wrap(
+        "env",
+        "proxy_get_property",
+        |c: C<'_>, path: u32, size: u32, value: u32, len: u32| {
+            call(c, "proxy_get_property", |guest| get_property(guest, path, size, value, len))
+        },
+    )?;
+    linker.func_wrap(
+        "env",
+        "proxy_call_foreign_function",
+        |c: C<'_>, name: u32, name_size: u32, argument: u32, argument_size: u32, result: u32, len: u32| {
+            call(c, "proxy_call_foreign_function", |guest| {
+                let name = guest.read_text(name, name_size)?;
+                let argument = guest.read(argument, argument_size)?;
+                call_foreign_function(guest, name, argument, (result, len))
+            })
+        },
+    )?;
+    linker.func_wrap(
+        "env",
+        "proxy_define_metric",
+        |c: C<'_>, kind: u32, name: u32, size: u32, id: u32| {
+            call(c, "proxy_define_metric", |guest| define_metric(guest, kind, name, size, id))
+        },
+    )?;
+    linker.func_wrap("env", "proxy_increment_metric", |c: C<'_>, id: u32, by: i64| {
+        call(c, "proxy_increment_metric", |guest| {
+            let name = guest.host().metrics.increment(id, by)?;
+            guest.host().record(Effect::MetricIncremented { id, name, by });
+            Ok(())
+        })
+    })?;
+    linker.func_wrap("env", "proxy_record_metric", |c: C<'_>, id: u32, value: u64| {
+        call(c, "proxy_record_metric", |guest| {
+            let name = guest.host().metrics.record(id, value)?;
+            guest.host().record(Effect::MetricRecorded { id, name, value });
+            Ok(())
+        })
+    })?;
+    linker.func_wrap("env", "proxy_get_current_time_nanoseconds", |c: C<'_>, time: u32| {
+        call(c, "proxy_get_current_time_nanoseconds", |guest| {
+            let nanoseconds =
+                u64::try_from(guest.host().now.as_nanos()).expect("a time before the year 2500");
+            guest.write(time, &nanoseconds.to_le_bytes())
+        })
+    })?;
+    linker.func_wrap("env", "proxy_set_effective_context", |c: C<'_>, context: u32| {
+        call(c, "proxy_set_effective_context", |guest| set_effective_context(guest, context))
+    })?;
+    http::link(linker)
+}
+
+fn log(guest: &mut Guest<'_>, level: u32, text: u32, size: u32) -> Result<(), Stop> {
+    let level = LogLevel::from_number(level).ok_or(Status::BadArgument)?;
+    let text = guest.read_text(text, size)?;
+    guest.host().record(Effect::Log { level, text });
+    Ok(())
+}
+
+/// The path comes with NUL between its parts; one more behind the last changes nothing.
+fn get_property(
+    guest: &mut Guest<'_>,
+    path: u32,
+    size: u32,
+    value: u32,
+    value_size: u32,
+) -> Result<(), Stop> {
+    let path = guest.read(path, size)?;
+    let path = path.strip_suffix(b"\0").unwrap_or(&path);
+    let found = guest.host().context().and_then(|context| context.properties.get(path).cloned());
+    guest.give(found.ok_or(Status::NotFound), value, value_size)
+}
+
+/// The result is handed over whatever the function answers; a guest that wants none passes no place for it.
+fn call_foreign_function(
+    guest: &mut Guest<'_>,
+    name: String,
+    argument: Vec<u8>,
+    (result, result_size): (u32, u32),
+) -> Result<(), Stop> {
+    let function = guest.host().foreign_functions.get(&name).cloned().ok_or(Status::NotFound)?;
+    if result != 0 && result_size != 0 {
+        guest.give(Ok(function.result), result, result_size)?;
+    }
+    if function.status != Status::Ok {
+        return Err(function.status.into());
+    }
+    guest.host().record(Effect::Foreign { name, argument });
+    Ok(())
+}
+
+fn define_metric(guest: &mut Guest<'_>, kind: u32, name: u32, size: u32, id_out: u32) -> Result<(), Stop> {
+    let name = guest.read_text(name, size)?;
+    let kind = MetricKind::from_number(kind).ok_or(Status::BadArgument)?;
+    let id = guest.host().metrics.define(kind, &name);
+    guest.host().record(Effect::MetricDefined { id, kind, name });
+    guest.give_id(id_out, id)
+}
+
+/// 0 takes the choice back: it is the VM's own context, which has no stream.
+fn set_effective_context(guest: &mut Guest<'_>, context: u32) -> Result<(), Stop> {
+    let host = guest.host();
+    if context != 0 && !host.running.contexts.contains_key(&context) {
+        return Err(Status::BadArgument.into());
+    }
+    host.running.effective = (context != 0).then_some(context);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The wasm file: read, checked and compiled once for each content. Refuses a file that the sources have left behind,
+//! so that no test runs an old filter, and a module that imports more than production allows.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
+use std::{fmt, fs, io};
+
+use sha2::{Digest, Sha256};
+use wasmtime::{Config, Engine, InstancePre, Linker, Module};
+
+use super::{ALLOWED, FilterFile, Host, imports};
+
+/// Why a wasm file is not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The wasm file, or one of its sources, cannot be read.
+    #[error("{path} cannot be read; ./justw wasm builds the filter")]
+    Read { path: PathBuf, source: io::Error },
+    /// A source was changed after the wasm file was built.
+    #[error("{wasm} is older than {newer}; ./justw wasm builds the filter")]
+    Stale { wasm: PathBuf, newer: PathBuf },
+    /// Imports outside module `env` or outside the allow-list, with their modules.
+    #[error("imports = {}: not in the capability allow-list", .0.join(", "))]
+    Imports(Vec<String>),
+    /// No module of ABI 0.2.1.
+    #[error("export = proxy_abi_version_0_2_1: missing")]
+    Abi,
+    /// Not wasm, or an import of another signature.
+    #[error("the module does not compile or link: {0:#}")]
+    Wasm(wasmtime::Error),
+}
+
+/// A compiled filter, ready for any number of VMs; cheap to copy.
+#[derive(Clone)]
+pub struct Filter {
+    pub(super) instance: InstancePre<Host>,
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filter").finish_non_exhaustive()
+    }
+}
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let mut config = Config::new();
+    config.consume_fuel(true);
+    Engine::new(&config).expect("the settings fit each other and this machine")
+});
+
+/// What is compiled, by the hash of its bytes. A memory of a pure function: no test can see what another one loaded.
+static COMPILED: LazyLock<Mutex<HashMap<[u8; 32], Filter>>> = LazyLock::new(Mutex::default);
+
+impl Filter {
+    /// The workspace's filter, where the environment says that it lies.
+    ///
+    /// # Errors
+    /// As `from_file`.
+    pub fn load() -> Result<Self, LoadError> {
+        Self::from_file(&FilterFile::from_environment())
+    }
+
+    /// The filter of that file.
+    ///
+    /// # Errors
+    /// `Read` when it, or a source, is missing; `Stale` when a source is newer; else as `from_bytes`.
+    pub fn from_file(file: &FilterFile) -> Result<Self, LoadError> {
+        check_fresh(&file.wasm, &file.sources)?;
+        Self::from_bytes(&fs::read(&file.wasm).map_err(unreadable(&file.wasm))?)
+    }
+
+    /// A module from its bytes, or from WAT text.
+    ///
+    /// # Errors
+    /// `Imports`, `Abi` or `Wasm` for a module that production would not run.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        let hash = Sha256::digest(bytes).into();
+        // Held while it compiles: other tests wait for the same filter instead of compiling it too.
+        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(filter) = compiled.get(&hash) {
+            return Ok(filter.clone());
+        }
+        let filter = Self::compile(bytes)?;
+        compiled.insert(hash, filter.clone());
+        Ok(filter)
+    }
+
+    fn compile(bytes: &[u8]) -> Result<Self, LoadError> {
+        let module = Module::new(&ENGINE, bytes).map_err(LoadError::Wasm)?;
+        let allowed = |module: &str, name: &str| module == "env" && ALLOWED.contains(&name);
+        let unlisted: Vec<String> = module
+            .imports()
+            .filter(|import| !allowed(import.module(), import.name()))
+            .map(|import| format!("{}.{}", import.module(), import.name()))
+            .collect();
+        if !unlisted.is_empty() {
+            return Err(LoadError::Imports(unlisted));
+        }
+        if module.get_export("proxy_abi_version_0_2_1").is_none() {
+            return Err(LoadError::Abi);
+        }
+        let mut linker = Linker::new(&ENGINE);
+        imports::link(&mut linker).map_err(LoadError::Wasm)?;
+        let instance = linker.instantiate_pre(&module).map_err(LoadError::Wasm)?;
+        Ok(Self { instance })
+    }
+}
+
+/// Refuses a wasm file that is missing, or older than any of the sources: files, or folders with all that lies in them
+/// but unit tests, which are no part of the filter and for which cargo does not build it anew.
+///
+/// # Errors
+/// `Read` for a path that is missing, `Stale` with the first source that is newer.
+pub fn check_fresh(wasm: &Path, sources: &[PathBuf]) -> Result<(), LoadError> {
+    let built = modified(wasm)?;
+    for source in sources {
+        if let Some(newer) = newer_than(built, source)? {
+            return Err(LoadError::Stale { wasm: wasm.to_owned(), newer });
+        }
+    }
+    Ok(())
+}
+
+/// The first file at or below the path that was changed after that time.
+fn newer_than(built: SystemTime, path: &Path) -> Result<Option<PathBuf>, LoadError> {
+    if path.ends_with("tests.rs") {
+        return Ok(None); // unit tests are no part of the wasm
+    }
+    if path.file_name().is_some_and(|name| name == "tests.rs") {
+        return Ok(None);
+    }
+    if !path.is_dir() {
+        return Ok((modified(path)? > built).then(|| path.to_owned()));
+    }
+    for entry in fs::read_dir(path).map_err(unreadable(path))? {
+        let entry = entry.map_err(unreadable(path))?;
+        if let Some(newer) = newer_than(built, &entry.path())? {
+            return Ok(Some(newer));
+        }
+    }
+    Ok(None)
+}
+
+fn modified(path: &Path) -> Result<SystemTime, LoadError> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).map_err(unreadable(path))
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> LoadError {
+    let path = path.to_owned();
+    move |source| LoadError::Read { path, source }
+}
