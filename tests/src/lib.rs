@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod caller;
+pub mod demo;
 pub mod envoy;
 pub mod host;
 pub mod net;
