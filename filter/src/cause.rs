@@ -62,6 +62,8 @@ fn of_reset(reset: &[u8], failure: &[u8]) -> Reason {
             () if says("TLS_error") => Reason::Tls,
             () if says("refused") => Reason::Refused,
             () if says("timed_out") => Reason::Timeout,
+            // Only a connection that stood can be reset; before, the kernel calls it refused.
+            () if says("reset_by_peer") => Reason::Closed,
             () => Reason::Unreachable,
         };
     }

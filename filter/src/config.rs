@@ -53,8 +53,16 @@ impl Config {
         Ok(Self { pod_ip: pod_ip_text, pod_host, own_ports, clusters, warnings, probes })
     }
 
+    /// Every declared probe.
+    pub fn probes(&self) -> impl Iterator<Item = &Rc<Probe>> {
+        self.probes.values()
+    }
+
     /// The probe that is declared for exactly this path.
     pub fn probe(&self, path: &[u8]) -> Option<&Rc<Probe>> {
         self.probes.get(path)
     }
 }
+
+#[cfg(test)]
+mod tests;

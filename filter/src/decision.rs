@@ -182,6 +182,8 @@ pub fn on_response(config: &Config, plan: &Plan, head: ResponseHead) -> Answer {
         _ => None,
     };
     match (&plan.action, envoys) {
+        // The connection stood, if not for long: kubelet asks for no more.
+        (Action::Tcp { .. }, Some(Reason::Closed)) => Answer::reply(Reason::Ok),
         (_, Some(reason)) => Answer::of(plan, reason),
         (Action::Http { request, .. }, None) => {
             on_status(config, plan, request, 1, head.status, head.location)
@@ -291,14 +293,12 @@ pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
     let reason = match result {
         CallResult::Failed { late: true } => Reason::Timeout,
         CallResult::Failed { late: false } => Reason::GrpcError,
-        CallResult::Answered {
-            status, content_type, grpc_status, grpc_message, body_length, body, ..
-        } => {
+        CallResult::Answered { content_type, grpc_status, grpc_message, body_length, body, .. } => {
             let envoys = match grpc_status {
                 Some(b"0") | None => None,
                 Some(_) => grpc_message.and_then(cause::of_text),
             };
-            let answer = GrpcAnswer { status, content_type, grpc_status, body_length, body };
+            let answer = GrpcAnswer { content_type, grpc_status, body_length, body };
             envoys.unwrap_or_else(|| answer.reason())
         }
     };

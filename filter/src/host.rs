@@ -20,6 +20,8 @@ const SET_FILTER_STATE: &str = "set_envoy_filter_state";
 /// When the request's first byte came, in nanoseconds since 1970.
 const REQUEST_TIME: &str = "request\0time";
 const CODE_DETAILS: &str = "response\0code_details";
+/// No URL: a scheme is missing before the colon.
+const UNREADABLE: &[u8] = b":";
 /// As much of a hop's body as tells whether Envoy wrote it.
 const HOP_BYTES: usize = 256;
 const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
@@ -122,13 +124,17 @@ impl State {
     fn configure(&mut self, root: u32, size: usize) -> bool {
         let bytes = if size == 0 { Ok(Vec::new()) } else { abi::buffer(Buffer::PluginConfiguration, size) };
         let config = match bytes {
-            Ok(bytes) => Config::parse(&bytes).map_err(|error| error.to_string()),
+            Ok(bytes) if bytes.len() == size => Config::parse(&bytes).map_err(|error| error.to_string()),
+            Ok(_) => Err("configuration: cannot be read as a whole".into()),
             Err(Status(status)) => Err(format!("configuration: cannot be read, status {status}")),
         };
         match config {
             Ok(config) => {
                 for warning in &config.warnings {
                     abi::log(Level::Warn, warning);
+                }
+                for probe in config.probes() {
+                    self.announce(probe);
                 }
                 self.roots.insert(root, Some(Rc::new(config)));
                 true
@@ -200,7 +206,7 @@ impl State {
         let property = |path| abi::property(path).ok().flatten().unwrap_or_default();
         let (location, details, failure) = match decision::ask(plan, status) {
             Ask::Nothing => (None, Vec::new(), Vec::new()),
-            Ask::Location => (abi::header(Map::Response, "location").ok().flatten(), Vec::new(), Vec::new()),
+            Ask::Location => (location(Map::Response), Vec::new(), Vec::new()),
             Ask::Cause => (None, property(CODE_DETAILS), property(TRANSPORT_FAILURE)),
         };
         let head = decision::ResponseHead {
@@ -328,6 +334,16 @@ impl State {
         }
     }
 
+    /// Defines what a healthy prober needs before its first probe, and gives a new gauge kubelet's initial result.
+    fn announce(&mut self, probe: &Probe) {
+        let path = &probe.plan.path;
+        self.metric(probe, Some(Reason::Ok), path);
+        let known = self.metrics.contains_key(&ledger::probe_success(path));
+        if let Some(id) = self.metric(probe, None, path).filter(|_| !known) {
+            let _ = abi::record(id, u64::from(ledger::initial_success(path.kind())));
+        }
+    }
+
     /// The id of a prober's counter for a reason, or of its gauge.
     fn metric(&mut self, probe: &Probe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
         if let Some(id) = probe.entry.metric(reason) {
@@ -386,6 +402,11 @@ fn reply(status: u16, reason: Reason) -> Action {
     Action::Pause
 }
 
+/// Where a redirect points. One that cannot be read must not count as none, which kubelet takes as success.
+fn location(map: Map) -> Option<Vec<u8>> {
+    abi::header(map, "location").unwrap_or_else(|_| Some(UNREADABLE.to_vec()))
+}
+
 /// How long ago the request came, by the wall clock.
 fn elapsed() -> Option<Duration> {
     let started = abi::property(REQUEST_TIME).ok()??;
@@ -417,7 +438,7 @@ impl Read {
         Self {
             failed: (!answered).then(late),
             status: answered.then(|| header(":status")).flatten(),
-            location: (answered && !check).then(|| header("location")).flatten(),
+            location: (answered && !check).then(|| location(Map::CallHeaders)).flatten(),
             content_type: (answered && check).then(|| header("content-type")).flatten(),
             grpc_status: (answered && check).then(|| trailer("grpc-status")).flatten(),
             grpc_message: (answered && check).then(|| trailer("grpc-message")).flatten(),

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use probe::{ProbePath, Reason};
+use probe::{ProbeKind, ProbePath, Reason};
 
 /// Lines that a worker may log in a window.
 const LINES: u32 = 10;
@@ -26,6 +26,12 @@ pub fn probes_total(path: &ProbePath, reason: Reason) -> String {
 /// The gauge of one prober's last verdict, 1 or 0.
 pub fn probe_success(path: &ProbePath) -> String {
     format!("app_health_probe_success;container={};kind={}", path.container(), path.kind().word())
+}
+
+/// What the gauge says before the first probe: kubelet's initial results (`pkg/kubelet/prober/worker.go`). A
+/// container counts as alive, but not as ready or started; a hook that did not run has not failed.
+pub fn initial_success(kind: ProbeKind) -> bool {
+    !matches!(kind, ProbeKind::Readyz | ProbeKind::Startupz)
 }
 
 /// What one worker knows of one prober.

@@ -166,7 +166,7 @@ fn request_head<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]
     if request.user_agent == UserAgent::Caller {
         head.push((b"user-agent", user_agent));
     }
-    head.extend(request.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_slice())));
+    head.extend(request.sent_headers());
     head
 }
 

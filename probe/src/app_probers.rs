@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::error::ConfigError;
-use crate::json::{self, Json};
+use crate::json::Json;
 use crate::path::ProbePath;
 use crate::ports::OwnPorts;
 use crate::prober::{GrpcMode, Handler, Place, Prober, Scheme};
@@ -28,9 +28,6 @@ impl AppProbers {
         if entries.len() > PROBERS {
             return Err(ConfigError::limit("probers", &format!("{PROBERS} probers")));
         }
-        if json::duplicate(entries, false) {
-            return Err(ConfigError::new("probers", value, "duplicate key"));
-        }
         // Sorted, so that the same table is refused with the same words each time.
         let mut entries: Vec<_> = entries.iter().collect();
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -41,9 +38,11 @@ impl AppProbers {
                               or /app-lifecycle/<container>/{prestopz,poststartz}";
                 return Err(ConfigError::new("probers", &Json::String(key.clone()), reason));
             };
-            let place_key = format!("probers[{}]", json::quoted(key));
-            let mut place = Place { key: place_key, kind: path.kind(), own_ports, warnings };
-            probers.insert(path, Prober::read(value, &mut place)?);
+            let key = format!("probers[\"{key}\"]");
+            let mut place = Place { key: key.clone(), kind: path.kind(), own_ports, warnings };
+            if probers.insert(path, Prober::read(value, &mut place)?).is_some() {
+                return Err(ConfigError::new(key, value, "duplicate key"));
+            }
         }
         Ok(Self(probers))
     }

@@ -21,11 +21,10 @@ pub fn request_frame(service: &str) -> Vec<u8> {
     [[0].as_slice(), &length.to_be_bytes(), &message].concat()
 }
 
-/// An answer, read off the wire.
+/// An answer, read off the wire. The HTTP status is not in it: where the content type is gRPC's, grpc-go does not
+/// look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// `:status`
-    pub status: Option<&'a [u8]>,
     /// `content-type`
     pub content_type: Option<&'a [u8]>,
     /// `grpc-status` of the trailers, or of the headers where there are no trailers.
@@ -39,7 +38,7 @@ pub struct Answer<'a> {
 impl Answer<'_> {
     /// What the answer says of the service's health.
     pub fn reason(&self) -> Reason {
-        if self.status != Some(b"200") || !self.content_type.is_some_and(is_grpc) {
+        if !self.content_type.is_some_and(is_grpc) {
             return Reason::GrpcError;
         }
         let grpc_status: Option<i32> =

@@ -34,7 +34,7 @@ impl Json {
         serde_json::from_slice(bytes).map_err(|error| ConfigError::text(key, bytes, error.to_string()))
     }
 
-    /// The pairs of an object; `None` for `null` counts as an empty object where the caller says so.
+    /// The pairs of an object.
     pub(crate) fn object(&self, key: &str) -> Result<&[(String, Json)], ConfigError> {
         match self {
             Self::Object(pairs) => Ok(pairs),
@@ -42,7 +42,7 @@ impl Json {
         }
     }
 
-    /// An integer of any size; `80.0`, `8e1` and `"80"` are none.
+    /// An integer, cut to 64 bits; `80.0`, `8e1` and `"80"` are none.
     pub(crate) fn integer(&self, key: &str) -> Result<i64, ConfigError> {
         let wrong = || ConfigError::new(key, self, "must be an integer");
         match self {
@@ -96,7 +96,7 @@ impl Json {
             Self::String(text) => write_string(text, out),
             Self::Array(elements) => {
                 out.push('[');
-                for (index, element) in elements.iter().enumerate() {
+                for (index, element) in elements.iter().take(EXCERPT).enumerate() {
                     if index > 0 {
                         out.push(',');
                     }
@@ -106,7 +106,7 @@ impl Json {
             }
             Self::Object(pairs) => {
                 out.push('{');
-                for (index, (key, value)) in pairs.iter().enumerate() {
+                for (index, (key, value)) in pairs.iter().take(EXCERPT).enumerate() {
                     if index > 0 {
                         out.push(',');
                     }
@@ -145,12 +145,7 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A key as it stands in the name of a place: `probers["/app-health/app/livez"]`.
-pub(crate) fn quoted(key: &str) -> String {
-    Json::String(key.into()).excerpt()
-}
-
-/// The key that stands twice among `pairs`, if any. `fold`: names that differ only by case are equal.
+/// Whether a key stands twice among `pairs`. `fold`: names that differ only by case are equal.
 pub(crate) fn duplicate(pairs: &[(String, Json)], fold: bool) -> bool {
     let name = |key: &str| if fold { key.to_ascii_lowercase() } else { key.to_owned() };
     let mut names: Vec<String> = pairs.iter().map(|(key, _)| name(key)).collect();
@@ -238,3 +233,6 @@ impl<'de> Visitor<'de> for JsonVisitor {
         Ok(Json::Object(pairs))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 //! is what it would read, [`reason`] is what we answer.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod app_probers;
 pub mod error;

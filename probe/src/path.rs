@@ -82,3 +82,6 @@ impl fmt::Display for ProbePath {
         write!(formatter, "{prefix}/{}/{}", self.container, self.kind.word())
     }
 }
+
+#[cfg(test)]
+mod tests;

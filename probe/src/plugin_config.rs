@@ -56,7 +56,11 @@ impl PluginConfig {
             Json::Null => &[],
             Json::Object(fields) => fields.as_slice(),
             _ => {
-                return Err(ConfigError::text("configuration", bytes, "must be an object at line 1 column 1"));
+                return Err(ConfigError::text(
+                    "configuration",
+                    bytes,
+                    "must be an object at line 1 column 1",
+                ));
             }
         };
         if json::duplicate(fields, false) {

@@ -131,3 +131,6 @@ impl Reason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

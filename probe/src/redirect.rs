@@ -3,7 +3,7 @@
 //! Rules: `RedirectChecker` in `pkg/probe/http/http.go` of Kubernetes, and `Client.do` of Go's `net/http`.
 
 use crate::ports::OwnPorts;
-use crate::request::{CONNECTION, Request};
+use crate::request::Request;
 use crate::url::Url;
 
 /// All requests of one probe, the first included.
@@ -56,28 +56,20 @@ impl Redirect {
 }
 
 fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request {
-    let (from_tls, to_tls) = (request.url.scheme == b"https", url.scheme == b"https");
     let mut headers = request.headers.clone();
     if matches!(status, 301..=303) {
         headers.retain(|(name, _)| !OF_A_BODY.contains(&name.as_str()));
     }
-    match (from_tls, to_tls) {
-        (false, true) => headers.retain(|(name, _)| !CONNECTION.contains(&name.as_str())),
-        (true, false) => headers.push(("connection".into(), b"close".to_vec())),
-        _ => {}
-    }
-    let declared = headers.iter().any(|(name, value)| name == "referer" && !value.is_empty());
-    let referer = (!declared && (to_tls || !from_tls)).then(|| request.url.text());
+    let from_tls_to_plaintext = request.url.scheme == b"https" && url.scheme == b"http";
+    let first = headers.iter().find(|(name, _)| name == "referer");
+    let declared = first.is_some_and(|(_, value)| !value.is_empty());
+    let referer = (!declared && !from_tls_to_plaintext).then(|| request.url.text());
     if referer.is_some() {
         headers.retain(|(name, _)| name != "referer");
     }
-    Request {
-        host: request.host.clone().filter(|_| reference.scheme.is_empty()),
-        headers,
-        user_agent: request.user_agent,
-        referer,
-        url,
-    }
+    // A declared `Host` outlives a relative redirect, unless it says no more than the URL.
+    let kept = |host: &Vec<u8>| reference.scheme.is_empty() && *host != request.url.host;
+    Request { host: request.host.clone().filter(kept), headers, user_agent: request.user_agent, referer, url }
 }
 
 #[cfg(test)]

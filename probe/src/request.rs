@@ -3,13 +3,13 @@
 //! Rules: `pkg/probe/http/request.go` of Kubernetes for path and default headers, Go's `net/http` for what its
 //! client leaves out or adds.
 
-use crate::prober::{Header, HttpGet, Scheme};
+use crate::prober::HttpGet;
 use crate::url::Url;
 
 /// Written by Go's client itself or not at all, whatever was declared.
 const NOT_SENT: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
 /// Forbidden in HTTP/2; over TLS the version is chosen after the request was written.
-pub(crate) const CONNECTION: [&str; 4] = ["connection", "keep-alive", "upgrade", "proxy-connection"];
+const CONNECTION: [&str; 4] = ["connection", "keep-alive", "upgrade", "proxy-connection"];
 
 /// Who names the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ pub struct Request {
     pub url: Url,
     /// The declared `Host`; otherwise the URL's host is sent.
     pub host: Option<Vec<u8>>,
-    /// Everything else but `User-Agent` where the caller names it: lower-case names, in the order of sending.
+    /// Everything else but `User-Agent` where the caller names it: lower-case names, in the order of sending. What
+    /// of it concerns the connection depends on the scheme: see [`Request::sent_headers`].
     pub headers: Vec<(String, Vec<u8>)>,
     /// Where the `User-Agent` comes from.
     pub user_agent: UserAgent,
@@ -38,13 +39,12 @@ pub struct Request {
 impl Request {
     /// The first request of a probe of `authority`, which is `address:port`, the address in brackets for IPv6.
     pub fn new(probe: &HttpGet, authority: &str) -> Self {
-        let declared = |name: &str| probe.headers.iter().find(|header| header.is(name)).map(Header::sent);
+        let declared = |name: &str| probe.headers.iter().find(|header| header.is(name));
         let user_agent = declared("user-agent");
         let accept = declared("accept");
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
-        match user_agent {
-            Some(value) if !value.is_empty() => headers.push(("user-agent".into(), value.into())),
-            _ => {}
+        if let Some(header) = user_agent.filter(|header| !header.value.is_empty()) {
+            headers.push(("user-agent".into(), header.sent().into()));
         }
         if accept.is_none() {
             headers.push(("accept".into(), b"*/*".to_vec()));
@@ -53,22 +53,16 @@ impl Request {
             let name = header.name.to_ascii_lowercase();
             let sent = match name.as_str() {
                 "host" | "user-agent" => false,
-                "accept" => accept != Some(""),
-                name => {
-                    let dropped = probe.scheme == Scheme::Https && CONNECTION.contains(&name);
-                    !dropped && !NOT_SENT.contains(&name)
-                }
+                "accept" => accept.is_some_and(|first| !first.value.is_empty()),
+                name => !NOT_SENT.contains(&name),
             };
             if sent {
                 headers.push((name, header.sent().into()));
             }
         }
-        if probe.scheme == Scheme::Http && !closes(&headers) {
-            headers.push(("connection".into(), b"close".to_vec()));
-        }
         Self {
             url: Url::probe(probe.scheme, authority, &probe.path),
-            host: declared("host").filter(|host| !host.is_empty()).map(Into::into),
+            host: declared("host").filter(|host| !host.value.is_empty()).map(|host| host.sent().into()),
             headers,
             user_agent: if user_agent.is_some() { UserAgent::Declared } else { UserAgent::Caller },
             referer: None,
@@ -80,16 +74,27 @@ impl Request {
         self.host.as_deref().unwrap_or(&self.url.host)
     }
 
+    /// Name and value of each header as it is sent, but for [`Request::user_agent`] and [`Request::referer`]:
+    /// nothing about the connection over TLS, and in plaintext always `Connection: close`.
+    pub fn sent_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let tls = self.url.scheme == b"https";
+        let close =
+            (!tls && !closes(&self.headers)).then_some((b"connection".as_slice(), b"close".as_slice()));
+        let sent = self.headers.iter().filter(move |(name, _)| !(tls && CONNECTION.contains(&name.as_str())));
+        sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
+    }
+
     /// Whether the Pod declares this header (lower case), so that its value has to arrive.
     pub fn declares(&self, name: &str) -> bool {
         self.headers.iter().any(|(other, _)| other == name)
     }
 }
 
-/// Whether a declared `Connection` says `close` already.
+/// Whether the first declared `Connection` says `close` already; Go's client looks at no other.
 fn closes(headers: &[(String, Vec<u8>)]) -> bool {
-    let close = |token: &[u8]| token.trim_ascii().eq_ignore_ascii_case(b"close");
-    headers.iter().any(|(name, value)| name == "connection" && value.split(|byte| *byte == b',').any(close))
+    let close = |token: &[u8]| token.eq_ignore_ascii_case(b"close");
+    let first = headers.iter().find(|(name, _)| name == "connection");
+    first.is_some_and(|(_, value)| value.split(|byte| b", \t".contains(byte)).any(close))
 }
 
 #[cfg(test)]

@@ -108,7 +108,8 @@ impl Url {
             return url;
         }
         if reference.path.is_empty() && reference.query.is_none() {
-            url.query.clone_from(&self.query);
+            // A bare `?` is not inherited.
+            url.query = self.query.clone().filter(|query| !query.is_empty());
             if reference.fragment.is_empty() {
                 url.fragment.clone_from(&self.fragment);
             }
@@ -234,7 +235,7 @@ fn parse_literal(host: &[u8]) -> Option<Vec<u8>> {
     let zone = literal.windows(3).position(|window| window == b"%25");
     let (address, zone) = literal.split_at_checked(zone.unwrap_or(literal.len()))?;
     let address = escape::decode_host(address)?;
-    let zone = escape::decode(zone)?;
+    let zone = escape::decode_zone(zone)?;
     std::str::from_utf8(&address).ok()?.parse::<std::net::Ipv6Addr>().ok()?;
     if zone == b"%" {
         return None;

@@ -1,1 +1,316 @@
+//! Expected hops are those of Go's client with kubelet's `RedirectChecker`, seen on the wire.
 
+use proptest::prelude::*;
+
+use super::Redirect;
+use crate::{Header, HttpGet, OwnPorts, Request, Scheme};
+
+const POD: &str = "10.0.0.5";
+const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+
+fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
+    let header = |(name, value): &(&str, &str)| Header { name: (*name).into(), value: (*value).into() };
+    let headers = headers.iter().map(header).collect();
+    Request::new(&HttpGet { path: path.into(), port: 8080, scheme, headers }, &format!("{POD}:8080"))
+}
+
+fn redirect(request: &Request, status: u16, location: &[u8]) -> Redirect {
+    Redirect::of(request, status, Some(location), 1, POD, &OwnPorts::new([19000]))
+}
+
+/// Follows each status and `Location` in turn; the last request's URL, `Host`, `Referer` and declared headers.
+fn follow(first: &Request, hops: &[(u16, &str)]) -> [String; 4] {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut request = first.clone();
+    for (status, location) in hops {
+        match redirect(&request, *status, location.as_bytes()) {
+            Redirect::Follow(next) => request = *next,
+            other => panic!("{location}: {other:?}"),
+        }
+    }
+    let declared = request.sent_headers().filter(|(name, _)| !matches!(*name, b"accept"));
+    let declared: Vec<_> = declared.map(|(name, value)| format!("{}: {}", text(name), text(value))).collect();
+    let url = format!(
+        "{}://{}{}",
+        text(&request.url.scheme),
+        text(&request.url.host),
+        text(&request.url.request_target())
+    );
+    let referer = request.referer.as_deref().map_or("none".into(), text);
+    [url, text(request.authority()), referer, declared.join(", ")]
+}
+
+#[test]
+fn locations() {
+    let first = request(Scheme::Http, "/a/b?x=1", &[]);
+    for (location, expected) in [
+        // Relative, absolute, relative to the scheme.
+        ("c", "http://10.0.0.5:8080/a/c"),
+        ("/c?y", "http://10.0.0.5:8080/c?y"),
+        ("../../c", "http://10.0.0.5:8080/c"),
+        ("?y", "http://10.0.0.5:8080/a/b?y"),
+        ("?", "http://10.0.0.5:8080/a/b?"),
+        ("#s", "http://10.0.0.5:8080/a/b?x=1"),
+        ("//", "http://10.0.0.5:8080/a/b?x=1"),
+        (" /c\t", "http://10.0.0.5:8080/c"),
+        ("/c d/é", "http://10.0.0.5:8080/c%20d/%C3%A9"),
+        ("http://10.0.0.5:8080/c", "http://10.0.0.5:8080/c"),
+        ("HTTP://10.0.0.5:8080", "http://10.0.0.5:8080/"),
+        ("//10.0.0.5:8080/c", "http://10.0.0.5:8080/c"),
+        // Another port, another scheme.
+        ("http://10.0.0.5/c", "http://10.0.0.5/c"),
+        ("http://10.0.0.5:9090/c", "http://10.0.0.5:9090/c"),
+        ("https://10.0.0.5/c", "https://10.0.0.5/c"),
+        ("https://10.0.0.5:8443/c", "https://10.0.0.5:8443/c"),
+        ("//10.0.0.5/c", "http://10.0.0.5/c"),
+        ("http://10.0.0.5:/c", "http://10.0.0.5:/c"),
+        ("http://10.0.0.5:080/c", "http://10.0.0.5:080/c"),
+        // Another host: the answer counts as it is.
+        ("http://10.0.0.6:8080/c", "last"),
+        ("http://localhost:8080/c", "last"),
+        ("http://10.0.0.5.example.com/c", "last"),
+        ("http://010.0.0.5/c", "last"),
+        ("http://169.254.169.254/latest", "last"),
+        ("//other/c", "last"),
+        ("///c", "http://10.0.0.5:8080///c"),
+        ("http:///c", "last"),
+        ("http://other:15020/c", "last"),
+        ("http://u@other/c", "last"),
+        ("http://[::ffff:10.0.0.5]:8080/c", "last"),
+        ("http:c", "last"),
+        ("mailto:c", "last"),
+        ("ftp://other/c", "last"),
+        ("http://[::1%25eth0]/c", "last"),
+        ("", "last"),
+        ("  ", "last"),
+        // Unreadable, or nothing that could be dialled.
+        ("/%zz", "broken"),
+        ("#%zz", "broken"),
+        ("/\u{1}", "broken"),
+        (":c", "broken"),
+        ("1:c", "broken"),
+        ("http://10.0.0.5:8080:1/c", "broken"),
+        ("http://10.0.0.5:port/c", "broken"),
+        ("http://[::1/c", "broken"),
+        ("http://other/%zz", "broken"),
+        ("ftp://10.0.0.5/c", "broken"),
+        ("http://10.0.0.5:0/c", "broken"),
+        ("http://10.0.0.5:65536/c", "broken"),
+        ("http://10.0.0.5:99999999999999999999/c", "broken"),
+        // What Envoy cannot send as Go would.
+        ("http://u:p@10.0.0.5:8080/c", "broken"),
+        ("/c?d e", "broken"),
+        // The proxy's own ports.
+        ("http://10.0.0.5:15020/app-health/app/livez", "broken"),
+        ("//10.0.0.5:15000/quitquitquit", "broken"),
+        ("https://10.0.0.5:19000/", "broken"),
+        ("http://10.0.0.5:0015021/", "broken"),
+    ] {
+        for status in STATUSES {
+            match (redirect(&first, status, location.as_bytes()), expected) {
+                (Redirect::Last, "last") | (Redirect::Broken, "broken") => {}
+                (Redirect::Follow(_), url) => {
+                    assert_eq!(follow(&first, &[(status, location)])[0], url, "{location:?}")
+                }
+                (other, _) => panic!("{location:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let first = request(Scheme::Http, "/a", &[]);
+    for (location, target) in
+        [(b"/\xff\xfe".as_slice(), b"/%FF%FE".as_slice()), (b"/\xc3?\xa9", b"/%C3?\xa9")]
+    {
+        let Redirect::Follow(next) = redirect(&first, 302, location) else { panic!("{location:x?}") };
+        assert_eq!(next.url.request_target(), target);
+    }
+    assert_eq!(redirect(&first, 302, b"/\x7f"), Redirect::Broken);
+}
+
+#[test]
+fn statuses() {
+    let first = request(Scheme::Http, "/a", &[]);
+    for status in 200..600 {
+        let asked = STATUSES.contains(&status);
+        assert_eq!(Redirect::is_asked_by(status), asked, "{status}");
+        assert_eq!(matches!(redirect(&first, status, b"/b"), Redirect::Follow(_)), asked, "{status}");
+        assert_eq!(redirect(&first, status, b"/%zz") == Redirect::Broken, asked, "{status}");
+        let none = Redirect::of(&first, status, None, 1, POD, &OwnPorts::default());
+        assert_eq!(none, Redirect::Last, "{status} without a Location");
+    }
+}
+
+#[test]
+fn ten_requests_in_all() {
+    let first = request(Scheme::Http, "/a", &[]);
+    for (requests, location, expected) in [
+        (1, "/b", "follow"),
+        (9, "/b", "follow"),
+        (10, "/b", "broken"),
+        (11, "/b", "broken"),
+        (u32::MAX, "/b", "broken"),
+        // The host is looked at first.
+        (10, "http://other/", "last"),
+        (10, "", "last"),
+    ] {
+        let redirect =
+            Redirect::of(&first, 302, Some(location.as_bytes()), requests, POD, &OwnPorts::default());
+        let outcome = match redirect {
+            Redirect::Follow(_) => "follow",
+            Redirect::Last => "last",
+            Redirect::Broken => "broken",
+        };
+        assert_eq!(outcome, expected, "{requests} {location}");
+    }
+}
+
+#[test]
+fn ipv6() {
+    let probe = HttpGet { path: "/a".into(), port: 8080, scheme: Scheme::Http, headers: vec![] };
+    let first = Request::new(&probe, "[fd00::5]:8080");
+    for (location, authority) in [
+        ("/b", Some("[fd00::5]:8080")),
+        ("http://[fd00::5]/b", Some("[fd00::5]")),
+        ("https://[fd00::5]:8443/b", Some("[fd00::5]:8443")),
+        ("http://[FD00::5]/b", None),
+        ("http://[fd00:0::5]/b", None),
+        ("http://[fd00::5%25eth0]/b", None),
+    ] {
+        match Redirect::of(&first, 302, Some(location.as_bytes()), 1, "fd00::5", &OwnPorts::default()) {
+            Redirect::Follow(next) => {
+                assert_eq!(Some(next.authority()), authority.map(str::as_bytes), "{location}")
+            }
+            other => assert_eq!((other, None), (Redirect::Last, authority), "{location}"),
+        }
+    }
+}
+
+#[test]
+fn a_declared_host_outlives_relative_redirects() {
+    let shop = [("Host", "shop.example.com")];
+    let same = [("Host", "10.0.0.5:8080")];
+    for (headers, hops, expected) in [
+        (&shop[..], &[(301, "/b")][..], "shop.example.com"),
+        (&shop, &[(302, "//10.0.0.5:9090/b")], "shop.example.com"),
+        (&shop, &[(307, "http://10.0.0.5:8080/b")], "10.0.0.5:8080"),
+        (&shop, &[(308, "https://10.0.0.5/b")], "10.0.0.5"),
+        (&shop, &[(302, "/b"), (302, "/c"), (302, "/d")], "shop.example.com"),
+        (&shop, &[(302, "/b"), (302, "http://10.0.0.5:8080/c"), (302, "/d")], "10.0.0.5:8080"),
+        // One that says no more than the URL is none of its own.
+        (&same, &[(302, "//10.0.0.5:9090/b")], "10.0.0.5:9090"),
+        (&same, &[(302, "/b")], "10.0.0.5:8080"),
+        (&[], &[(302, "http://10.0.0.5:/b")], "10.0.0.5:"),
+    ] {
+        assert_eq!(follow(&request(Scheme::Http, "/a", headers), hops)[1], expected, "{headers:?} {hops:?}");
+    }
+    let foreign = redirect(&request(Scheme::Http, "/a", &shop), 302, b"http://shop.example.com/b");
+    assert_eq!(foreign, Redirect::Last, "the name in Host is another host");
+}
+
+#[test]
+fn referers() {
+    let (down, up) = ((302, "http://10.0.0.5:8080/d"), (302, "https://10.0.0.5/u"));
+    for (scheme, path, declared, hops, referer, header) in [
+        (Scheme::Http, "/a?x#top", None, &[(302, "b#low")][..], "http://10.0.0.5:8080/a?x#top", ""),
+        (Scheme::Http, "/a", None, &[(302, "b#low"), (302, "c")], "http://10.0.0.5:8080/b#low", ""),
+        (Scheme::Http, "", None, &[(302, "b")], "http://10.0.0.5:8080", ""),
+        (Scheme::Http, "/a", None, &[up], "http://10.0.0.5:8080/a", ""),
+        (Scheme::Https, "/a", None, &[up], "https://10.0.0.5:8080/a", ""),
+        // Never from TLS to plaintext; afterwards again.
+        (Scheme::Https, "/a", None, &[down], "none", ""),
+        (Scheme::Https, "/a", None, &[down, (302, "/e")], "http://10.0.0.5:8080/d", ""),
+        // A declared one stays what it is.
+        (Scheme::Http, "/a", Some("mine"), &[(302, "b")], "none", "referer: mine"),
+        (Scheme::Http, "/a", Some("mine"), &[(302, "b"), up, down], "none", "referer: mine"),
+        (Scheme::Http, "/a", Some(""), &[(302, "b")], "http://10.0.0.5:8080/a", ""),
+        (Scheme::Http, "/a", Some(""), &[(302, "b"), (302, "c")], "http://10.0.0.5:8080/b", ""),
+    ] {
+        let headers: Vec<_> = declared.map(|value| ("Referer", value)).into_iter().collect();
+        let [_, _, sent, declared] = follow(&request(scheme, path, &headers), hops);
+        assert_eq!(sent, referer, "{path} {hops:?}");
+        let declared: Vec<_> = declared.split(", ").filter(|header| header.starts_with("referer")).collect();
+        assert_eq!(declared.join(", "), header, "{path} {hops:?}");
+    }
+}
+
+#[test]
+fn headers_along_the_hops() {
+    let content = [
+        ("Content-Type", "a/b"),
+        ("Content-Language", "de"),
+        ("Content-Encoding", "x"),
+        ("Content-Location", "/y"),
+        ("Content-Md5", "z"),
+    ];
+    const ALL: &str = "content-type: a/b, content-language: de, content-encoding: x, content-location: /y, content-md5: z, connection: close";
+    const REST: &str = "content-md5: z, connection: close";
+    let secrets = [("Authorization", "Basic x"), ("Cookie", "a=b"), ("X-A", "1"), ("x-a", "2")];
+    const SECRETS: &str = "authorization: Basic x, cookie: a=b, x-a: 1, x-a: 2";
+    let connection = [("Connection", "keep-alive"), ("Keep-Alive", "5")];
+    let (down, up) = ((307, "http://10.0.0.5:8080/d"), (307, "https://10.0.0.5/u"));
+    for (scheme, headers, hops, expected) in [
+        (Scheme::Http, &content[..], &[(307, "/b")][..], ALL.to_owned()),
+        (Scheme::Http, &content, &[(308, "/b"), (307, "/c")], ALL.into()),
+        (Scheme::Http, &content, &[(301, "/b")], REST.into()),
+        (Scheme::Http, &content, &[(302, "/b")], REST.into()),
+        (Scheme::Http, &content, &[(303, "/b")], REST.into()),
+        // Once dropped, they stay away.
+        (Scheme::Http, &content, &[(307, "/b"), (302, "/c"), (308, "/d")], REST.into()),
+        // The pod is one host, whatever the port and the scheme.
+        (Scheme::Http, &secrets, &[(302, "http://10.0.0.5:9090/b")], format!("{SECRETS}, connection: close")),
+        (Scheme::Http, &secrets, &[(302, "/b"), up], SECRETS.into()),
+        // What concerns the connection comes back with plaintext.
+        (Scheme::Http, &connection, &[up], String::new()),
+        (
+            Scheme::Http,
+            &connection,
+            &[up, down],
+            "connection: keep-alive, keep-alive: 5, connection: close".into(),
+        ),
+        (
+            Scheme::Https,
+            &connection,
+            &[down],
+            "connection: keep-alive, keep-alive: 5, connection: close".into(),
+        ),
+        (Scheme::Https, &[], &[down], "connection: close".into()),
+        (Scheme::Http, &[], &[(302, "/b"), (302, "/c")], "connection: close".into()),
+    ] {
+        assert_eq!(follow(&request(scheme, "/a", headers), hops)[3], expected, "{headers:?} {hops:?}");
+    }
+}
+
+#[test]
+fn the_user_agent_stays_the_same() {
+    for (headers, expected) in
+        [(&[][..], "connection: close"), (&[("User-Agent", "me")], "user-agent: me, connection: close")]
+    {
+        let first = request(Scheme::Http, "/a", headers);
+        assert_eq!(follow(&first, &[(302, "/b"), (302, "/c")])[3], expected);
+        let Redirect::Follow(next) = redirect(&first, 302, b"/b") else { panic!("a redirect") };
+        assert_eq!(next.user_agent, first.user_agent);
+    }
+}
+
+proptest! {
+    /// Whatever an application answers, nothing but the pod's address and a port that is not the proxy's is dialled.
+    #[test]
+    fn any_location_stays_in_the_pod(
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+        text in "(http:|https:|HTTP:)?(//)?(u@)?(10\\.0\\.0\\.5|other)?(:[0-9]{0,6})?[/?#%a-f@\\.]{0,8}",
+        status in prop::sample::select(&STATUSES[..]),
+    ) {
+        let first = request(Scheme::Https, "/a/b?c", &[("Host", "shop"), ("Content-Type", "x")]);
+        for location in [bytes.as_slice(), text.as_bytes()] {
+            if let Redirect::Follow(next) = redirect(&first, status, location) {
+                prop_assert_eq!(next.url.hostname(), POD.as_bytes());
+                let port = next.url.port().expect("a port");
+                prop_assert!(port > 0 && !OwnPorts::new([19000]).contains(port));
+                prop_assert!(next.url.can_be_sent());
+            }
+        }
+    }
+}

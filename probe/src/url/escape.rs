@@ -57,16 +57,36 @@ pub(super) fn decode(written: &[u8]) -> Option<Vec<u8>> {
 
 /// Decodes a host, where `%XX` may stand for bytes outside ASCII only (and for `%` itself).
 pub(super) fn decode_host(written: &[u8]) -> Option<Vec<u8>> {
-    let allowed = |byte: &u8| *byte >= 0x80 || *byte == b'%' || is_unreserved(*byte) || HOST.contains(byte);
-    let mut rest = written;
-    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
-        let code = rest.get(at.checked_add(1)?..at.checked_add(3)?)?;
-        if value(*code.first()?)? < 8 && code != b"25" {
+    decode_name(written, |byte| byte >= 0x80)
+}
+
+/// Decodes an IPv6 zone with the `%25` before it, where `%XX` may stand for what a host may hold, and for a blank.
+pub(super) fn decode_zone(written: &[u8]) -> Option<Vec<u8>> {
+    decode_name(written, |byte| byte == b' ' || is_host(byte))
+}
+
+/// `encoded`: which bytes may be written as `%XX`, beside `%` itself.
+fn decode_name(written: &[u8], encoded: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(written.len());
+    let mut rest = written.iter();
+    while let Some(byte) = rest.next() {
+        let (byte, allowed) = match byte {
+            b'%' => {
+                let byte = value(*rest.next()?)? << 4 | value(*rest.next()?)?;
+                (byte, byte == b'%' || encoded(byte))
+            }
+            byte => (*byte, *byte >= 0x80 || is_host(*byte)),
+        };
+        if !allowed {
             return None;
         }
-        rest = rest.get(at.checked_add(3)?..)?;
+        out.push(byte);
     }
-    if written.iter().all(allowed) { decode(written) } else { None }
+    Some(out)
+}
+
+fn is_host(byte: u8) -> bool {
+    is_unreserved(byte) || HOST.contains(&byte)
 }
 
 fn value(digit: u8) -> Option<u8> {
