@@ -54,6 +54,14 @@ pub(crate) enum Level {
     Error = 4,
 }
 
+/// What there is of a callout's answer; no headers for a callout that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSize {
+    pub(crate) headers: usize,
+    pub(crate) body_size: usize,
+    pub(crate) trailers: usize,
+}
+
 /// What a callback tells Envoy.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
@@ -350,9 +358,9 @@ extern "C" fn proxy_on_http_call_response(
     token: u32,
     headers: usize,
     body_size: usize,
-    _trailers: usize,
+    trailers: usize,
 ) {
-    host::on_call_response(context, token, headers > 0, body_size);
+    host::on_call_response(context, token, CallSize { headers, body_size, trailers });
 }
 
 #[unsafe(no_mangle)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use probe::grpc_health::ANSWER_BYTES;
 use probe::{ProbePath, Reason, Request};
 
-use crate::abi::{self, Action, Buffer, Level, Map, Metric, Status};
+use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Metric, Status};
 use crate::config::{Config, Probe};
 use crate::decision::{self, Answer, Ask, Body, Call, CallResult, Chunk, Decision, Hop, RequestHead, Target};
 use crate::ledger::{self, Budget};
@@ -110,8 +110,8 @@ pub(crate) fn on_response_body(context: u32, size: usize, end_of_stream: bool) -
     with(Action::Continue, |state| state.body(context, size, end_of_stream))
 }
 
-pub(crate) fn on_call_response(context: u32, token: u32, answered: bool, body_size: usize) {
-    with((), |state| state.call_response(context, token, answered, body_size));
+pub(crate) fn on_call_response(context: u32, token: u32, size: CallSize) {
+    with((), |state| state.call_response(context, token, size));
 }
 
 /// Runs `act` on the state; `otherwise` where there is none to be had.
@@ -257,11 +257,10 @@ impl State {
         let Some(Stream { awaited: Awaited::Body { body, .. }, .. }) = self.streams.get_mut(&context) else {
             return Action::Continue;
         };
-        let blanks = [b' '; decision::BLANKS];
         let put = match body.on_chunk(size, end_of_stream) {
             Chunk::Untouched => Ok(()),
             Chunk::Empty => abi::set_buffer(Buffer::ResponseBody, size, b""),
-            Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &blanks),
+            Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &vec![b' '; decision::BLANKS]),
         };
         // What could not be emptied must not leave the pod.
         if put.is_err() {
@@ -271,7 +270,7 @@ impl State {
         Action::Continue
     }
 
-    fn call_response(&mut self, context: u32, token: u32, answered: bool, body_size: usize) {
+    fn call_response(&mut self, context: u32, token: u32, size: CallSize) {
         let ours =
             |stream: &Stream| matches!(stream.awaited, Awaited::Call { token: other, .. } if other == token);
         let asked = self.streams.get(&context).is_some_and(ours);
@@ -283,7 +282,7 @@ impl State {
         if stream != context {
             let _ = abi::set_effective_context(stream);
         }
-        let read = Read::of(hop.is_none(), answered, body_size, place.probe.plan.timeout);
+        let read = Read::of(hop.is_none(), size, place.probe.plan.timeout);
         let answer = match &hop {
             None => decision::on_check(&place.probe.plan, read.result()),
             Some(hop) => decision::on_hop(&place.config, &place.probe.plan, hop, read.result()),
@@ -428,25 +427,32 @@ struct Read {
 
 impl Read {
     /// `check`: of a gRPC check, else of a hop; `timeout`: the probe's.
-    fn of(check: bool, answered: bool, body_length: usize, timeout: Duration) -> Self {
-        let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
-        // Without trailers there is no such map; then the headers are the trailers.
-        let trailer = |name| abi::header(Map::CallTrailers, name).ok().flatten().or_else(|| header(name));
+    fn of(check: bool, size: CallSize, timeout: Duration) -> Self {
+        let CallSize { headers, body_size: body_length, trailers } = size;
         let late = || elapsed().is_some_and(|elapsed| elapsed >= timeout);
-        let size = if check { ANSWER_BYTES } else { HOP_BYTES };
-        let read = answered && body_length > 0;
+        let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
+        // An answer of headers alone has its status there; after a body it is in the trailers or nowhere.
+        let trailer = |name| match (trailers, body_length) {
+            (1.., _) => abi::header(Map::CallTrailers, name).ok().flatten(),
+            (0, 0) => header(name),
+            _ => None,
+        };
+        let answered = headers > 0;
+        let of_check = |name, read: &dyn Fn(&'static str) -> Option<Vec<u8>>| {
+            (answered && check).then(|| read(name)).flatten()
+        };
+        let of_hop = answered && !check;
+        let shown = if check { ANSWER_BYTES } else { HOP_BYTES };
+        let body =
+            (answered && body_length > 0).then(|| abi::buffer(Buffer::CallBody, shown.min(body_length)));
         Self {
             failed: (!answered).then(late),
-            status: answered.then(|| header(":status")).flatten(),
-            location: (answered && !check).then(|| location(Map::CallHeaders)).flatten(),
-            content_type: (answered && check).then(|| header("content-type")).flatten(),
-            grpc_status: (answered && check).then(|| trailer("grpc-status")).flatten(),
-            grpc_message: (answered && check).then(|| trailer("grpc-message")).flatten(),
-            body: if read {
-                abi::buffer(Buffer::CallBody, size.min(body_length)).unwrap_or_default()
-            } else {
-                Vec::new()
-            },
+            status: of_hop.then(|| header(":status")).flatten(),
+            location: of_hop.then(|| location(Map::CallHeaders)).flatten(),
+            content_type: of_check("content-type", &header),
+            grpc_status: of_check("grpc-status", &trailer),
+            grpc_message: of_check("grpc-message", &trailer),
+            body: body.and_then(Result::ok).unwrap_or_default(),
             body_length,
         }
     }

@@ -151,6 +151,9 @@ pub fn hop_head<'a>(
     if let Some(referer) = &request.referer {
         head.push((b"referer", referer));
     }
+    if let Some(authorization) = &request.authorization {
+        head.push((b"authorization", authorization));
+    }
     head.push((DESTINATION, destination.as_bytes()));
     head
 }

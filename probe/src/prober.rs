@@ -208,7 +208,9 @@ fn http_get(fields: &[(String, Json)], key: &str, port: u16) -> Result<HttpGet, 
         "HTTPS" => Scheme::Https,
         _ => return Err(wrong(fields, key, "scheme", "must be HTTP or HTTPS")),
     };
-    if !Url::probe(scheme, "0.0.0.0:1", path).can_be_sent() {
+    let url = Url::probe(scheme, "0.0.0.0:1", path);
+    // A user name would become an `Authorization`, which belongs among the headers.
+    if url.user.is_some() || !url.can_be_sent() {
         return Err(wrong(fields, key, "path", "cannot be sent as kubelet sends it"));
     }
     let headers = headers(fields, &format!("{key}.httpHeaders"))?;

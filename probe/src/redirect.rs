@@ -61,15 +61,35 @@ fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request 
         headers.retain(|(name, _)| !OF_A_BODY.contains(&name.as_str()));
     }
     let from_tls_to_plaintext = request.url.scheme == b"https" && url.scheme == b"http";
-    let first = headers.iter().find(|(name, _)| name == "referer");
-    let declared = first.is_some_and(|(_, value)| !value.is_empty());
-    let referer = (!declared && !from_tls_to_plaintext).then(|| request.url.text());
+    let referer = (!is_declared(&headers, "referer") && !from_tls_to_plaintext).then(|| request.url.text());
     if referer.is_some() {
         headers.retain(|(name, _)| name != "referer");
     }
     // A declared `Host` outlives a relative redirect, unless it says no more than the URL.
     let kept = |host: &Vec<u8>| reference.scheme.is_empty() && *host != request.url.host;
-    Request { host: request.host.clone().filter(kept), headers, user_agent: request.user_agent, referer, url }
+    let host = request.host.clone().filter(kept);
+    let authorization = url.user.as_deref().filter(|_| !is_declared(&headers, "authorization")).map(basic);
+    Request { host, headers, user_agent: request.user_agent, referer, authorization, url }
+}
+
+/// Whether the first declared header of that name is more than empty; Go's client looks at no other.
+fn is_declared(headers: &[(String, Vec<u8>)], name: &str) -> bool {
+    headers.iter().find(|(other, _)| other == name).is_some_and(|(_, value)| !value.is_empty())
+}
+
+/// The value of `Authorization` for `name:password`.
+fn basic(credentials: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut value = b"Basic ".to_vec();
+    for chunk in credentials.chunks(3) {
+        let bits =
+            (0..3).fold(0u32, |bits, index| bits << 8 | u32::from(chunk.get(index).copied().unwrap_or(0)));
+        for (index, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = usize::try_from(bits >> shift & 63).ok().and_then(|digit| DIGITS.get(digit));
+            value.push(digit.copied().filter(|_| index <= chunk.len()).unwrap_or(b'='));
+        }
+    }
+    value
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Request {
     pub user_agent: UserAgent,
     /// The `Referer` of a request that follows a redirect.
     pub referer: Option<Vec<u8>>,
+    /// The `Authorization` that a redirect's URL gives by a user name.
+    pub authorization: Option<Vec<u8>>,
 }
 
 impl Request {
@@ -66,6 +68,7 @@ impl Request {
             headers,
             user_agent: if user_agent.is_some() { UserAgent::Declared } else { UserAgent::Caller },
             referer: None,
+            authorization: None,
         }
     }
 
@@ -74,7 +77,7 @@ impl Request {
         self.host.as_deref().unwrap_or(&self.url.host)
     }
 
-    /// Name and value of each header as it is sent, but for [`Request::user_agent`] and [`Request::referer`]:
+    /// Name and value of each header as it is sent, but for user agent, `Referer` and `Authorization` of a redirect:
     /// nothing about the connection over TLS, and in plaintext always `Connection: close`.
     pub fn sent_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tls = self.url.scheme == b"https";

@@ -16,8 +16,8 @@ pub struct Url {
     pub scheme: Vec<u8>,
     /// What follows a scheme without a slash (`mailto:x`); nothing of it can be dialled.
     pub opaque: bool,
-    /// Whether there is a user name before the host.
-    pub user: bool,
+    /// The decoded `name:password` before the host; the colon is there also without a password.
+    pub user: Option<Vec<u8>>,
     /// Host and port as written, an IPv6 address in brackets.
     pub host: Vec<u8>,
     /// Percent-encoded; may be empty.
@@ -43,7 +43,7 @@ impl Url {
         let mut url = Self {
             scheme: scheme.to_ascii_lowercase(),
             opaque: false,
-            user: false,
+            user: None,
             host: Vec::new(),
             path: Vec::new(),
             query,
@@ -82,7 +82,7 @@ impl Url {
         let literal = || Self {
             scheme: Vec::new(),
             opaque: false,
-            user: false,
+            user: None,
             host: Vec::new(),
             path: escape::encode(declared.as_bytes(), PATH),
             query: None,
@@ -103,7 +103,7 @@ impl Url {
         if url.scheme.is_empty() {
             url.scheme.clone_from(&self.scheme);
         }
-        if !reference.scheme.is_empty() || !reference.host.is_empty() || reference.user {
+        if !reference.scheme.is_empty() || !reference.host.is_empty() || reference.user.is_some() {
             url.path = resolve_path(&reference.path, b"");
             return url;
         }
@@ -115,7 +115,7 @@ impl Url {
             }
         }
         url.host.clone_from(&self.host);
-        url.user = self.user;
+        url.user.clone_from(&self.user);
         url.path = resolve_path(&self.path, &reference.path);
         url
     }
@@ -163,11 +163,11 @@ impl Url {
         text
     }
 
-    /// Whether Envoy can send what kubelet's client would: no user name (it becomes an `Authorization`), nothing
+    /// Whether Envoy can send what kubelet's client would: nothing
     /// opaque, no raw blank in the query (it ends the request line's second word).
     pub fn can_be_sent(&self) -> bool {
         let blank = self.query.as_deref().is_some_and(|query| query.contains(&b' '));
-        !self.user && !self.opaque && !blank
+        !self.opaque && !blank
     }
 
     fn split_port(&self) -> (&[u8], &[u8]) {
@@ -199,15 +199,22 @@ fn scheme(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((b"", text))
 }
 
-/// Whether there is a user name, and the host as it is kept.
-fn parse_authority(scheme: &[u8], authority: &[u8]) -> Option<(bool, Vec<u8>)> {
+/// User name and password, if there are any, and the host as it is kept.
+fn parse_authority(scheme: &[u8], authority: &[u8]) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
     let Some(at) = authority.iter().rposition(|byte| *byte == b'@') else {
-        return Some((false, parse_host(scheme, authority)?));
+        return Some((None, parse_host(scheme, authority)?));
     };
     let (user, host) = authority.split_at_checked(at)?;
     let host = parse_host(scheme, host.get(1..)?)?;
-    let valid = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(byte);
-    (user.iter().all(valid) && escape::decode(user).is_some()).then_some((true, host))
+    let valid = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:!$&'()*+,;=%@".contains(byte);
+    if !user.iter().all(valid) {
+        return None;
+    }
+    let mut decoded = escape::decode(user)?;
+    if !user.contains(&b':') {
+        decoded.push(b':');
+    }
+    Some((Some(decoded), host))
 }
 
 fn parse_host(scheme: &[u8], host: &[u8]) -> Option<Vec<u8>> {

@@ -98,7 +98,6 @@ fn locations() {
         ("http://10.0.0.5:65536/c", "broken"),
         ("http://10.0.0.5:99999999999999999999/c", "broken"),
         // What Envoy cannot send as Go would.
-        ("http://u:p@10.0.0.5:8080/c", "broken"),
         ("/c?d e", "broken"),
         // The proxy's own ports.
         ("http://10.0.0.5:15020/app-health/app/livez", "broken"),
@@ -115,6 +114,25 @@ fn locations() {
                 (other, _) => panic!("{location:?}: {other:?}"),
             }
         }
+    }
+}
+
+/// Expected values are those of Go's `SetBasicAuth`: base64 of name, colon, password.
+#[test]
+fn a_user_name_becomes_an_authorization() {
+    let plain = request(Scheme::Http, "/a", &[]);
+    let declared = request(Scheme::Http, "/a", &[("Authorization", "mine")]);
+    for (first, location, expected) in [
+        (&plain, "http://u:p@10.0.0.5:8080/c", Some("Basic dTpw")),
+        (&plain, "http://u@10.0.0.5/", Some("Basic dTo=")),
+        (&plain, "//Aladdin:open%20sesame@10.0.0.5/", Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")),
+        (&plain, "/c", None),
+        (&declared, "http://u:p@10.0.0.5:8080/c", None),
+    ] {
+        let Redirect::Follow(next) = redirect(first, 302, location.as_bytes()) else { panic!("{location}") };
+        let sent = next.authorization.as_deref().map(String::from_utf8_lossy);
+        assert_eq!(sent.as_deref(), expected, "{location}");
+        assert!(next.host.is_none() && !next.url.text().contains(&b'@'));
     }
 }
 
