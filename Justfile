@@ -88,5 +88,9 @@ doc: wasm
 
 # Check licences, bans and sources of all crates
 [group('lint')]
-deny:
-    cargo deny --locked check licenses bans sources
+deny: _cargo-deny
+    cargo deny --locked check --hide-inclusion-graph licenses bans sources
+
+# cargo-deny is built from source, once
+_cargo-deny:
+    @test -x .tools/bin/cargo-deny || cargo install --locked --quiet cargo-deny --version 0.20.2 --root .tools --target-dir .tools/build && rm -rf .tools/build

@@ -1,15 +1,15 @@
 //! The demo's sidecar: Envoy with the agent's bootstrap, and the agent beside it, as children.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use super::ports;
-use crate::caller;
 use crate::envoy::{Version, workspace};
+use crate::{agent, caller};
 
 /// Both children; they end with it.
 pub struct Sidecar {
@@ -25,7 +25,7 @@ impl Sidecar {
     /// # Errors
     /// The words of whichever of them fails, and where its log lies.
     pub async fn start(pod_ip: IpAddr, probers: &Value) -> Result<Self, String> {
-        let agent = agent()?;
+        let agent = agent::binary();
         let folder = workspace().join("target/demo");
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let bootstrap = folder.join("envoy.json");
@@ -68,17 +68,6 @@ impl Sidecar {
         // A child that is gone already needs no end.
         let _ = self.envoy.kill().await;
         let _ = self.agent.kill().await;
-    }
-}
-
-/// The agent beside this binary.
-fn agent() -> Result<PathBuf, String> {
-    let demo = std::env::current_exe().map_err(|error| error.to_string())?;
-    let agent = demo.with_file_name("app-health-agent");
-    if agent.exists() {
-        Ok(agent)
-    } else {
-        Err(format!("{} is missing: ./justw demo builds it", agent.display()))
     }
 }
 
