@@ -20,11 +20,11 @@ const SET_FILTER_STATE: &str = "set_envoy_filter_state";
 /// When the request's first byte came, in nanoseconds since 1970.
 const REQUEST_TIME: &str = "request\0time";
 const CODE_DETAILS: &str = "response\0code_details";
+const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
+/// As much of a hop's body as tells whether Envoy wrote it, in bytes.
+const HOP_BYTES: usize = 256;
 /// No URL: a scheme is missing before the colon.
 const UNREADABLE: &[u8] = b":";
-/// As much of a hop's body as tells whether Envoy wrote it.
-const HOP_BYTES: usize = 256;
-const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
 
 thread_local! {
     static STATE: RefCell<State> = RefCell::default();
@@ -318,6 +318,10 @@ impl State {
         let path = &probe.plan.path;
         if let Some(id) = self.metric(probe, Some(reason), path) {
             let _ = abi::increment(id);
+        }
+        // What anybody could cause by a wrong request is no verdict.
+        if reason.is_callers() {
+            return;
         }
         if let Some(id) = self.metric(probe, None, path) {
             let _ = abi::record(id, u64::from(reason.is_success()));

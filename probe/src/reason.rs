@@ -95,6 +95,11 @@ impl Reason {
         matches!(self, Self::Ok | Self::OkRedirect)
     }
 
+    /// Whether the caller alone is to blame: such an answer says nothing about the application.
+    pub fn is_callers(self) -> bool {
+        matches!(self, Self::BadRequest | Self::UnknownProbe | Self::Method)
+    }
+
     /// The body of the answer: `<word>: <text>`, or nothing where there is no text.
     pub fn body(self) -> String {
         match self.row() {

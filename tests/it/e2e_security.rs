@@ -154,3 +154,19 @@ async fn callers_leave_no_trace() {
     assert!(!pod.envoy.log().contains("evil"), "{}", pod.envoy.log());
     pod.envoy.stop().await;
 }
+
+/// A stranger's malformed request counts, and says nothing about the application.
+#[tokio::test]
+async fn strangers_give_no_verdict() {
+    let (_app, pod) = pod("verdict").await;
+    assert_eq!(pod.probe("app").await.status, 200);
+    for (method, more) in [("POST", ""), ("GET", "Content-Length: 5\r\n")] {
+        raw(&pod, &head(method, b"/app-health/app/readyz", more)).await;
+    }
+    let metrics = pod.envoy.admin("/stats/prometheus").await.expect("admin answers");
+    let has = |line: &str| metrics.lines().any(|other| other == line);
+    assert!(has(r#"app_health_probe_success{container="app",kind="readyz"} 1"#), "{metrics}");
+    assert!(has(r#"app_health_probes_total{container="app",kind="readyz",reason="method"} 1"#), "{metrics}");
+    assert!(!pod.envoy.log().contains("probe app/readyz"), "{}", pod.envoy.log());
+    pod.envoy.stop().await;
+}
