@@ -1,10 +1,30 @@
 //! The one integration binary: a module for each thing that is tested.
 
 mod e2e;
+mod e2e_agent;
 mod e2e_body;
+mod e2e_config;
 mod e2e_grpc;
+mod e2e_hooks;
 mod e2e_http;
+mod e2e_ipv6;
+mod e2e_mtls;
 mod e2e_redirect;
+mod e2e_request;
+mod e2e_security;
 mod e2e_tcp;
 mod e2e_tls;
+mod filter_answers;
+mod filter_config;
+mod filter_faults;
+mod filter_grpc;
+mod filter_kit;
+mod filter_limits;
+mod filter_metrics;
+mod filter_orders;
+mod filter_random;
+mod filter_redirects;
+mod filter_requests;
+mod filter_size;
 mod harness;
+mod workspace;

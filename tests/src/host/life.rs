@@ -1,6 +1,7 @@
 //! The life of a request as data: its head, then what happens to it, in the order in which Envoy would call. What the
 //! host would not do is left out: no answer for a request that was answered in place, no chunk after a reset.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::{Action, CalloutAnswer, Vm, VmError};
@@ -32,7 +33,8 @@ pub enum Step {
 }
 
 /// What the caller got in the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Its Debug shows bytes as escaped text.
+#[derive(Clone, PartialEq, Eq)]
 pub enum End {
     /// Nothing, and the request went on to the routes as it had come.
     Passed,
@@ -44,6 +46,28 @@ pub enum End {
     Reply { status: u32, headers: Headers, body: String },
     /// What the filter let through.
     Streamed { headers: Headers, body: Vec<u8> },
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let map = |headers: &Headers| {
+            let line = |(name, value): &(Vec<u8>, Vec<u8>)| {
+                format!("{}: {}", name.escape_ascii(), value.escape_ascii())
+            };
+            headers.iter().map(line).collect::<Vec<_>>()
+        };
+        match self {
+            Self::Passed => f.write_str("Passed"),
+            Self::Waiting => f.write_str("Waiting"),
+            Self::Reset => f.write_str("Reset"),
+            Self::Reply { status, headers, body } => {
+                write!(f, "Reply({status}, {:?}, {body:?})", map(headers))
+            }
+            Self::Streamed { headers, body } => {
+                write!(f, "Streamed({:?}, \"{}\")", map(headers), body.escape_ascii())
+            }
+        }
+    }
 }
 
 impl Life {
@@ -123,8 +147,11 @@ impl Life {
     pub fn live(&self, vm: &mut Vm) -> Result<End, VmError> {
         let before = vm.host().newest_callout();
         let (context, action) = vm.request(self.head.clone(), self.end_of_stream)?;
+        // A request that goes on as it came finds no route to an application.
+        let routed = action == Action::Continue
+            && vm.stream(context).is_some_and(|stream| stream.request_headers != self.head);
         for step in &self.steps {
-            step.happen(vm, context, action, before)?;
+            step.happen(vm, context, routed, before)?;
         }
         let end = self.end(vm, context, action);
         vm.finish(context)?;
@@ -150,11 +177,11 @@ impl Life {
 }
 
 impl Step {
-    /// `action`: what the filter answered to the request; `before`: the newest callout before it.
-    fn happen(&self, vm: &mut Vm, context: u32, action: Action, before: u32) -> Result<(), VmError> {
+    /// `routed`: the filter sent the request on; `before`: the newest callout before it.
+    fn happen(&self, vm: &mut Vm, context: u32, routed: bool, before: u32) -> Result<(), VmError> {
         let Some(stream) = vm.stream(context).filter(|stream| !stream.ended()) else { return Ok(()) };
         match self {
-            Self::Answer { headers, details, failure } if action == Action::Continue => {
+            Self::Answer { headers, details, failure } if routed && !stream.response_seen => {
                 vm.set_property(context, &["response", "code_details"], details.as_bytes())?;
                 if !failure.is_empty() {
                     let path = ["upstream", "transport_failure_reason"];

@@ -87,6 +87,13 @@ impl Filter {
         Ok(filter)
     }
 
+    /// The linear memory that a VM of it starts with, in pages of 64 KiB: data and stack. The first allocation of the
+    /// filter's own adds to it.
+    pub fn initial_pages(&self) -> u64 {
+        let memory = self.instance.module().get_export("memory");
+        memory.and_then(|memory| memory.memory().map(|memory| memory.minimum())).unwrap_or(0)
+    }
+
     fn compile(bytes: &[u8]) -> Result<Self, LoadError> {
         let module = Module::new(&ENGINE, bytes).map_err(LoadError::Wasm)?;
         let allowed = |module: &str, name: &str| module == "env" && ALLOWED.contains(&name);

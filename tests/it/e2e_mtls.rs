@@ -1,0 +1,116 @@
+//! The example with strict mutual TLS, really run: who has no certificate gets no word, kubelet gets its answer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tests::app::tls::{self, Identity};
+use tests::app::{App, answer};
+use tests::caller::{self, Answer};
+use tests::envoy::{self, Envoy, Version};
+use tests::{example, net, pod};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+const NAME: &str = "app.example.com";
+
+/// The example on an address of its own, its application, and the identity that its listener trusts.
+struct Running {
+    ip: IpAddr,
+    identity: Identity,
+    envoy: Envoy,
+}
+
+impl Running {
+    async fn start(name: &str) -> (Self, App) {
+        tls::install_provider();
+        let ip = net::loopback();
+        let folder = envoy::folder(name);
+        let identity = example::identity(NAME);
+        example::certificates(&folder, &identity);
+        let config = example::runnable(&example::text("strict-mtls/envoy.yaml"), ip, &folder);
+        let envoy = Envoy::start(Version::Newest, folder, &config, 1).await;
+        let hello = |_: &str| answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        let app = App::routes(SocketAddr::new(ip, 8080), None, hello).await;
+        (Self { ip, identity, envoy }, app)
+    }
+
+    fn traffic(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, 8443)
+    }
+
+    async fn probe(&self, kind: &str) -> Answer {
+        caller::probe(SocketAddr::new(self.ip, 15020), &format!("/app-health/app/{kind}")).await
+    }
+
+    /// Asks the application's listener over TLS, with this certificate or none.
+    async fn ask(&self, certificate: Option<&Identity>) -> std::io::Result<Answer> {
+        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+        let mut roots = RootCertStore::empty();
+        roots.add(der(&self.identity.authority)).expect("an authority");
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        let config = match certificate {
+            None => config.with_no_client_auth(),
+            Some(identity) => {
+                let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("a key");
+                config.with_client_auth_cert(vec![der(&identity.certificate)], key).expect("a matching key")
+            }
+        };
+        let stream = TcpStream::connect(self.traffic()).await?;
+        let name = ServerName::try_from(NAME).expect("a name");
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await?;
+        Ok(caller::parse(&bytes))
+    }
+}
+
+#[tokio::test]
+async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
+    let (running, app) = Running::start("mtls").await;
+    assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "no HTTP answer at all");
+    running.ask(None).await.expect_err("without a certificate the handshake fails");
+    let stranger = example::identity(NAME);
+    running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is as good as none");
+    assert_eq!(app.seen(), [], "none of them reached the application");
+
+    let ours = running.ask(Some(&running.identity)).await.expect("with a certificate it works");
+    assert_eq!((ours.status, ours.text().as_str()), (200, "hello"));
+
+    for kind in ["readyz", "livez"] {
+        let probed = running.probe(kind).await;
+        assert_eq!((probed.status, probed.text().as_str()), (200, ""), "{kind}");
+    }
+    let seen = app.seen_at_least(3).await;
+    let probe = seen.iter().find(|seen| seen.request_line() == "GET /ready HTTP/1.1").expect("readyz came");
+    assert_eq!(probe.peer.ip(), pod::SOURCE);
+    running.envoy.stop().await;
+}
+
+/// Envoy accepts each connection on the captured port whether or not the application lives, so a tcpSocket probe of
+/// that port says nothing. The filter asks the application itself.
+#[tokio::test]
+async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead() {
+    let (running, app) = Running::start("mtls-tcp").await;
+    assert_eq!(running.probe("livez").await.status, 200);
+    let address = app.address;
+    drop(app);
+    for _ in 0..100 {
+        if TcpStream::connect(address).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    TcpStream::connect(running.traffic()).await.expect("the captured port accepts all the same");
+    for kind in ["livez", "readyz"] {
+        let probed = running.probe(kind).await;
+        assert_eq!((probed.status, probed.word().as_str()), (502, "refused"), "{kind}");
+    }
+    running.envoy.stop().await;
+}

@@ -1,0 +1,110 @@
+//! The shipped Envoy examples: as they are, and as a test runs them, on an address and with files of its own.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use serde_json::{Value, json};
+
+use crate::app::tls::Identity;
+use crate::envoy::workspace;
+use crate::pod;
+
+/// The Envoy files below `envoy-config/examples`, by their path from there: `strict-mtls/envoy.yaml`.
+///
+/// # Panics
+/// When there are none.
+pub fn all() -> BTreeMap<String, String> {
+    let root = workspace().join("envoy-config/examples");
+    let mut files = BTreeMap::new();
+    for folder in std::fs::read_dir(&root).expect("the examples are there") {
+        let folder = folder.expect("readable").path();
+        for file in std::fs::read_dir(folder).expect("a folder for each example") {
+            let file = file.expect("readable").path();
+            if file.extension().is_some_and(|extension| extension == "yaml") {
+                let name = file.strip_prefix(&root).expect("below it").display().to_string();
+                files.insert(name, std::fs::read_to_string(&file).expect("readable"));
+            }
+        }
+    }
+    assert!(!files.is_empty(), "no example in {}", root.display());
+    files
+}
+
+/// One of them.
+///
+/// # Panics
+/// When there is none of that name.
+pub fn text(name: &str) -> String {
+    all().remove(name).unwrap_or_else(|| panic!("no example is called {name}"))
+}
+
+/// An example with `ip` for every address that it listens on or dials, this build's filter, and certificates from
+/// `folder`.
+pub fn placed(text: &str, ip: IpAddr, folder: &Path) -> String {
+    let ip = ip.to_string();
+    let filter = pod::wasm().display().to_string();
+    text.replace("0.0.0.0", &ip)
+        .replace("127.0.0.1", &ip)
+        .replace("/etc/envoy/app_health_filter.wasm", &filter)
+        .replace("./app_health_filter.wasm", &filter)
+        .replace("./certs/", &format!("{}/", folder.display()))
+}
+
+/// The same for [`Envoy::start`](crate::envoy::Envoy::start), which asks the admin socket in `folder`.
+pub fn runnable(text: &str, ip: IpAddr, folder: &Path) -> Value {
+    let mut config = parse(&placed(text, ip, folder));
+    config["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
+    config
+}
+
+/// An authority and a certificate for `name`, under names of their own: Envoy takes a certificate that is called like its
+/// issuer for a self-signed one, and refuses it.
+pub fn identity(name: &str) -> Identity {
+    let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.distinguished_name.push(DnType::CommonName, "authority");
+    let key = KeyPair::generate().expect("a key");
+    let authority = CertifiedIssuer::self_signed(parameters, key).expect("an authority");
+    let mut parameters = CertificateParams::new(vec![name.into()]).expect("a name");
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = parameters.signed_by(&key, &authority).expect("a certificate");
+    Identity { authority: authority.pem(), certificate: certificate.pem(), key: key.serialize_pem() }
+}
+
+/// Writes a certificate and its authority into `folder`, as the example with mutual TLS wants them.
+///
+/// # Panics
+/// When the folder cannot be written.
+pub fn certificates(folder: &Path, identity: &Identity) {
+    let files = [
+        ("ca.pem", &identity.authority),
+        ("server.pem", &identity.certificate),
+        ("server-key.pem", &identity.key),
+    ];
+    for (name, pem) in files {
+        std::fs::write(folder.join(name), pem).expect("a writable folder");
+    }
+}
+
+/// YAML as a value, anchors resolved.
+///
+/// # Panics
+/// When it is no YAML.
+pub fn parse(yaml: &str) -> Value {
+    serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every object below `value` whose `@type` ends in this name: `Wasm`, `HttpConnectionManager`.
+pub fn typed<'a>(value: &'a Value, name: &str) -> Vec<&'a Value> {
+    let is_it =
+        value["@type"].as_str().is_some_and(|found| found.rsplit('.').next() == Some(name)).then_some(value);
+    let children: Vec<&Value> = match value {
+        Value::Array(elements) => elements.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
+    };
+    is_it.into_iter().chain(children.into_iter().flat_map(|child| typed(child, name))).collect()
+}
