@@ -6,6 +6,7 @@ mod flags;
 
 use serde_json::{Value, json};
 use tests::app::grpc::{GrpcAnswer, GrpcApp};
+use tests::app::tls::Identity;
 use tests::app::{App, answer};
 use tests::envoy::{self, Envoy, Version, validate};
 use tests::pod::Pod;
@@ -30,7 +31,7 @@ fn chain(config: &mut Value) -> &mut Vec<Value> {
 async fn every_example_is_valid() {
     for (name, text) in example::all() {
         let folder = envoy::folder("example");
-        example::certificates(&folder, &example::identity("app.example.com"));
+        example::certificates(&folder, &Identity::new("app.example.com"));
         let placed = example::placed(&text, net::loopback(), &folder);
         if let Err(error) = validate(Version::Newest, &folder, &placed).await {
             panic!("{name}: {error}");

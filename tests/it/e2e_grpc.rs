@@ -74,6 +74,15 @@ fn rows() -> Vec<Row> {
         },
         Row { name: "refused", app: Listens::Nobody, prober: grpc(), status: 502, word: "refused" },
         Row { name: "tls-refused", app: Listens::Nobody, prober: over_tls(), status: 502, word: "refused" },
+        plain(
+            "tls-plaintext",
+            vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())],
+            over_tls(),
+            // What Envoy says of a callout does not tell why the connection failed.
+            502,
+            "refused",
+        ),
+        plain("tls-silent", vec![Step::Hang], over_tls(), 504, "timeout"),
         plain("silent", vec![Step::Hang], grpc(), 504, "timeout"),
         plain("closed", vec![], grpc(), 520, "closed"),
         plain("http-1", answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), grpc(), 527, "protocol"),

@@ -30,7 +30,7 @@ impl Running {
         tls::install_provider();
         let ip = net::loopback();
         let folder = envoy::folder(name);
-        let identity = example::identity(NAME);
+        let identity = Identity::new(NAME);
         example::certificates(&folder, &identity);
         let config = example::runnable(&example::text("strict-mtls/envoy.yaml"), ip, &folder);
         let envoy = Envoy::start(Version::Newest, folder, &config, 1).await;
@@ -76,7 +76,7 @@ async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
     let (running, app) = Running::start("mtls").await;
     assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "no HTTP answer at all");
     running.ask(None).await.expect_err("without a certificate the handshake fails");
-    let stranger = example::identity(NAME);
+    let stranger = Identity::new(NAME);
     running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is as good as none");
     assert_eq!(app.seen(), [], "none of them reached the application");
 

@@ -1,10 +1,11 @@
 //! httpGet over TLS through the real Envoy: nothing is verified, everything that kubelet speaks is spoken.
 
+use tests::app::grpc::GrpcAnswer;
 use tests::app::tls::{self, Key, Tls};
 use tests::app::{Step, answer};
 use tests::envoy::Version;
 
-use crate::e2e::{Listens, Row, check, check_with, https_get};
+use crate::e2e::{Listens, Row, check, check_with, http_get, https_get};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -14,6 +15,18 @@ fn over(name: &'static str, tls: Tls, status: u16, word: &'static str) -> Row {
 
 fn plain(name: &'static str, steps: Vec<Step>, status: u16, word: &'static str) -> Row {
     Row { name, app: Listens::Plain(steps), prober: https_get(), status, word }
+}
+
+/// An application that speaks HTTP/2, with a body and trailers.
+fn h2(name: &'static str, alpn: &'static [&'static str], status: u16) -> Row {
+    let answer = GrpcAnswer {
+        status,
+        headers: vec![("content-type", "text/plain"), ("set-cookie", "secret")],
+        body: b"secret".to_vec(),
+        trailers: vec![("x-trailer", "secret")],
+    };
+    let tls = Tls { alpn, ..Tls::default() };
+    Row { name, app: Listens::Grpc(Some(tls), answer), prober: https_get(), status, word: "" }
 }
 
 fn rows() -> Vec<Row> {
@@ -35,6 +48,18 @@ fn rows() -> Vec<Row> {
             prober: https_get(),
             status: 503,
             word: "",
+        },
+        h2("alpn-h2", &["h2", "http/1.1"], 200),
+        h2("only-h2", &["h2"], 200),
+        h2("h2-failure", &["h2"], 503),
+        // A server that knows none of the protocols offered ends the handshake, and kubelet's client too.
+        over("alpn-unknown", Tls { alpn: &["spdy/1"], ..default() }, 525, "tls"),
+        Row {
+            name: "tls-on-plaintext-port",
+            app: Listens::OverTls(default(), answer(OK)),
+            prober: http_get(),
+            status: 527,
+            word: "protocol",
         },
         Row { name: "refused", app: Listens::Nobody, prober: https_get(), status: 502, word: "refused" },
         // A server that answers the ClientHello in plaintext, as an HTTP server does with what it cannot read.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::app::tls::Identity;
@@ -57,21 +56,6 @@ pub fn runnable(text: &str, ip: IpAddr, folder: &Path) -> Value {
     let mut config = parse(&placed(text, ip, folder));
     config["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
     config
-}
-
-/// An authority and a certificate for `name`, under names of their own: Envoy takes a certificate that is called like its
-/// issuer for a self-signed one, and refuses it.
-pub fn identity(name: &str) -> Identity {
-    let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    parameters.distinguished_name.push(DnType::CommonName, "authority");
-    let key = KeyPair::generate().expect("a key");
-    let authority = CertifiedIssuer::self_signed(parameters, key).expect("an authority");
-    let mut parameters = CertificateParams::new(vec![name.into()]).expect("a name");
-    parameters.distinguished_name.push(DnType::CommonName, name);
-    let key = KeyPair::generate().expect("a key");
-    let certificate = parameters.signed_by(&key, &authority).expect("a certificate");
-    Identity { authority: authority.pem(), certificate: certificate.pem(), key: key.serialize_pem() }
 }
 
 /// Writes a certificate and its authority into `folder`, as the example with mutual TLS wants them.

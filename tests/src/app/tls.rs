@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ED25519, PKCS_RSA_SHA256,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ED25519,
+    PKCS_RSA_SHA256,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -98,15 +99,18 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A new authority, and a certificate for `name`.
+    /// A new authority, and a certificate for `name`. Each has a subject of its own: Envoy takes a certificate that
+    /// is called like its issuer for a self-signed one, and refuses it.
     pub fn new(name: &str) -> Self {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().expect("a key"))
-            .expect("an authority");
+        parameters.distinguished_name.push(DnType::CommonName, "authority");
         let key = KeyPair::generate().expect("a key");
-        let certificate = CertificateParams::new(vec![name.into()]).expect("a name");
-        let certificate = certificate.signed_by(&key, &authority).expect("a certificate");
+        let authority = CertifiedIssuer::self_signed(parameters, key).expect("an authority");
+        let mut parameters = CertificateParams::new(vec![name.into()]).expect("a name");
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = parameters.signed_by(&key, &authority).expect("a certificate");
         Self { authority: authority.pem(), certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }
