@@ -45,7 +45,7 @@ pub struct RunArgs {
     /// Envoy is started by somebody else; watch it, never start or signal it. This version needs it
     #[arg(long, env = "APP_HEALTH_NO_ENVOY", value_parser = BoolishValueParser::new())]
     pub no_envoy: bool,
-    /// Where GET /healthz/ready is answered; [::] is IPv4 and IPv6
+    /// Where GET /healthz/ready is answered; `[::]` is IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_READY_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15021")]
     pub ready_address: SocketAddr,
     /// Envoy's admin port: unix:PATH or a loopback host:port
@@ -122,7 +122,7 @@ pub struct BootstrapArgs {
     /// Default: the machine's first address that is neither loopback nor link-local, else 127.0.0.1
     #[arg(long, env = "APP_HEALTH_INSTANCE_IP", value_name = "ADDRESS[,…]", value_delimiter = ',')]
     pub instance_ip: Vec<IpAddr>,
-    /// Where Envoy answers kubelet's probes; [::] is IPv4 and IPv6
+    /// Where Envoy answers kubelet's probes; `[::]` is IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_PROBE_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15020")]
     pub probe_address: SocketAddr,
     /// Where Envoy answers GET /stats/prometheus with its own metrics, or `off`
@@ -136,13 +136,13 @@ pub struct BootstrapArgs {
     /// Where the agent answers this machine: a loopback host:port or unix:PATH
     #[arg(long, env = "APP_HEALTH_LOCAL_ADDRESS", value_name = "ADDRESS", default_value = "127.0.0.1:15004")]
     pub local_address: LocalAddress,
-    /// Envoy's admin port: unix:PATH or a loopback host:port. Default: unix:<state-dir>/admin.sock, for its owner alone
+    /// Envoy's admin port: unix:PATH or a loopback host:port. Default: unix:STATE_DIR/admin.sock, for its owner alone
     #[arg(long, env = "APP_HEALTH_ADMIN", value_name = "ADDRESS")]
     pub admin: Option<LocalAddress>,
     /// Folder for the filter and the admin socket, made for its owner alone
     #[arg(long, env = "APP_HEALTH_STATE_DIR", value_name = "DIR", default_value = "/var/run/app-health")]
     pub state_dir: PathBuf,
-    /// Take this filter, by the path that Envoy sees, instead of the one in this binary. Default: that one, written to <state-dir>
+    /// Take this filter, by the path that Envoy sees, instead of the one in this binary. Default: that one, written to STATE_DIR
     #[arg(long, env = "APP_HEALTH_FILTER_WASM", value_name = "FILE")]
     pub filter_wasm: Option<PathBuf>,
     /// Put the filter itself into the bootstrap, so that it needs no file. Envoy keeps those bytes in memory

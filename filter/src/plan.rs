@@ -36,7 +36,7 @@ pub enum Action {
     /// By the request itself, sent on by a route.
     Http {
         /// What kubelet would have sent.
-        request: Request,
+        request: Box<Request>,
         /// The path and query of `request`.
         target: Vec<u8>,
         /// The value of `x-app-health-kind`.
@@ -77,7 +77,7 @@ impl Plan {
                     target: request.url.request_target(),
                     kind: kind(http.scheme, request.declares(FORWARDED_PROTO)),
                     state: wire::destination_state(&destination),
-                    request,
+                    request: Box::new(request),
                 }
             }
             Handler::TcpSocket(_) => {

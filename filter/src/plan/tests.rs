@@ -162,7 +162,7 @@ fn heads_of_hops() {
     for (referer, line) in
         [(None, None), (Some("http://10.0.0.5:8080/"), Some("referer: http://10.0.0.5:8080/"))]
     {
-        let request = probe::Request { referer: referer.map(Into::into), ..request.clone() };
+        let request = probe::Request { referer: referer.map(Into::into), ..*request.clone() };
         let expected: Vec<_> = [
             ":method: GET",
             ":path: /b",
