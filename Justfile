@@ -56,10 +56,13 @@ bless:
 stress *arguments: build
     cargo test --locked --release --package tests --test stress -- --ignored --nocapture "$@"
 
-# Measure an area (probe): a table, and target/bench/<area>.json
+# Measure an area (probe, filter): a table, and target/bench/<area>.json
 [group('test')]
-bench area="probe": wasm
-    cargo bench --locked --package tests --bench {{ area }}
+bench area="probe" *arguments: wasm _wrk
+    @shift; cargo bench --locked --package tests --bench {{ area }} -- "$@"
+
+_wrk:
+    @tests/benches/get-wrk
 
 # Format
 [group('lint')]

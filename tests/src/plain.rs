@@ -1,0 +1,106 @@
+//! A bootstrap with a second listener beside the probe listener: a plain Envoy route to the same application, to
+//! compare with.
+//!
+//! The same: everything that the shipped listener and its cluster set, as it stands there, word for word: connection
+//! limit, timeouts, header mutations in both directions, path and header rules, the router, the source address, the
+//! breakers, one connection per request. Not the same: no rate limit and no wasm filter; one route, which picks the
+//! cluster by the path alone; and the cluster is STATIC, because the target of ORIGINAL_DST is what the filter sets.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+/// The name of the listener, of its route and of its cluster.
+const NAME: &str = "plain";
+const WASM: &str = "envoy.filters.http.wasm";
+const RATE_LIMIT: &str = "envoy.filters.http.local_ratelimit";
+
+/// The listener of that name in a rendered bootstrap.
+///
+/// # Panics
+/// When there is none.
+pub fn listener<'a>(bootstrap: &'a mut Value, name: &str) -> &'a mut Value {
+    named(&mut bootstrap["static_resources"]["listeners"], name)
+}
+
+/// The HTTP filters of a listener.
+///
+/// # Panics
+/// When it has no HTTP connection manager.
+pub fn http_filters(listener: &mut Value) -> &mut Vec<Value> {
+    connection_manager(listener)["http_filters"].as_array_mut().expect("a list of HTTP filters")
+}
+
+fn connection_manager(listener: &mut Value) -> &mut Value {
+    let filters = &mut listener["filter_chains"][0]["filters"];
+    &mut named(filters, "envoy.filters.network.http_connection_manager")["typed_config"]
+}
+
+fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
+    let elements = list.as_array_mut().expect("a list");
+    elements.iter_mut().find(|element| element["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Raises the rate limit of the probe listener to what nobody reaches; it is counted still.
+pub fn raise_rate_limit(bootstrap: &mut Value) {
+    let filters = http_filters(listener(bootstrap, "app_health"));
+    let limit = filters.iter_mut().find(|filter| filter["name"] == RATE_LIMIT).expect("a rate limit");
+    let bucket = json!({"max_tokens": 1_000_000, "tokens_per_fill": 1_000_000, "fill_interval": "0.1s"});
+    limit["typed_config"]["token_bucket"] = bucket.clone();
+    limit["typed_config"]["descriptors"][0]["token_bucket"] = bucket;
+}
+
+/// Adds the plain listener at `address`, with a route to `app`.
+pub fn add(bootstrap: &mut Value, address: SocketAddr, app: SocketAddr) {
+    add_as(bootstrap, NAME, address, app, &[]);
+}
+
+/// The same under another name, with these HTTP filters before the router.
+pub fn add_as(bootstrap: &mut Value, name: &str, address: SocketAddr, app: SocketAddr, filters: &[Value]) {
+    let mut plain = listener(bootstrap, "app_health").clone();
+    plain["name"] = name.into();
+    plain["stat_prefix"] = name.into();
+    plain["address"] = socket_address(address);
+    let manager = connection_manager(&mut plain);
+    manager["stat_prefix"] = name.into();
+    manager["route_config"] = json!({"name": name, "virtual_hosts": [{
+        "name": name,
+        "domains": ["*"],
+        "routes": [{
+            "match": {"prefix": "/"},
+            "route": {"cluster": name, "timeout": "1s"},
+            "request_headers_to_remove": ["x-app-health-kind", "x-forwarded-proto"],
+        }],
+    }]});
+    let shipped = http_filters(&mut plain);
+    shipped.retain(|filter| filter["name"] != WASM && filter["name"] != RATE_LIMIT);
+    for (place, filter) in filters.iter().enumerate() {
+        shipped.insert(place, filter.clone());
+    }
+    push(bootstrap, "listeners", plain);
+    let clusters = &mut bootstrap["static_resources"]["clusters"];
+    let mut cluster = named(clusters, "app_health_http").clone();
+    let fields = cluster.as_object_mut().expect("a cluster is an object");
+    fields.remove("cleanup_interval");
+    fields.insert("name".into(), name.into());
+    fields.insert("type".into(), "STATIC".into());
+    fields.insert("lb_policy".into(), "ROUND_ROBIN".into());
+    let endpoint = json!({"endpoint": {"address": socket_address(app)}});
+    let assignment = json!({"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]});
+    fields.insert("load_assignment".into(), assignment);
+    push(bootstrap, "clusters", cluster);
+}
+
+/// Takes the probe listener out, and with it the filter.
+pub fn without_probe_listener(bootstrap: &mut Value) {
+    let listeners = bootstrap["static_resources"]["listeners"].as_array_mut().expect("a list of listeners");
+    listeners.retain(|listener| listener["name"] != "app_health");
+}
+
+fn push(bootstrap: &mut Value, list: &str, element: Value) {
+    bootstrap["static_resources"][list].as_array_mut().expect("a list").push(element);
+}
+
+fn socket_address(address: SocketAddr) -> Value {
+    json!({"socket_address": {"address": address.ip().to_string(), "port_value": address.port()}})
+}

@@ -1,0 +1,114 @@
+//! What a benchmark found: rows for people as a table, for machines as JSON.
+
+use std::path::{Path, PathBuf};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+
+/// One measured figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What was measured, `p50 through the filter`.
+    pub name: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit, `us`, `MiB`, `ratio`.
+    pub unit: &'static str,
+    /// The figure that it must not exceed, if there is such a bar.
+    pub bar: Option<f64>,
+}
+
+impl Row {
+    /// A figure without a bar.
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, bar: None }
+    }
+
+    /// The same with a bar.
+    #[must_use]
+    pub fn at_most(self, bar: f64) -> Self {
+        Self { bar: Some(bar), ..self }
+    }
+
+    /// Whether the bar holds; `None` without a bar.
+    pub fn holds(&self) -> Option<bool> {
+        self.bar.map(|bar| self.value <= bar)
+    }
+}
+
+/// The rows as a table.
+pub fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["figure", "value", "unit", "bar", "holds"]);
+    for row in rows {
+        let bar = row.bar.map(|bar| format!("<= {bar}")).unwrap_or_default();
+        let holds = match row.holds() {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "",
+        };
+        table.add_row([row.name.clone(), digits(row.value), row.unit.into(), bar, holds.into()]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Three figures behind the point where they say something.
+fn digits(value: f64) -> String {
+    if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
+}
+
+/// The rows as a list of `{"bar", "holds", "name", "unit", "value"}`; null where there is no bar.
+pub fn json(rows: &[Row]) -> Value {
+    rows.iter()
+        .map(|row| {
+            json!({
+                "name": row.name, "value": row.value, "unit": row.unit, "bar": row.bar, "holds": row.holds(),
+            })
+        })
+        .collect()
+}
+
+/// Writes `bench/<area>.json` in the target folder; its path.
+///
+/// # Errors
+/// When the folder cannot be written to.
+pub fn write(target: &Path, area: &str, rows: &[Row]) -> std::io::Result<PathBuf> {
+    let folder = target.join("bench");
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join(format!("{area}.json"));
+    let text = serde_json::to_string_pretty(&json(rows)).expect("a JSON value can be written");
+    std::fs::write(&file, text + "\n")?;
+    Ok(file)
+}
+
+/// The value below which the part `quantile` (0 to 1) of `values` lies; the nearest one, none is made up.
+///
+/// # Panics
+/// Without values.
+pub fn quantile(values: &[f64], quantile: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index into a list in memory, rounded on purpose"
+    )]
+    let index = ((sorted.len() - 1) as f64 * quantile).round() as usize;
+    sorted[index]
+}
+
+/// The value in the middle.
+///
+/// # Panics
+/// Without values.
+pub fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+#[cfg(test)]
+mod tests;
