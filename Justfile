@@ -2,6 +2,7 @@
 
 set positional-arguments
 
+deny_version := "0.20.2"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
 # List the recipes
@@ -17,7 +18,12 @@ demo *arguments: build
 [group('build')]
 wasm:
     cargo build --locked --quiet --package filter --target wasm32-unknown-unknown --profile wasm
-    @touch {{ wasm_file }}
+    @test -z "$(find filter probe Cargo.toml .cargo -type f -newer {{ wasm_file }})" || touch {{ wasm_file }}
+
+# Build filter and agent as they are shipped: target/release/app-health-agent, with the filter inside
+[group('build')]
+release: wasm
+    cargo build --locked --release --package agent
 
 # Build filter, agent and demo
 [group('build')]
@@ -26,7 +32,7 @@ build: wasm
 
 # Everything that CI checks
 [group('test')]
-test: check-fmt clippy clippy-wasm doc deny unit it
+test: check-fmt clippy clippy-wasm doc unit deny it
 
 # Unit tests of every crate
 [group('test')]
@@ -92,8 +98,8 @@ doc: wasm
 # Check licences, bans and sources of all crates
 [group('lint')]
 deny: _cargo-deny
-    cargo deny --locked check --hide-inclusion-graph licenses bans sources
+    .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny --locked check --hide-inclusion-graph licenses bans sources
 
-# cargo-deny is built from source, once
+# cargo-deny is built from source, once for each version
 _cargo-deny:
-    @test -x .tools/bin/cargo-deny || cargo install --locked --quiet cargo-deny --version 0.20.2 --root .tools --target-dir .tools/build && rm -rf .tools/build
+    @test -x .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny || cargo install --locked --quiet cargo-deny --version {{ deny_version }} --root .tools/cargo-deny-{{ deny_version }} --target-dir target/cargo-deny

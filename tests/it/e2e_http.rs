@@ -120,16 +120,6 @@ async fn connections() {
             504,
             "timeout",
         ),
-        row(
-            "slow",
-            vec![
-                Step::Read,
-                Step::Wait(Duration::from_millis(300)),
-                Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
-            ],
-            200,
-            "",
-        ),
         Row {
             name: "patient",
             app: Listens::Plain(vec![

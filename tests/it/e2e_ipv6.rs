@@ -1,5 +1,6 @@
 //! IPv6 through the real Envoy: from `::6` in a network namespace of our own where there is root, else from `::1`.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
@@ -31,7 +32,9 @@ fn every_kind_over_ipv6() {
     let test = std::thread::spawn(|| {
         let own_namespace = namespace();
         if !own_namespace {
-            println!("no root or no `ip`: the source address ::6 is not tested, all else is");
+            // Past the capture of test output: what is not tested has to be seen.
+            let note = "e2e_ipv6: no root or no `ip`: the source address ::6 is not tested, all else is\n";
+            std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(probes(own_namespace));

@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use clap::Parser;
+use futures_util::future::select_all;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::signal::unix::{SignalKind, signal};
 
 pub mod application;
 pub mod ports;
@@ -42,11 +44,25 @@ fn probers(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Runs the demo; whether every verdict was right.
+/// Runs the demo; whether every verdict was right. An interrupt ends it, and Envoy and agent with it.
 ///
 /// # Errors
 /// Says what is missing or in the way, and what to do.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
+    let once = arguments.once;
+    let mut signals = Vec::new();
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        signals.push(signal(kind).map_err(|error| error.to_string())?);
+    }
+    let signalled = select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv())));
+    tokio::select! {
+        right = show(arguments) => right,
+        // Dropping the demo ends its children. A round that was not finished has shown nothing.
+        _ = signalled => Ok(!once),
+    }
+}
+
+async fn show(arguments: Arguments) -> Result<bool, String> {
     ports::check(arguments.pod_ip)?;
     let application = Application::start(arguments.pod_ip).await;
     let mut probers = application.probers();
@@ -59,14 +75,15 @@ pub async fn run(arguments: Arguments) -> Result<bool, String> {
         say(&table::render(&rows));
         rows.iter().all(Row::is_right)
     } else {
-        watch(&mut rows, &sidecar, &application).await
+        watch(&mut rows, &sidecar, &application).await;
+        true
     };
     sidecar.stop().await;
     Ok(right)
 }
 
-/// Probes every second until `q`, or an interrupt.
-async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) -> bool {
+/// Probes every second until `q`.
+async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut typing = true;
     let mut period = tokio::time::interval(PERIOD);
@@ -79,11 +96,10 @@ async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) -
                 say(&format!("\x1b[H\x1b[2J{}{}", table::render(rows), application.help(&ready)));
             }
             line = lines.next_line(), if typing => match line.ok().flatten().as_deref().map(str::trim) {
-                Some("q") => return true,
+                Some("q") => return,
                 Some(name) => application.flip(name),
                 None => typing = false,
             },
-            _ = tokio::signal::ctrl_c() => return true,
         }
     }
 }

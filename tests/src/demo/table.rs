@@ -41,9 +41,11 @@ impl Row {
         (200..400).contains(&self.status)
     }
 
-    /// Whether the last verdict is that of a direct probe, as far as that is known.
+    /// Whether the last verdict is that of a direct probe, as far as that is known. A failure that is our own doing
+    /// is never right.
     pub fn is_right(&self) -> bool {
-        self.expected.is_none_or(|expected| expected == self.passes())
+        let ours = matches!(self.status, 0 | 404 | 529 | 530);
+        self.expected.is_none_or(|expected| expected == self.passes() && !ours)
     }
 }
 

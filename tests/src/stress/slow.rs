@@ -14,8 +14,8 @@ use crate::load::{Load, ask, connect, kubelet_request};
 use crate::net;
 use crate::report::Row;
 
-/// Fewer than the listener lets in, so that probes find a place.
-const AT_ONCE: u64 = 240;
+/// Many, and fewer than the descriptors that a process usually has.
+const AT_ONCE: u64 = 800;
 /// A caller that is not cut within this time is not cut.
 const PATIENCE: Duration = Duration::from_secs(20);
 
