@@ -69,6 +69,16 @@ impl std::fmt::Display for LocalAddress {
     }
 }
 
+/// Can two listeners of one machine not have these addresses at the same time? `[::]` takes all of IPv4 too.
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers = |all: IpAddr, ip: IpAddr| match all {
+        IpAddr::V4(all) => all.is_unspecified() && ip.is_ipv4(),
+        IpAddr::V6(all) => all.is_unspecified(),
+    };
+    let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
+    one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
+}
+
 /// A value that may also be the word `off`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrOff<T> {

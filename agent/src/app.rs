@@ -1,9 +1,10 @@
 //! Wiring: `bootstrap` puts its files in place, `run` builds the parts and ends with them.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -12,34 +13,32 @@ use crate::args::LogFormat;
 use crate::config::{BootstrapConfig, RunConfig};
 use crate::exit::{self, Failure};
 use crate::http_server::{self, Limits};
-use crate::machine;
 use crate::readiness::Policy;
 use crate::readiness::poller::{self, Observer, Questions};
 use crate::readiness::server::ReadinessServer;
 use crate::shutdown::Shutdown;
 use crate::state_dir;
+use crate::{machine, output};
 
-/// Writes the filter if it goes to the state directory, then the bootstrap to stdout or its file.
+/// Makes the state directory and writes the filter to it where the bootstrap names them, then the bootstrap to stdout or its file.
 pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
-    let BootstrapConfig { bootstrap, state_dir, write_filter, output, warnings } = config;
+    let BootstrapConfig { bootstrap, state_dir, make_state_dir, write_filter, output, warnings } = config;
     for warning in &warnings {
         exit::stderr_line(warning);
     }
-    if write_filter {
-        state_dir::write_filter(&state_dir).map_err(|error| Failure::CannotWrite(error.to_string()))?;
-    }
+    let made = match (write_filter, make_state_dir) {
+        (true, _) => state_dir::write_filter(&state_dir),
+        (false, true) => state_dir::make(&state_dir),
+        (false, false) => Ok(()),
+    };
+    made.map_err(|error| Failure::CannotWrite(error.to_string()))?;
     let text = bootstrap.render();
     match output {
-        Some(file) => state_dir::write(&file, text.as_bytes())
+        Some(file) => output::write(&file, text.as_bytes())
             .map_err(|error| Failure::CannotWrite(format!("--output = {}: {error}", file.display()))),
-        None => write_stdout(&text).map_err(|error| Failure::CannotWrite(format!("stdout: {error}"))),
+        None => output::write_stdout(text.as_bytes())
+            .map_err(|error| Failure::CannotWrite(format!("stdout: {error}"))),
     }
-}
-
-fn write_stdout(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
 }
 
 /// Watches Envoy and answers 15021 until SIGTERM or SIGINT.
@@ -87,18 +86,36 @@ pub fn run(config: RunConfig) -> Result<(), Failure> {
         let closing = CancellationToken::new();
         let limits = Limits::new(machine::descriptor_limit());
         let serving = http_server::serve(listener, limits, closing.clone(), move |call| server.clone().answer(call));
-        let serving = tokio::spawn(serving);
-        let polling = async {
-            poller::run(&observer, questions).await;
+        let mut serving = tokio::spawn(serving);
+        let polled = observer.clone();
+        let mut polling = tokio::spawn(async move { poller::run(&polled, questions).await });
+        let ended = tokio::select! {
+            (signal, _) = shutdown.signalled() => {
+                info!(signal, "terminating");
+                Ok(())
+            }
+            failure = unasked("poller", &mut polling) => Err(failure),
+            failure = unasked("readiness server", &mut serving) => Err(failure),
         };
-        tokio::select! {
-            () = polling => {}
-            (signal, _) = shutdown.signalled() => info!(signal, "terminating"),
-        }
         observer.terminate();
         closing.cancel();
-        serving.await.map_err(|error| Failure::Machine(format!("readiness server: {error}")))
+        if ended.is_ok() {
+            serving.await.map_err(|error| broken("readiness server", Some(error)))?;
+        }
+        ended
     })
+}
+
+/// Waits for a part that is there as long as the agent; when it ends, so does the agent, since nobody else would notice.
+async fn unasked(part: &str, task: &mut JoinHandle<()>) -> Failure {
+    broken(part, task.await.err())
+}
+
+fn broken(part: &str, error: Option<JoinError>) -> Failure {
+    let how = error.map_or_else(|| "ended by itself".to_owned(), |error| error.to_string());
+    Failure::Broken(format!(
+        "{part}: {how}; that is a mistake in app-health-agent, which ends now to be started again"
+    ))
 }
 
 /// One thread is enough for what the agent does.
@@ -108,3 +125,6 @@ pub fn runtime() -> Result<Runtime, Failure> {
         .build()
         .map_err(|error| Failure::Machine(format!("cannot start: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

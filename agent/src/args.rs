@@ -1,5 +1,6 @@
 //! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin.
-//! No twin ends in `_PORT` or holds `_SERVICE_`: kubelet sets such names for a Service that is called `app-health`.
+//! No twin ends in `_PORT` or holds `_SERVICE_`, since kubelet sets such names for a Service that is called `app-health`: the twin of
+//! a flag that ends in `-port` is in the plural.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -51,12 +52,13 @@ pub struct RunArgs {
     /// Envoy's admin port: unix:PATH or a loopback host:port
     #[arg(long, env = "APP_HEALTH_ADMIN", value_name = "ADDRESS", default_value = "127.0.0.1:15000")]
     pub admin: LocalAddress,
-    /// Where the probe listener is asked whether it answers, listener and filter alike; `off` for an Envoy without our listener
+    /// Where the probe listener is asked whether it answers, listener and filter alike; without a path, for a probe that cannot be
+    /// declared. `off` for an Envoy without our listener
     #[arg(
         long,
         env = "APP_HEALTH_DATA_PATH",
         value_name = "URL|off",
-        default_value = "http://127.0.0.1:15020/app-health/~/readyz"
+        default_value = "http://127.0.0.1:15020"
     )]
     pub data_path: OrOff<HttpUrl>,
     /// Do clusters and listeners come over xDS? `auto`: they do if Envoy has statistics about it
@@ -139,7 +141,7 @@ pub struct BootstrapArgs {
     /// Envoy's admin port: unix:PATH or a loopback host:port. Default: unix:STATE_DIR/admin.sock, for its owner alone
     #[arg(long, env = "APP_HEALTH_ADMIN", value_name = "ADDRESS")]
     pub admin: Option<LocalAddress>,
-    /// Folder for the filter and the admin socket, made for its owner alone
+    /// Folder for the filter and the admin socket, made for its owner alone if one of them lies in it
     #[arg(long, env = "APP_HEALTH_STATE_DIR", value_name = "DIR", default_value = "/var/run/app-health")]
     pub state_dir: PathBuf,
     /// Take this filter, by the path that Envoy sees, instead of the one in this binary. Default: that one, written to STATE_DIR
@@ -152,13 +154,23 @@ pub struct BootstrapArgs {
     /// Default: everybody
     #[arg(long, env = "APP_HEALTH_ALLOW_FROM", value_name = "CIDR", value_delimiter = ',')]
     pub allow_from: Vec<Cidr>,
+    /// One more port of the proxy that no probe may target, such as a moved --ready-address or a listener of yours; repeatable, and the
+    /// twin is a list with commas
+    #[arg(
+        long,
+        env = "APP_HEALTH_RESERVED_PORTS",
+        value_name = "PORT",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub reserved_port: Vec<u16>,
     /// Probe from 127.0.0.6 and ::6, which rules that capture the Pod's traffic let pass. `auto`: where the machine has the address
     #[arg(long, env = "APP_HEALTH_SOURCE_BIND", value_enum, default_value_t = SourceBind::Auto)]
     pub source_bind: SourceBind,
     /// The Envoy that will read it: 1.40 took to reading a setting of the filter in another place
     #[arg(long, env = "APP_HEALTH_ENVOY_VERSION", value_name = "X.Y", default_value_t = EnvoyVersion::NEWEST)]
     pub envoy_version: EnvoyVersion,
-    /// Write the bootstrap there, readable for its owner alone. Default: stdout
+    /// Write the bootstrap there, readable for its owner alone; into a link or a device it is written as it is. Default: stdout
     #[arg(long, env = "APP_HEALTH_OUTPUT", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

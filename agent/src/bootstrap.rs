@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use probe::PluginConfig;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -17,6 +19,13 @@ use crate::envoy_version::EnvoyVersion;
 
 /// `envoy-config/bootstrap.yaml` as JSON.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/bootstrap.json"));
+
+/// kubelet's default.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// kubelet sets none for a hook.
+const HOOK_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much longer than a probe a connection that is not made may outlive it.
+const AFTER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a bootstrap is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +42,8 @@ pub struct Bootstrap {
     pub filter: FilterCode,
     /// Callers of the probe listener besides loopback; empty: everybody.
     pub allow_from: Vec<Cidr>,
+    /// More ports of the proxy, which no probe may target; none is 0.
+    pub reserved_ports: Vec<u16>,
     /// What probes leave from, at most one of each family; empty: whatever the kernel chooses.
     pub sources: Vec<IpAddr>,
     /// The Pod's primary address.
@@ -64,7 +75,7 @@ impl Bootstrap {
         let mut configuration = json!({
             "podIP": self.instance_ip.to_string(),
             "statusPort": self.probe_address.port(),
-            "reservedPorts": self.moved_ports(),
+            "reservedPorts": self.reserved(),
         });
         if let Some(table) = &self.app_probers {
             configuration["probers"] = table.as_str().into();
@@ -72,15 +83,18 @@ impl Bootstrap {
         configuration.to_string()
     }
 
-    /// The ports of the other listeners, where they are not the usual ones.
-    fn moved_ports(&self) -> BTreeSet<u16> {
+    /// The ports of the other listeners and what else is reserved, without those that always are.
+    fn reserved(&self) -> BTreeSet<u16> {
         let port = |address: &LocalAddress| match address {
             LocalAddress::Tcp(address) => Some(address.port()),
             LocalAddress::Unix(_) => None,
         };
         let stats = self.stats_address.map(|address| address.port());
         let ports = [port(&self.admin), port(&self.local_address), stats].into_iter().flatten();
-        ports.filter(|port| !probe::ports::ALWAYS.contains(port)).collect()
+        ports
+            .chain(self.reserved_ports.iter().copied())
+            .filter(|port| !probe::ports::ALWAYS.contains(port))
+            .collect()
     }
 
     /// The bootstrap, keys sorted, with a line end. The same value gives the same bytes.
@@ -99,7 +113,21 @@ impl Bootstrap {
         text
     }
 
+    /// How long Envoy tries to connect for a probe by a route, and for one by a callout: longer than any of them waits, so that the
+    /// probe's own deadline ends it, and not much longer, so that nothing of it is left for the next one. A hook has no deadline; its
+    /// connection gets half a minute.
+    fn connect_timeouts(&self) -> (Duration, Duration) {
+        let checked = PluginConfig::parse(self.plugin_configuration().as_bytes());
+        let probers = checked.map(|checked| checked.probers).unwrap_or_default();
+        let (hooks, probes): (Vec<_>, Vec<_>) = probers.iter().partition(|(path, _)| path.kind().is_hook());
+        let longest = probes.iter().map(|(_, prober)| prober.timeout).max().unwrap_or(SHORTEST_TIMEOUT);
+        let by_route = if hooks.is_empty() { longest } else { longest.max(HOOK_CONNECT_TIMEOUT) };
+        (by_route + AFTER_TIMEOUT, longest + AFTER_TIMEOUT)
+    }
+
     fn values(&self) -> BTreeMap<&'static str, Value> {
+        let (by_route, by_callout) = self.connect_timeouts();
+        let seconds = |time: Duration| Value::from(format!("{}s", time.as_secs_f64()));
         let (probe, probe_additional) = listener(self.probe_address);
         let (stats, stats_additional) = self.stats_address.map_or((Value::Null, Value::Null), listener);
         let filter = match &self.filter {
@@ -116,6 +144,8 @@ impl Bootstrap {
             ("STATS_LISTENER", stats),
             ("STATS_ADDITIONAL_ADDRESSES", stats_additional),
             ("UPSTREAM_BIND_CONFIG", upstream_bind_config(&self.sources)),
+            ("ROUTE_CONNECT_TIMEOUT", seconds(by_route)),
+            ("CALLOUT_CONNECT_TIMEOUT", seconds(by_callout)),
             ("FILTER_CODE", filter),
             ("PLUGIN_CONFIGURATION", self.plugin_configuration().into()),
         ])

@@ -7,7 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::CommandFactory;
+use clap::builder::Resettable;
+use clap::{Command, CommandFactory, FromArgMatches};
 use tracing::level_filters::LevelFilter;
 
 pub use bootstrap::BootstrapConfig;
@@ -19,7 +20,8 @@ use crate::machine::Machine;
 
 /// `wait`: there is no sidecar in this Pod.
 const NO_SIDECAR: &str = "NO_SIDECAR";
-/// A probe that nobody can declare, since `~` is no container: the filter answers it in place.
+/// Where the data path is asked if the URL has no path: a probe that nobody can declare, since `~` is no container. The filter answers
+/// it in place.
 const DATA_PATH: &str = "/app-health/~/readyz";
 /// Where commands are looked up.
 const PATH: &str = "PATH";
@@ -44,6 +46,28 @@ impl Environment {
     fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
         let text = |value: &OsStr| Failure::Usage(format!("{name} = {value:?}: must be UTF-8"));
         self.get(name).map(|value| value.to_str().ok_or_else(|| text(value))).transpose()
+    }
+
+    /// The command line of this process; as [`Environment::args`].
+    pub fn args_of_process(&self) -> Result<Args, clap::Error> {
+        self.args(std::env::args_os())
+    }
+
+    /// The command line `words`, the program's name first. clap reads the flags' twins itself; here those that are empty are hidden
+    /// from it, so that an empty one counts as absent, whatever the flag.
+    pub fn args(&self, words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+        let mut command = self.without_empty_twins(Args::command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
+    fn without_empty_twins(&self, command: Command) -> Command {
+        let is_empty = |name: &OsStr| self.0.get(name).is_some_and(|value| value.is_empty());
+        command.mut_subcommands(|command| {
+            command.mut_args(|flag| {
+                if flag.get_env().is_some_and(is_empty) { flag.env(Resettable::Reset) } else { flag }
+            })
+        })
     }
 
     /// Names that look like a flag's twin and are none, in order, with commas. kubelet makes some for a Service called `app-health`, so they are

@@ -19,6 +19,9 @@ pub enum Failure {
     /// A flag, a value or the prober table is wrong. Nothing was bound or written.
     #[error("{0}")]
     Usage(String),
+    /// A part of the agent that never ends by itself ended: a mistake of ours.
+    #[error("{0}")]
+    Broken(String),
     /// `wait`: the sidecar was not ready in time.
     #[error("{0}")]
     Unavailable(String),
@@ -43,6 +46,7 @@ impl Failure {
     /// The process' exit code, 1 to 255.
     pub fn code(&self) -> u8 {
         match self {
+            Self::Broken(_) => 1,
             Self::Usage(_) => 64,
             Self::Unavailable(_) => 69,
             Self::Machine(_) => 71,

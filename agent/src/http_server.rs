@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -107,6 +108,9 @@ where
             Ok((stream, peer)) => match connections::admit(&connections) {
                 Some(admitted) => {
                     tracker.spawn(connection(stream, peer, limits, admitted, handler.clone()));
+                    // It reads what its socket holds before the next one is accepted, which may want its place: a head that
+                    // is there already must not be given up.
+                    yield_now().await;
                 }
                 None => debug!("all connections are busy, the new one is closed"),
             },

@@ -12,6 +12,7 @@ pub mod exit;
 pub mod http_client;
 pub mod http_server;
 pub mod machine;
+pub mod output;
 pub mod readiness;
 pub mod shutdown;
 pub mod state_dir;

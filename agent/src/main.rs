@@ -2,15 +2,14 @@
 
 use std::process::ExitCode;
 
-use app_health_agent::args::{Args, Command};
+use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
 use app_health_agent::{app, wait};
-use clap::Parser;
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
-    let args = match Args::try_parse() {
+    let args = match environment.args_of_process() {
         Ok(args) => args,
         Err(error) => return exit::of_clap(&error),
     };

@@ -1,22 +1,27 @@
-//! The state directory and the files in it: for their owner alone, and put in place whole or not at all.
+//! The state directory and the filter in it: for their owner alone, since whoever may write there chooses the code that Envoy runs.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::geteuid;
 use thiserror::Error;
+
+use crate::output;
 
 /// The filter that this binary carries.
 pub const FILTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm"));
 /// Its file's name, `app_health_filter-<12 digits of its sha256>.wasm`: another filter is another file, so an Envoy that runs keeps its own.
 pub const FILTER_FILE_NAME: &str = env!("FILTER_FILE_NAME");
 
-/// Why a file is not where it shall be.
+/// Why the state directory is not as it shall be.
 #[derive(Debug, Error)]
 pub enum StateDirError {
     /// The directory, or a file in it, cannot be written.
-    #[error("{path}: {source}; another place is --state-dir DIR, and --inline-filter needs none")]
+    #[error(
+        "{path}: {source}; another place is --state-dir DIR, and --inline-filter with --admin elsewhere needs none"
+    )]
     Write {
         /// What was to be written.
         path: PathBuf,
@@ -24,44 +29,66 @@ pub enum StateDirError {
         source: io::Error,
     },
     /// Others could put a filter of theirs there.
-    #[error("{0}: others may write there (mode {1:o}); it must be for its owner alone")]
+    #[error(
+        "{0}: others may write there (mode {1:o}); it must be for its owner alone: chmod go-w, or --state-dir with a folder below it, \
+         which is made so (a volume such as Kubernetes' emptyDir is open to all)"
+    )]
     Open(PathBuf, u32),
+    /// Somebody else could.
+    #[error(
+        "{path}: belongs to user {owner}, and this is user {user}; it must be this user's or root's: chown, or another place with \
+         --state-dir DIR"
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner's number.
+        owner: u32,
+        /// This process' effective user.
+        user: u32,
+    },
 }
 
-/// Makes `state_dir` (0700) and writes the filter of this binary into it, unless the same bytes are there already.
-pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| StateDirError::Write { path, source }
-    };
+/// Makes `state_dir` (0700) unless it is there, and refuses one in which others may write.
+pub fn make(state_dir: &Path) -> Result<(), StateDirError> {
     DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(failed(state_dir))?;
-    let mode = fs::metadata(state_dir).map_err(failed(state_dir))?.mode() & 0o7777;
-    if mode & 0o022 != 0 {
+    let found = fs::metadata(state_dir).map_err(failed(state_dir))?;
+    let (owner, user, mode) = (found.uid(), geteuid().as_raw(), found.mode() & 0o7777);
+    if !trusted_owner(owner, user) {
+        return Err(StateDirError::Foreign { path: state_dir.to_owned(), owner, user });
+    }
+    if open_to_others(mode) {
         return Err(StateDirError::Open(state_dir.to_owned(), mode));
     }
+    Ok(())
+}
+
+/// Makes `state_dir` and writes the filter of this binary into it, unless the same bytes are there already, in a file that nobody else
+/// can change.
+pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
+    make(state_dir)?;
     let file = state_dir.join(FILTER_FILE_NAME);
-    if fs::read(&file).is_ok_and(|bytes| bytes == FILTER) {
+    let ours = |found: Metadata| {
+        found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && !open_to_others(found.mode())
+    };
+    if fs::symlink_metadata(&file).is_ok_and(ours) && fs::read(&file).is_ok_and(|bytes| bytes == FILTER) {
         return Ok(());
     }
-    write(&file, FILTER).map_err(failed(&file))
+    output::replace(&file, FILTER).map_err(failed(&file))
 }
 
-/// Puts `bytes` at `path`, mode 0600: into a new file beside it, which is then renamed, so that nobody ever reads half of it.
-pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = write_new(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> StateDirError {
+    let path = path.to_owned();
+    move |source| StateDirError::Write { path, source }
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.set_permissions(PermissionsExt::from_mode(0o600))?;
-    file.write_all(bytes)
+/// Root may write everywhere anyway.
+fn trusted_owner(owner: u32, user: u32) -> bool {
+    owner == user || owner == 0
+}
+
+fn open_to_others(mode: u32) -> bool {
+    mode & 0o022 != 0
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::args::OnTimeout;
 use crate::config::WaitConfig;
 use crate::exit::{self, Failure};
 use crate::shutdown::Shutdown;
-use attempt::{Attempt, Attempts};
+use attempt::{ANSWER_TIME, Attempt, Attempts};
 
 /// Between two lines about reasons at least.
 const LINE: Duration = Duration::from_secs(1);
@@ -46,37 +46,72 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
 /// The wait itself. `say` gets each new reason, once a second at most. The result is the line that tells how it ended.
 async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, Failure> {
     let started = Instant::now();
-    let mut attempts = Attempts::new(&config.url, config.request_timeout);
+    let mut attempts = Attempts::new(&config.url);
     let mut pauses = Pauses::new(config.period);
     let mut accepted = false;
     let mut said: Option<(String, Instant)> = None;
+    let mut before: Option<String> = None;
     loop {
-        let attempt = attempts.next().await;
+        let left = config.timeout.saturating_sub(started.elapsed());
+        // One try alone has no other end than its own.
+        let within =
+            if config.timeout.is_zero() { config.request_timeout } else { config.request_timeout.min(left) };
+        let attempt = attempts.next(within).await;
         let Some(reason) = attempt.reason() else {
             return Ok(format!("ready after {:.1}s", started.elapsed().as_secs_f64()));
         };
+        // A question that the end cut short says less than the one before it.
+        let cut_short = within < config.request_timeout && matches!(attempt, Attempt::Silent(_));
+        let reason = before.take().filter(|_| cut_short).unwrap_or(reason);
         accepted |= attempt.accepted();
         let elapsed = started.elapsed();
-        if config.optional.is_some_and(|optional| !accepted && elapsed >= optional) {
-            return Ok(format!("no sidecar: {reason} for {:.1}s", elapsed.as_secs_f64()));
-        }
-        if elapsed >= config.timeout {
-            let line = format!("not ready after {}s: {reason}", config.timeout.as_secs());
-            return match config.on_timeout {
-                OnTimeout::Fail => Err(Failure::Unavailable(line)),
-                OnTimeout::Continue => Ok(format!("{line}; going on all the same")),
-            };
+        if let Some(end) = end(config, accepted, elapsed, &reason) {
+            return end;
         }
         let is_news = said.as_ref().is_none_or(|(before, at)| *before != reason && at.elapsed() >= LINE);
         if is_news {
             say(&reason);
-            said = Some((reason, Instant::now()));
+            said = Some((reason.clone(), Instant::now()));
         }
-        let mut ends = vec![config.timeout];
+        let mut ends = vec![last_try(config.timeout, elapsed)];
         ends.extend(config.optional.filter(|optional| !accepted && *optional > elapsed));
         let left = ends.into_iter().map(|end| end.saturating_sub(elapsed)).min().unwrap_or_default();
         sleep(pauses.after(&attempt).min(left)).await;
+        // No time is left for another question.
+        let elapsed = started.elapsed();
+        if elapsed >= config.timeout
+            && let Some(end) = end(config, accepted, elapsed, &reason)
+        {
+            return end;
+        }
+        before = Some(reason);
     }
+}
+
+/// How the wait ends after `elapsed`, if it does: there is no sidecar, or the time is over.
+fn end(
+    config: &WaitConfig,
+    accepted: bool,
+    elapsed: Duration,
+    reason: &str,
+) -> Option<Result<String, Failure>> {
+    if config.optional.is_some_and(|optional| !accepted && elapsed >= optional) {
+        return Some(Ok(format!("no sidecar: {reason} for {:.1}s", elapsed.as_secs_f64())));
+    }
+    if elapsed < config.timeout {
+        return None;
+    }
+    let line = format!("not ready after {}s: {reason}", config.timeout.as_secs());
+    Some(match config.on_timeout {
+        OnTimeout::Fail => Err(Failure::Unavailable(line)),
+        OnTimeout::Continue => Ok(format!("{line}; going on all the same")),
+    })
+}
+
+/// When a pause is over at the latest: early enough for a last answer before the end, or at the end.
+fn last_try(timeout: Duration, elapsed: Duration) -> Duration {
+    let last = timeout.saturating_sub(ANSWER_TIME);
+    if elapsed < last { last } else { timeout }
 }
 
 /// How long to wait before the next attempt.

@@ -10,14 +10,16 @@ use probe::Reason;
 /// `details` is for example `upstream_reset_before_response_started{connection_termination}`, `failure` for
 /// example `delayed_connect_error:_Connection_refused`; both may be empty.
 pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
-    const RESET: &[u8] = b"upstream_reset_before_response_started{";
+    const BEFORE: &[u8] = b"upstream_reset_before_response_started{";
+    // After an informational answer the final one counts as started.
+    const AFTER: &[u8] = b"upstream_reset_after_response_started{";
     if details == b"via_upstream" {
         return None;
     }
     if contains(details, b"timeout") {
         return Some(Reason::Timeout);
     }
-    if let Some(reset) = details.strip_prefix(RESET) {
+    if let Some(reset) = details.strip_prefix(BEFORE).or_else(|| details.strip_prefix(AFTER)) {
         return Some(of_reset(reset, failure));
     }
     if details.starts_with(b"http1.") || details.starts_with(b"http2.") || contains(details, b"too_large") {
@@ -27,6 +29,13 @@ pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
         return Some(Reason::Overloaded);
     }
     Some(Reason::Configuration)
+}
+
+/// Why the host did not do what a probe needs, by its status. A call that fails at once found every connection taken;
+/// anything else that is refused is missing.
+pub fn of_refused_call(status: u32) -> Reason {
+    const INTERNAL_FAILURE: u32 = 10;
+    if status == INTERNAL_FAILURE { Reason::Overloaded } else { Reason::Configuration }
 }
 
 /// Why a callout was answered by Envoy itself, from the text of the answer, for example `upstream connect error or

@@ -5,7 +5,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use probe::grpc_health::Answer as GrpcAnswer;
 use probe::path::PREFIXES;
 use probe::{GrpcMode, Reason, Redirect, Request};
 
@@ -13,8 +12,11 @@ use crate::cause;
 use crate::config::{Config, Probe};
 use crate::plan::{self, Action, Pairs, Plan};
 
-/// kubelet reads this much of a body before it judges, in bytes (`maxRespBodyLength` in `pkg/probe/http`).
-const BODY: u64 = 10 << 10;
+mod body;
+mod callout;
+
+pub use body::{BLANKS, Body, Chunk};
+pub use callout::{CallResult, Hop, hop, on_check, on_hop};
 
 /// Whose request it is.
 #[derive(Debug)]
@@ -217,151 +219,9 @@ fn on_status(
     }
 }
 
-/// A request that follows a redirect, as a callout. `None` when its time is up.
-pub fn hop<'a>(
-    config: &'a Config,
-    hop: &'a Hop,
-    user_agent: &'a [u8],
-    timeout: Duration,
-    elapsed: Duration,
-) -> Option<Call<'a>> {
-    let timeout = timeout.checked_sub(elapsed).filter(|left| left.as_millis() > 0)?;
-    let cluster = match hop.request.url.scheme.as_slice() {
-        b"https" => &config.clusters.https,
-        _ => &config.clusters.http,
-    };
-    let head = plan::hop_head(&hop.request, &hop.target, user_agent, &hop.destination);
-    Some(Call { cluster, head, body: b"", timeout })
-}
-
-/// A request that follows a redirect.
-#[derive(Debug)]
-pub struct Hop {
-    request: Request,
-    target: Vec<u8>,
-    destination: String,
-    requests: u32,
-}
-
-impl Hop {
-    /// The hop that follows `requests` requests. Its port was checked when the redirect was read.
-    pub fn new(config: &Config, request: Request, requests: u32) -> Self {
-        let destination = format!("{}:{}", config.pod_host, request.url.port().unwrap_or(0));
-        Self {
-            target: request.url.request_target(),
-            destination,
-            request,
-            requests: requests.saturating_add(1),
-        }
-    }
-
-    /// How many requests there were, this one included.
-    pub fn requests(&self) -> u32 {
-        self.requests
-    }
-}
-
-/// What came of a callout.
-#[derive(Clone, Copy, Debug)]
-pub enum CallResult<'a> {
-    /// No headers: the answer was not complete in time, was too large, or broke.
-    Failed {
-        /// Whether the probe's timeout has passed.
-        late: bool,
-    },
-    /// An answer, the application's or Envoy's own.
-    Answered {
-        /// `:status`
-        status: Option<&'a [u8]>,
-        /// `location`
-        location: Option<&'a [u8]>,
-        /// `content-type`
-        content_type: Option<&'a [u8]>,
-        /// `grpc-status` of the trailers, or of the headers where there are no trailers.
-        grpc_status: Option<&'a [u8]>,
-        /// `grpc-message`, likewise.
-        grpc_message: Option<&'a [u8]>,
-        /// The body's whole length, in bytes.
-        body_length: usize,
-        /// The first bytes of the body.
-        body: &'a [u8],
-    },
-}
-
-/// Decides about the answer to a gRPC probe's callout.
-pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
-    let reason = match result {
-        CallResult::Failed { late: true } => Reason::Timeout,
-        CallResult::Failed { late: false } => Reason::GrpcError,
-        CallResult::Answered { content_type, grpc_status, grpc_message, body_length, body, .. } => {
-            let envoys = match grpc_status {
-                Some(b"0") | None => None,
-                Some(_) => grpc_message.and_then(cause::of_text),
-            };
-            let answer = GrpcAnswer { content_type, grpc_status, body_length, body };
-            envoys.unwrap_or_else(|| answer.reason())
-        }
-    };
-    Answer::of(plan, reason)
-}
-
-/// Decides about the answer to a hop's callout.
-pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> Answer {
-    let answer = match result {
-        CallResult::Failed { late } => {
-            Answer::of(plan, if late { Reason::Timeout } else { Reason::Redirect })
-        }
-        CallResult::Answered { status, location, body, .. } => {
-            let status = parse_status(status);
-            match cause::of_text(body).filter(|_| matches!(status, 502..=504)) {
-                Some(reason) => Answer::of(plan, reason),
-                None => on_status(config, plan, &hop.request, hop.requests, status, location),
-            }
-        }
-    };
-    match answer {
-        // A callout's answer is there as a whole: nothing is left to stream.
-        Answer::Stream { status, reason } => Answer::Reply { status, reason },
-        answer => answer,
-    }
-}
-
 /// A `:status`; 0 where it is no number.
 pub fn parse_status(status: Option<&[u8]>) -> u16 {
     status.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(0)
-}
-
-/// How much of an answer's body has passed.
-#[derive(Debug, Default)]
-pub struct Body {
-    seen: u64,
-    filled: bool,
-}
-
-/// What takes the place of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chunk {
-    /// The chunk is empty already.
-    Untouched,
-    /// Nothing.
-    Empty,
-    /// As many blanks as make kubelet stop reading, once.
-    Blanks,
-}
-
-/// One more than kubelet reads.
-pub const BLANKS: usize = 10_241;
-
-impl Body {
-    /// Decides about a chunk of `size` bytes; `end`: the body ends with it.
-    pub fn on_chunk(&mut self, size: usize, end: bool) -> Chunk {
-        self.seen = self.seen.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
-        if self.seen >= BODY && !end && !self.filled {
-            self.filled = true;
-            return Chunk::Blanks;
-        }
-        if size == 0 { Chunk::Untouched } else { Chunk::Empty }
-    }
 }
 
 #[cfg(test)]

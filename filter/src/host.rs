@@ -8,6 +8,7 @@ use std::rc::Rc;
 use probe::{ProbePath, Reason, Request};
 
 use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Metric, Status};
+use crate::cause;
 use crate::config::{Config, Probe};
 use crate::decision::{self, Answer, Ask, Body, Call, Chunk, Decision, Hop, RequestHead, Target};
 use crate::ledger::{self, Budget};
@@ -31,6 +32,8 @@ thread_local! {
 struct State {
     roots: BTreeMap<u32, Option<Rc<Config>>>,
     streams: BTreeMap<u32, Stream>,
+    /// Callouts whose callers have left: Envoy goes on calling, so the application is still asked.
+    left: Vec<Left>,
     /// Ids by name: a metric that is defined again would get another id, which Envoy never forgets.
     metrics: BTreeMap<String, u32>,
     budget: Budget,
@@ -40,6 +43,13 @@ struct State {
 struct Stream {
     root: u32,
     awaited: Awaited,
+}
+
+/// A callout without a caller, which keeps its place until it ends, or until its probe's timeout has passed once more.
+struct Left {
+    token: u32,
+    _place: Place,
+    until: u64,
 }
 
 /// What a stream waits for.
@@ -79,7 +89,13 @@ pub(crate) fn on_create(context: u32, parent: u32) {
 
 pub(crate) fn on_delete(context: u32) {
     with((), |state| {
-        state.streams.remove(&context);
+        if let Some(Stream { awaited: Awaited::Call { place, token, .. }, .. }) =
+            state.streams.remove(&context)
+        {
+            let timeout = u64::try_from(place.probe.plan.timeout.as_nanos()).unwrap_or(u64::MAX);
+            let until = abi::now().unwrap_or(0).saturating_add(timeout);
+            state.left.push(Left { token, _place: place, until });
+        }
         state.roots.remove(&context);
     });
 }
@@ -166,6 +182,10 @@ impl State {
             true => abi::header(Map::Request, "user-agent").ok().flatten(),
             false => None,
         };
+        if !self.left.is_empty() {
+            let now = abi::now().unwrap_or(u64::MAX);
+            self.left.retain(|left| now <= left.until);
+        }
         let place = probe.entry.enter().then(|| Place {
             config: Rc::clone(config),
             probe: Rc::clone(&probe),
@@ -180,19 +200,20 @@ impl State {
         let done = match (decision::on_request(config, plan, head), place) {
             (Decision::Answer(answer), _) => return self.answer(&probe, &answer),
             (Decision::Forward { state, head }, Some(place)) => {
-                forward(state, &head).map(|()| (Awaited::Response(place), Action::Continue))
+                let done = forward(state, &head).map_err(|_| Reason::Configuration);
+                done.map(|()| (Awaited::Response(place), Action::Continue))
             }
             (Decision::Call(call), Some(place)) => {
                 start(&call).map(|token| (Awaited::Call { place, token, hop: None }, Action::Pause))
             }
-            (_, None) => Err(Status(0)),
+            (_, None) => Err(Reason::Configuration),
         };
         match done {
             Ok((awaited, action)) => {
                 self.await_next(context, awaited);
                 action
             }
-            Err(_) => self.answer(&probe, &Answer::of(plan, Reason::Configuration)),
+            Err(reason) => self.answer(&probe, &Answer::of(plan, reason)),
         }
     }
 
@@ -237,7 +258,7 @@ impl State {
                 match decision::hop(&place.config, &hop, &place.user_agent, plan.timeout, elapsed) {
                     None => Reason::Timeout,
                     Some(call) => match start(&call) {
-                        Err(_) => Reason::Configuration,
+                        Err(reason) => reason,
                         Ok(token) => {
                             self.await_next(context, Awaited::Call { place, token, hop: Some(hop) });
                             return Action::Pause;
@@ -267,6 +288,7 @@ impl State {
     }
 
     fn call_response(&mut self, context: u32, token: u32, size: CallSize) {
+        self.left.retain(|left| left.token != token);
         let ours =
             |stream: &Stream| matches!(stream.awaited, Awaited::Call { token: other, .. } if other == token);
         let asked = self.streams.get(&context).is_some_and(ours);
@@ -389,9 +411,10 @@ fn forward(state: &[u8], head: &crate::plan::Pairs) -> abi::Result<()> {
     abi::set_headers(Map::Request, &wire::pairs(head))
 }
 
-fn start(call: &Call) -> abi::Result<u32> {
+fn start(call: &Call) -> Result<u32, Reason> {
     let timeout_ms = u32::try_from(call.timeout.as_millis()).unwrap_or(u32::MAX);
     abi::http_call(call.cluster, &wire::pairs(&call.head), call.body, timeout_ms)
+        .map_err(|Status(status)| cause::of_refused_call(status))
 }
 
 fn reply(status: u16, reason: Reason) -> Action {

@@ -68,12 +68,10 @@ impl Answer<'_> {
     }
 }
 
-/// `application/grpc`, alone or with a subtype or parameters.
+/// `application/grpc`, alone or with a subtype or parameters, in this case and no other.
 fn is_grpc(content_type: &[u8]) -> bool {
-    let lower = content_type.to_ascii_lowercase();
-    lower
-        .strip_prefix(b"application/grpc")
-        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+    let rest = content_type.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
 /// Field 1 of a `HealthCheckResponse`; unknown fields are skipped, the last value counts. `None` for bytes that

@@ -87,9 +87,9 @@ impl Request {
         sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
     }
 
-    /// Whether the Pod declares this header (lower case), so that its value has to arrive.
+    /// Whether the Pod declares a value for this header (lower case), so that it has to arrive.
     pub fn declares(&self, name: &str) -> bool {
-        self.headers.iter().any(|(other, _)| other == name)
+        self.headers.iter().any(|(other, value)| other == name && !value.is_empty())
     }
 }
 

@@ -118,10 +118,10 @@ fn what_a_failed_call_means() {
         ("http application", "proxy_get_property", 1, "530 configuration"),
         ("hook ok", "proxy_call_foreign_function", 1, "reset"),
         ("tcp connected", "proxy_call_foreign_function", 1, "530 configuration"),
-        ("grpc serving", "proxy_http_call", 1, "530 configuration"),
+        ("grpc serving", "proxy_http_call", 1, "503 overloaded"),
         ("grpc serving", "proxy_send_local_response", 1, "reset"),
         ("grpc serving", "proxy_get_buffer_bytes", 1, "526 grpc_error"),
-        ("redirect followed", "proxy_http_call", 2, "530 configuration"),
+        ("redirect followed", "proxy_http_call", 2, "503 overloaded"),
         // The reads of a first answer: `:path`, `:method`, `user-agent`, `:status`, `location`.
         ("redirect followed", "proxy_get_header_map_value", 5, "528 redirect"),
         ("redirect followed", "proxy_get_current_time_nanoseconds", 1, "530 configuration"),

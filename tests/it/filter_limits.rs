@@ -54,6 +54,11 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
             then(&mut vm, context);
             vm.finish(context).unwrap();
         }
+        // Callers that left do not take their callouts with them; those end later.
+        while vm.host().newest_callout() > 0 {
+            let token = vm.host().newest_callout();
+            vm.callout_failed(token).unwrap();
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod e2e_grpc;
 mod e2e_hooks;
 mod e2e_http;
 mod e2e_ipv6;
+mod e2e_leftover;
 mod e2e_load;
 mod e2e_mtls;
 mod e2e_redirect;

@@ -41,6 +41,7 @@ impl Pod {
             admin: LocalAddress::Unix(folder.join("admin.sock")),
             filter: FilterCode::File(wasm()),
             allow_from: Vec::new(),
+            reserved_ports: Vec::new(),
             sources: if ip.is_ipv4() { vec![SOURCE] } else { Vec::new() },
             instance_ip: ip,
             envoy_version: EnvoyVersion::NEWEST,

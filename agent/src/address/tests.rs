@@ -76,3 +76,22 @@ fn off_is_a_word() {
     assert_eq!("off".parse::<OrOff<HttpUrl>>(), Ok(OrOff::Off));
     assert_eq!("OFF".parse::<OrOff<HttpUrl>>(), Err(AddressError::NoUrl));
 }
+
+#[test]
+fn addresses_that_exclude_each_other() {
+    for (one, other, expected) in [
+        ("127.0.0.1:1", "127.0.0.1:1", true),
+        ("127.0.0.1:1", "127.0.0.1:2", false),
+        ("127.0.0.1:1", "127.0.0.2:1", false),
+        ("127.0.0.1:1", "0.0.0.0:1", true),
+        ("127.0.0.1:1", "[::]:1", true),
+        ("127.0.0.1:1", "[::1]:1", false),
+        ("127.0.0.1:1", "[::ffff:127.0.0.1]:1", true),
+        ("[::1]:1", "[::]:1", true),
+        ("[::1]:1", "0.0.0.0:1", false),
+        ("0.0.0.0:1", "[::]:1", true),
+    ] {
+        let (a, b) = (one.parse().unwrap(), other.parse().unwrap());
+        assert_eq!((overlap(a, b), overlap(b, a)), (expected, expected), "{one} {other}");
+    }
+}

@@ -41,7 +41,9 @@ fn every_flag_has_a_twin_and_a_kebab_case_name() {
     for (command, flag, twin, aliases) in flags {
         let kebab = kebab_case(&flag);
         let prefix = if command == "wait" { "APP_HEALTH_WAIT_" } else { "APP_HEALTH_" };
-        assert_eq!(twin, format!("{prefix}{}", kebab.replace('-', "_").to_uppercase()), "{command} --{flag}");
+        let plural = if kebab.ends_with("-port") { "S" } else { "" };
+        let expected = format!("{prefix}{}{plural}", kebab.replace('-', "_").to_uppercase());
+        assert_eq!(twin, expected, "{command} --{flag}");
         assert!(!twin.ends_with("_PORT") && !twin.contains("_SERVICE_"), "{twin}");
         assert!(flag == kebab || aliases.contains(&kebab), "{command} --{flag} has no --{kebab}");
     }
@@ -62,6 +64,8 @@ fn values_that_are_refused() {
         "bootstrap --local-address 0.0.0.0:15004",
         "bootstrap --allow-from node",
         "bootstrap --instance-ip app",
+        "bootstrap --reserved-port 0",
+        "bootstrap --reserved-port 8080,65536",
         "wait --url https://localhost:15021/healthz/ready",
         "wait --periodMillis 0",
         "wait -- ",

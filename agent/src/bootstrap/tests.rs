@@ -9,6 +9,7 @@ fn bootstrap() -> Bootstrap {
         admin: "unix:/run/admin.sock".parse().unwrap(),
         filter: FilterCode::File("/run/filter.wasm".into()),
         allow_from: Vec::new(),
+        reserved_ports: Vec::new(),
         sources: vec!["127.0.0.6".parse().unwrap(), "::6".parse().unwrap()],
         instance_ip: "10.0.0.5".parse().unwrap(),
         envoy_version: EnvoyVersion::NEWEST,
@@ -146,11 +147,11 @@ fn the_filter_learns_of_moved_ports_and_reads_the_table_verbatim() {
         probe_address: "[::]:25020".parse().unwrap(),
         stats_address: Some("[::]:25090".parse().unwrap()),
         admin: "127.0.0.1:25000".parse().unwrap(),
+        reserved_ports: vec![25021, 15021, 8443, 25021],
         app_probers: Some(table.to_owned()),
         ..bootstrap()
     };
-    let expected =
-        json!({"podIP": "10.0.0.5", "statusPort": 25020, "reservedPorts": [25000, 25090], "probers": table});
+    let expected = json!({"podIP": "10.0.0.5", "statusPort": 25020, "reservedPorts": [8443, 25000, 25021, 25090], "probers": table});
     assert_eq!(serde_json::from_str::<Value>(&moved.plugin_configuration()).unwrap(), expected);
     assert!(moved.render().contains("${NAME}"), "the table is no template");
 
@@ -176,5 +177,33 @@ fn the_allow_list_stands_where_each_envoy_reads_it() {
     let (outside, inside) = ("capability_restriction_config", "vm_config/capability_restriction_config");
     for (version, is_outside) in [("1.36", true), ("1.39", true), ("1.40", false), ("1.41", false)] {
         assert_eq!((list(version, outside), list(version, inside)), (is_outside, !is_outside), "{version}");
+    }
+}
+
+/// Of a table: how long connections by a route and by a callout are tried.
+#[test]
+fn no_connection_outlives_its_probe_by_much() {
+    let probe = |timeout: u32| {
+        format!(
+            r#""/app-health/a{timeout}/livez": {{"tcpSocket": {{"port": 80}}, "timeoutSeconds": {timeout}}}"#
+        )
+    };
+    let hook = r#""/app-lifecycle/a/prestopz": {"httpGet": {"port": 80}}"#;
+    for (table, by_route, by_callout) in [
+        (String::new(), "1.1s", "1.1s"),
+        (probe(0), "1.1s", "1.1s"),
+        ([probe(3), probe(20)].join(","), "20.1s", "20.1s"),
+        ([probe(3), hook.to_owned()].join(","), "30.1s", "3.1s"),
+        ([probe(60), hook.to_owned()].join(","), "60.1s", "60.1s"),
+    ] {
+        let json = rendered(&Bootstrap { app_probers: Some(format!("{{{table}}}")), ..bootstrap() });
+        let clusters = json["static_resources"]["clusters"].as_array().unwrap();
+        let timeout = |name: &str| {
+            clusters.iter().find(|cluster| cluster["name"] == name).unwrap()["connect_timeout"].clone()
+        };
+        assert_eq!(
+            (timeout("app_health_tcp"), timeout("app_health_grpc")),
+            (by_route.into(), by_callout.into())
+        );
     }
 }

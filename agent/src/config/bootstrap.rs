@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::address::OrOff;
+use crate::address::{LocalAddress, OrOff, overlap};
 use crate::args::{BootstrapArgs, SourceBind};
 use crate::bootstrap::{Bootstrap, FilterCode};
 use crate::exit::Failure;
@@ -21,8 +21,10 @@ const INSTANCE_IP: &str = "INSTANCE_IP";
 pub struct BootstrapConfig {
     /// What is rendered; its filter is `filter` once that is where it shall be.
     pub bootstrap: Bootstrap,
-    /// Made, and written to only for the filter.
+    /// For the filter and the admin socket, absolute.
     pub state_dir: PathBuf,
+    /// The filter or the admin socket lies in it, so it has to be there: Envoy makes no folder.
+    pub make_state_dir: bool,
     /// The filter's bytes, to be written to the state directory, if they go there.
     pub write_filter: bool,
     /// Absent: stdout.
@@ -48,6 +50,7 @@ impl BootstrapConfig {
             filter_wasm,
             inline_filter,
             allow_from,
+            reserved_port,
             source_bind,
             envoy_version,
             output,
@@ -70,6 +73,8 @@ impl BootstrapConfig {
         };
         let filter = filter_code(filter_wasm, inline_filter, &state_dir)?;
         let write_filter = filter == FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME));
+        let make_state_dir = write_filter
+            || matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
         let bootstrap = Bootstrap {
             probe_address: not_port_0("--probe-address", machine.any_address(probe_address))?,
             stats_address,
@@ -77,16 +82,18 @@ impl BootstrapConfig {
             admin,
             filter,
             allow_from,
+            reserved_ports: reserved_port,
             sources: sources(source_bind, instance_ip, machine)?,
             instance_ip,
             envoy_version,
             app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
         };
+        listeners_apart(&bootstrap)?;
         let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let mut warnings = checked.warnings;
         warnings.extend(environment.unknown_twins().map(|names| format!("no such settings: {names}")));
-        Ok(Self { bootstrap, state_dir, write_filter, output, warnings })
+        Ok(Self { bootstrap, state_dir, make_state_dir, write_filter, output, warnings })
     }
 }
 
@@ -103,6 +110,28 @@ fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
         return Err(Failure::Usage(format!("{flag} = {address}: the port must be 1 to 65535")));
     }
     Ok(address)
+}
+
+/// Two listeners on one port: Envoy, or the agent beside it, could not start.
+fn listeners_apart(bootstrap: &Bootstrap) -> Result<(), Failure> {
+    let mut listeners = vec![
+        ("--probe-address", LocalAddress::Tcp(bootstrap.probe_address)),
+        ("--local-address", bootstrap.local_address.clone()),
+        ("--admin", bootstrap.admin.clone()),
+    ];
+    listeners.extend(bootstrap.stats_address.map(|address| ("--stats-address", LocalAddress::Tcp(address))));
+    for (index, (flag, address)) in listeners.iter().enumerate() {
+        let taken = listeners[..index].iter().find(|(_, other)| match (address, other) {
+            (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => overlap(*one, *other),
+            (one, other) => one == other,
+        });
+        if let Some((other_flag, other)) = taken {
+            return Err(Failure::Usage(format!(
+                "{flag} = {address}: overlaps with {other_flag} = {other}; each listener needs a port of its own"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn filter_code(filter_wasm: Option<PathBuf>, inline: bool, state_dir: &Path) -> Result<FilterCode, Failure> {

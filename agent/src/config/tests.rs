@@ -22,6 +22,32 @@ fn unknown_twins_are_warned_of() {
 }
 
 #[test]
+fn an_empty_twin_counts_as_absent() {
+    let twins = |environment: &Environment| -> BTreeSet<String> {
+        let command = environment.without_empty_twins(Args::command());
+        let flags = command.get_subcommands().flat_map(|command| command.get_arguments());
+        flags.filter_map(|flag| flag.get_env()).map(|twin| twin.to_str().unwrap().to_owned()).collect()
+    };
+    let all = twins(&Environment::default());
+    assert!(all.len() > 25, "{all:?}");
+    let empty = Environment(all.iter().map(|twin| (twin.into(), OsString::new())).collect());
+    assert_eq!(twins(&empty), BTreeSet::new());
+    assert_eq!(empty.unknown_twins(), None, "it is known all the same");
+    let some = Environment::from([("APP_HEALTH_ADMIN", ""), ("APP_HEALTH_STATE_DIR", "/s")]);
+    let hidden: Vec<String> = all.difference(&twins(&some)).cloned().collect();
+    assert_eq!(hidden, ["APP_HEALTH_ADMIN"]);
+}
+
+#[test]
+fn a_command_line_is_parsed_and_its_errors_name_the_command() {
+    let args = |words: &[&str]| Environment::default().args(words.iter().map(OsString::from));
+    let parsed = args(&["app-health-agent", "run", "--no-envoy"]).unwrap();
+    assert!(matches!(parsed.command, Command::Run(RunArgs { no_envoy: true, .. })), "{parsed:?}");
+    let error = args(&["app-health-agent", "run", "--admn", "x"]).unwrap_err().to_string();
+    assert!(error.contains("'--admin'"), "{error}");
+}
+
+#[test]
 fn run_says_what_to_type_instead() {
     let run = |flags: &str| {
         let words = ["app-health-agent", "run"].into_iter().chain(flags.split_whitespace());
@@ -31,7 +57,9 @@ fn run_says_what_to_type_instead() {
     let failure = run("").unwrap_err();
     assert!(failure.to_string().contains("app-health-agent run --no-envoy"), "{failure}");
     assert_eq!(failure.code(), 64);
-    assert!(run("--no-envoy").unwrap().data_path.is_some());
+    let data_path: HttpUrl = "http://127.0.0.1:15020/app-health/~/readyz".parse().unwrap();
+    let found = run("--no-envoy").unwrap().data_path.unwrap();
+    assert_eq!((found.endpoint, found.path), (data_path.endpoint, data_path.path));
     assert!(run("--no-envoy --data-path off").unwrap().data_path.is_none());
 }
 

@@ -11,8 +11,6 @@ use crate::readiness::{DataPathAnswer, Failure};
 
 /// The longest answer of the data path that is read, in bytes.
 const DATA_PATH_LIMIT: usize = 4 * 1024;
-/// The word by which the filter says that it answered itself.
-const UNKNOWN_PROBE: &[u8] = b"unknown_probe";
 /// A deadline noticed this late ran out because the agent itself stood still; that says nothing about Envoy.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
@@ -48,9 +46,11 @@ impl Asked {
     /// Asks the probe listener.
     pub async fn data_path(self, url: &HttpUrl) -> Option<Result<DataPathAnswer, Failure>> {
         let answer = self.get(&url.authority, &url.path, DATA_PATH_LIMIT).await?;
+        // The word by which the filter says that it answered itself.
+        let itself = probe::Reason::UnknownProbe.word().as_bytes();
         Some(answer.map(|answer| DataPathAnswer {
             status: answer.status,
-            unknown_probe: answer.body.windows(UNKNOWN_PROBE.len()).any(|word| word == UNKNOWN_PROBE),
+            unknown_probe: answer.body.windows(itself.len()).any(|word| word == itself),
         }))
     }
 

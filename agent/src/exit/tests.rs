@@ -12,6 +12,7 @@ fn a_clap_error_becomes_one_line() {
 #[test]
 fn codes() {
     let codes = [
+        (Failure::Broken(String::new()), 1),
         (Failure::Usage(String::new()), 64),
         (Failure::Unavailable(String::new()), 69),
         (Failure::Machine(String::new()), 71),

@@ -78,6 +78,27 @@ async fn an_honest_request_gets_past_idle_connections() {
 }
 
 #[tokio::test]
+async fn a_head_that_lies_there_is_read_before_its_place_is_given_away() {
+    // Several times: which of two things that are ready at once comes first is a matter of chance.
+    for round in 0..20 {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut honest = TcpStream::connect(address).await.unwrap();
+        honest.write_all(b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..200 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let handler = |call: Call| async move { text(StatusCode::OK, call.path) };
+        let serving = tokio::spawn(serve(listener, LIMITS, CancellationToken::new(), handler));
+        let mut answer = String::new();
+        let read = timeout(Duration::from_secs(20), honest.read_to_string(&mut answer)).await.unwrap();
+        assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "round {round}: {read:?} {answer:?}");
+        serving.abort();
+    }
+}
+
+#[tokio::test]
 async fn a_head_that_drips_is_cut() {
     let (address, ..) = server(Limits { head: Duration::from_millis(200), ..LIMITS });
     let answer = timeout(Duration::from_secs(20), send(address, b"GET /a HTTP/1.1\r\n")).await;

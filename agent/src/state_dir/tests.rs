@@ -1,3 +1,5 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use super::*;
 
 /// A new folder of this test, removed at its end.
@@ -47,6 +49,54 @@ fn a_folder_open_to_others_is_refused() {
     fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o770)).unwrap();
     let error = write_filter(&folder.0).unwrap_err();
     assert!(matches!(error, StateDirError::Open(_, 0o770)), "{error}");
+    assert!(error.to_string().contains("--state-dir with a folder below it"), "{error}");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_is_made_without_a_filter() {
+    let folder = Folder::new("bare");
+    make(&folder.0.join("a")).unwrap();
+    make(&folder.0.join("a")).unwrap();
+    assert_eq!(mode(&folder.0.join("a")), 0o700);
+    assert_eq!(fs::read_dir(folder.0.join("a")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_filter_that_others_may_change_is_replaced() {
+    let folder = Folder::new("changed");
+    write_filter(&folder.0).unwrap();
+    let file = folder.0.join(FILTER_FILE_NAME);
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
+    write_filter(&folder.0).unwrap();
+    assert_eq!(mode(&file), 0o600);
+
+    let elsewhere = folder.0.join("elsewhere");
+    fs::rename(&file, &elsewhere).unwrap();
+    symlink(&elsewhere, &file).unwrap();
+    write_filter(&folder.0).unwrap();
+    assert!(fs::symlink_metadata(&file).unwrap().is_file(), "a link is replaced");
+}
+
+#[test]
+fn whose_folders_are_trusted() {
+    for (owner, user, expected) in
+        [(0, 0, true), (0, 1337, true), (1337, 1337, true), (1000, 1337, false), (1337, 0, false)]
+    {
+        assert_eq!(trusted_owner(owner, user), expected, "{owner} {user}");
+    }
+}
+
+/// Only root can give a folder away, so elsewhere the table above has to do.
+#[test]
+fn a_folder_of_somebody_else_is_refused() {
+    let folder = Folder::new("foreign");
+    fs::create_dir_all(&folder.0).unwrap();
+    if std::os::unix::fs::chown(&folder.0, Some(12345), None).is_err() {
+        return;
+    }
+    let error = write_filter(&folder.0).unwrap_err();
+    assert!(matches!(error, StateDirError::Foreign { owner: 12345, .. }), "{error}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
 

@@ -12,7 +12,7 @@ const BODY_LIMIT: usize = 4 * 1024;
 /// How much of it becomes the reason.
 const REASON_LIMIT: usize = 1024;
 /// What a held answer needs to arrive in time.
-const ANSWER_TIME: Duration = Duration::from_millis(100);
+pub(super) const ANSWER_TIME: Duration = Duration::from_millis(100);
 
 /// What came of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,20 +62,18 @@ impl Attempt {
 /// Asks one URL again and again, with the key `wait` as long as the server seems to know it.
 pub(super) struct Attempts<'a> {
     url: &'a HttpUrl,
-    timeout: Duration,
-    hold: Option<Duration>,
+    knows_wait: bool,
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(url: &'a HttpUrl, timeout: Duration) -> Self {
-        let hold = timeout.checked_sub(ANSWER_TIME).filter(|hold| !hold.is_zero());
-        Self { url, timeout, hold: hold.map(|hold| hold.min(Duration::from_secs(30))) }
+    pub(super) fn new(url: &'a HttpUrl) -> Self {
+        Self { url, knows_wait: true }
     }
 
-    /// Takes at most the timeout, the look-up of a name included.
-    pub(super) async fn next(&mut self) -> Attempt {
+    /// Takes at most `timeout`, the look-up of a name included.
+    pub(super) async fn next(&mut self, timeout: Duration) -> Attempt {
         let asked = Instant::now();
-        let deadline = asked + self.timeout;
+        let deadline = asked + timeout;
         let connection = match timeout_at(deadline, http_client::connect(&self.url.endpoint)).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(NoConnection::Refused(_))) => return Attempt::Refused,
@@ -83,17 +81,25 @@ impl<'a> Attempts<'a> {
             Err(_) => return Attempt::Refused,
             Ok(Err(NoConnection::UnknownName(_))) => return Attempt::UnknownName,
         };
-        let path = self.path();
+        let hold = self.hold(timeout);
+        let path = self.path(hold);
         match timeout_at(deadline, connection.get(&self.url.authority, &path, BODY_LIMIT)).await {
-            Ok(Ok(answer)) => self.judge(&answer, asked.elapsed()),
+            Ok(Ok(answer)) => self.judge(&answer, hold, asked.elapsed()),
             Ok(Err(_)) => Attempt::Closed,
-            Err(_) => Attempt::Silent(self.timeout),
+            Err(_) => Attempt::Silent(timeout),
         }
     }
 
-    fn path(&self) -> String {
+    /// How long the server is asked to keep a question; too short a timeout leaves nothing of it.
+    fn hold(&self, timeout: Duration) -> Option<Duration> {
+        let millis = timeout.saturating_sub(ANSWER_TIME).as_millis().min(30_000);
+        let hold = Duration::from_millis(u64::try_from(millis).expect("at most 30,000"));
+        (self.knows_wait && !hold.is_zero()).then_some(hold)
+    }
+
+    fn path(&self, hold: Option<Duration>) -> String {
         let path = &self.url.path;
-        match self.hold {
+        match hold {
             Some(hold) => {
                 let separator = if path.contains('?') { '&' } else { '?' };
                 format!("{path}{separator}wait={}", hold.as_millis())
@@ -102,15 +108,15 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    fn judge(&mut self, answer: &Answer, took: Duration) -> Attempt {
+    fn judge(&mut self, answer: &Answer, hold: Option<Duration>, took: Duration) -> Attempt {
         match answer.status {
             200 => Attempt::Ready,
             503 => Attempt::NotReady {
                 reason: reason(&answer.body),
-                held: self.hold.is_some_and(|hold| took >= hold),
+                held: hold.is_some_and(|hold| took >= hold),
             },
-            status @ (400 | 404) if self.hold.is_some() => {
-                self.hold = None;
+            status @ (400 | 404) if hold.is_some() => {
+                self.knows_wait = false;
                 Attempt::KeyRefused(status)
             }
             status => Attempt::Answers(status),

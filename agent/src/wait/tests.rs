@@ -72,6 +72,37 @@ async fn ready_sooner_or_later() {
     }
 }
 
+/// The request could take ten minutes, and the wait's bound below is generous: it is the smaller of the two that counts.
+#[tokio::test]
+async fn no_request_outlasts_the_wait() {
+    for (answers, reason) in [
+        (["-"].as_slice(), "no answer in "),
+        (&[PENDING, "-"], "clusters not received"),
+        (&[FOUND, "-"], "answers 302"),
+    ] {
+        let answers: &'static [&'static str] = Box::leak(answers.to_vec().into_boxed_slice());
+        let (endpoint, _) = server(answers).await;
+        let config = WaitConfig {
+            timeout: Duration::from_secs(1),
+            request_timeout: Duration::from_secs(600),
+            ..config(endpoint)
+        };
+        let (result, _) = tokio::time::timeout(Duration::from_secs(30), waited(&config)).await.unwrap();
+        let failure = result.unwrap_err().to_string();
+        assert!(failure.starts_with(&format!("not ready after 1s: {reason}")), "{failure}");
+    }
+}
+
+#[test]
+fn pauses_leave_time_for_a_last_answer() {
+    let millis = Duration::from_millis;
+    for (timeout, elapsed, expected) in
+        [(1000, 0, 900), (1000, 899, 900), (1000, 900, 1000), (50, 0, 50), (0, 0, 0)]
+    {
+        assert_eq!(last_try(millis(timeout), millis(elapsed)), millis(expected), "{timeout} {elapsed}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_know_the_key_is_asked_without() {
     let (endpoint, requests) = server(&[NOT_FOUND, PENDING, READY]).await;

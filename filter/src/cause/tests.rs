@@ -123,3 +123,18 @@ proptest! {
         prop_assert!(!reasons.into_iter().flatten().any(Reason::is_success));
     }
 }
+
+#[test]
+fn refused_calls() {
+    for (status, reason) in
+        [(10, Reason::Overloaded), (2, Reason::Configuration), (12, Reason::Configuration)]
+    {
+        assert_eq!(super::of_refused_call(status), reason, "{status}");
+    }
+}
+
+#[test]
+fn resets_after_an_informational_answer() {
+    let details = b"upstream_reset_after_response_started{connection_termination}";
+    assert_eq!(super::of_details(details, b""), Some(Reason::Closed));
+}

@@ -172,7 +172,7 @@ fn the_grpc_status_decides_before_the_body() {
 fn content_types() {
     for (content_type, valid) in [
         (Some("application/grpc"), true),
-        (Some("Application/GRPC"), true),
+        (Some("Application/GRPC"), false),
         (Some("application/grpc+proto"), true),
         (Some("application/grpc+"), true),
         (Some("application/grpc;charset=utf-8"), true),

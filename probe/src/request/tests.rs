@@ -154,8 +154,14 @@ fn connections() {
 
 #[test]
 fn declares() {
-    let request = request(Scheme::Http, "/", &[("X-Forwarded-Proto", ""), ("Content-Length", "1")]);
-    for (name, declared) in [("x-forwarded-proto", true), ("content-length", false), ("x-forwarded", false)] {
+    let request = request(
+        Scheme::Http,
+        "/",
+        &[("X-Forwarded-Proto", "https"), ("X-Empty", ""), ("Content-Length", "1")],
+    );
+    for (name, declared) in
+        [("x-forwarded-proto", true), ("x-empty", false), ("content-length", false), ("x-forwarded", false)]
+    {
         assert_eq!(request.declares(name), declared, "{name}");
     }
 }

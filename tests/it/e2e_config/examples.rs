@@ -55,6 +55,7 @@ fn rendered_for(example: &Value) -> Value {
         admin: LocalAddress::Tcp(([127, 0, 0, 1], port(&example["admin"]["address"])).into()),
         filter: FilterCode::File(PathBuf::from(code.as_str().expect("a file"))),
         allow_from: Vec::new(),
+        reserved_ports: Vec::new(),
         sources: vec![tests::pod::SOURCE],
         instance_ip: plugin["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("an address"),
         envoy_version: EnvoyVersion::NEWEST,

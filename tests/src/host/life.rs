@@ -155,6 +155,11 @@ impl Life {
         }
         let end = self.end(vm, context, action);
         vm.finish(context)?;
+        // Envoy goes on with a callout whose caller has left, until it fails.
+        let left = vm.host().newest_callout();
+        if left > before {
+            vm.callout_failed(left)?;
+        }
         Ok(end)
     }
 

@@ -81,6 +81,23 @@ fn where_the_filter_comes_from() {
 }
 
 #[test]
+fn the_state_directory_is_made_if_something_lies_in_it() {
+    for (flags, expected) in [
+        ("", true),
+        ("--inline-filter", true),
+        ("--filter-wasm /f.wasm", true),
+        ("--admin 127.0.0.1:15000", true),
+        ("--inline-filter --admin 127.0.0.1:15000", false),
+        ("--inline-filter --admin unix:/elsewhere/admin.sock", false),
+        ("--inline-filter --admin unix:/s/other.sock", true),
+    ] {
+        let flags = format!("--state-dir /s {flags}");
+        let config = bootstrap(&flags, &Environment::default(), &machine()).unwrap();
+        assert_eq!(config.make_state_dir, expected, "{flags}");
+    }
+}
+
+#[test]
 fn what_is_refused_and_how() {
     let table = |table| Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]);
     let none = Environment::default();
@@ -88,6 +105,21 @@ fn what_is_refused_and_how() {
     for (flags, environment, text) in [
         ("--probe-address [::]:0", &none, "--probe-address = [::]:0: the port must be 1 to 65535"),
         ("--stats-address 0.0.0.0:0", &none, "--stats-address = 0.0.0.0:0: the port must be 1 to 65535"),
+        (
+            "--probe-address 127.0.0.1:15090",
+            &none,
+            "--stats-address = [::]:15090: overlaps with --probe-address = 127.0.0.1:15090;",
+        ),
+        (
+            "--admin 127.0.0.1:15004",
+            &none,
+            "--admin = 127.0.0.1:15004: overlaps with --local-address = 127.0.0.1:15004;",
+        ),
+        (
+            "--admin unix:/s/a --local-address unix:/s/a",
+            &none,
+            "--admin = unix:/s/a: overlaps with --local-address = unix:/s/a;",
+        ),
         (&long, &none, "the path of a Unix socket is at most 107 bytes long, this one is 112"),
         (
             "--inline-filter --filter-wasm /nonexistent",
@@ -104,6 +136,11 @@ fn what_is_refused_and_how() {
             "--stats-address [::]:25090",
             &table(r#"{"/app-health/app/livez": {"tcpSocket": {"port": 25090}}}"#),
             r#"probers["/app-health/app/livez"].tcpSocket.port = 25090: is a port of the proxy"#,
+        ),
+        (
+            "--reserved-port 8443 --reserved-port 9000,25021",
+            &table(r#"{"/app-health/app/livez": {"tcpSocket": {"port": 25021}}}"#),
+            r#"probers["/app-health/app/livez"].tcpSocket.port = 25021: is a port of the proxy"#,
         ),
     ] {
         let failure = bootstrap(flags, environment, &machine()).unwrap_err();

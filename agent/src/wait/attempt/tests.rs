@@ -26,9 +26,10 @@ fn answers_and_their_meaning() {
         (302, b"", 1, Attempt::Answers(302)),
         (500, b"", 1, Attempt::Answers(500)),
     ] {
-        let mut attempts = Attempts::new(&url, Duration::from_millis(500));
+        let mut attempts = Attempts::new(&url);
+        let hold = attempts.hold(Duration::from_millis(500));
         assert_eq!(
-            attempts.judge(&answer(status, body), Duration::from_millis(took)),
+            attempts.judge(&answer(status, body), hold, Duration::from_millis(took)),
             expected,
             "{status} {body:?}"
         );
@@ -40,11 +41,14 @@ fn answers_and_their_meaning() {
 #[test]
 fn the_key_goes_along_until_it_is_refused() {
     let url = url("http://localhost/ready");
-    let mut attempts = Attempts::new(&url, Duration::from_millis(500));
-    assert_eq!(attempts.path(), "/ready?wait=400");
-    assert_eq!(attempts.judge(&answer(404, b""), Duration::ZERO), Attempt::KeyRefused(404));
-    assert_eq!(attempts.path(), "/ready");
-    assert_eq!(attempts.judge(&answer(404, b""), Duration::ZERO), Attempt::Answers(404));
+    let mut attempts = Attempts::new(&url);
+    let timeout = Duration::from_millis(500);
+    let hold = attempts.hold(timeout);
+    assert_eq!(attempts.path(hold), "/ready?wait=400");
+    assert_eq!(attempts.judge(&answer(404, b""), hold, Duration::ZERO), Attempt::KeyRefused(404));
+    let hold = attempts.hold(timeout);
+    assert_eq!(attempts.path(hold), "/ready");
+    assert_eq!(attempts.judge(&answer(404, b""), hold, Duration::ZERO), Attempt::Answers(404));
 }
 
 #[test]
@@ -55,6 +59,8 @@ fn the_key_itself() {
         ("http://localhost/ready", 60_000, "/ready?wait=30000"),
     ] {
         let url = url(text);
-        assert_eq!(Attempts::new(&url, Duration::from_millis(timeout)).path(), path, "{text} {timeout}");
+        let attempts = Attempts::new(&url);
+        let hold = attempts.hold(Duration::from_millis(timeout));
+        assert_eq!(attempts.path(hold), path, "{text} {timeout}");
     }
 }
