@@ -5,17 +5,19 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use probe::{ProbePath, Reason, Request};
+use probe::{Reason, Request};
 
-use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Metric, Status};
+use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Status};
 use crate::cause;
 use crate::config::{Config, Probe};
 use crate::decision::{self, Answer, Ask, Body, Call, Chunk, Decision, Hop, RequestHead, Target};
-use crate::ledger::{self, Budget};
+use crate::ledger;
 use crate::wire;
 
+mod metrics;
 mod read;
 
+use metrics::Metrics;
 use read::{Read, elapsed, location};
 
 /// Envoy's foreign function that sets filter state.
@@ -34,9 +36,7 @@ struct State {
     streams: BTreeMap<u32, Stream>,
     /// Callouts whose callers have left: Envoy goes on calling, so the application is still asked.
     left: Vec<Left>,
-    /// Ids by name: a metric that is defined again would get another id, which Envoy never forgets.
-    metrics: BTreeMap<String, u32>,
-    budget: Budget,
+    metrics: Metrics,
 }
 
 /// A request under way.
@@ -146,14 +146,14 @@ impl State {
                     abi::log(Level::Warn, warning);
                 }
                 for probe in config.probes() {
-                    self.announce(probe);
+                    self.metrics.announce(probe);
                 }
                 self.roots.insert(root, Some(Rc::new(config)));
                 true
             }
             Err(text) => {
                 abi::log(Level::Error, &format!("configuration refused: {text}"));
-                self.count(ledger::CONFIG_REJECTED_TOTAL);
+                self.metrics.count(ledger::CONFIG_REJECTED_TOTAL);
                 false
             }
         }
@@ -168,7 +168,7 @@ impl State {
         match decision::target(&config, &path) {
             Target::Pass => Action::Continue,
             Target::Unknown => {
-                self.count(ledger::UNKNOWN_TOTAL);
+                self.metrics.count(ledger::UNKNOWN_TOTAL);
                 reply(Reason::UnknownProbe.status(), Reason::UnknownProbe)
             }
             Target::Declared(probe) => self.probe(context, &config, Rc::clone(probe), end_of_stream),
@@ -240,7 +240,7 @@ impl State {
                 {
                     return self.answer(&place.probe, &Answer::of(plan, Reason::Configuration));
                 }
-                self.note(&place.probe, reason);
+                self.metrics.note(&place.probe, reason);
                 self.await_next(context, Awaited::Body { _place: place, body: Body::default() });
                 Action::Continue
             }
@@ -319,78 +319,16 @@ impl State {
     fn answer(&mut self, probe: &Probe, answer: &Answer) -> Action {
         match answer {
             Answer::Reply { status, reason } | Answer::Stream { status, reason } => {
-                self.note(probe, *reason);
+                self.metrics.note(probe, *reason);
                 reply(*status, *reason)
             }
             Answer::Reset(reason) => {
-                self.note(probe, *reason);
+                self.metrics.note(probe, *reason);
                 let _ = abi::reset_request();
                 Action::Pause
             }
             Answer::Follow(_) => reply(Reason::Configuration.status(), Reason::Configuration),
         }
-    }
-
-    /// Tells metrics and log.
-    fn note(&mut self, probe: &Probe, reason: Reason) {
-        let path = &probe.plan.path;
-        if let Some(id) = self.metric(probe, Some(reason), path) {
-            let _ = abi::increment(id);
-        }
-        // What anybody could cause by a wrong request is no verdict.
-        if reason.is_callers() {
-            return;
-        }
-        if let Some(id) = self.metric(probe, None, path) {
-            let _ = abi::record(id, u64::from(reason.is_success()));
-        }
-        if let Some(line) = probe.entry.note(path, reason) {
-            let now = abi::now().unwrap_or(0);
-            if let Some(suppressed) = self.budget.admit(now) {
-                if suppressed > 0 {
-                    abi::log(Level::Warn, &format!("{suppressed} lines about probes were suppressed"));
-                }
-                abi::log(if line.warn { Level::Warn } else { Level::Info }, &line.text);
-            }
-        }
-    }
-
-    /// Defines what a healthy prober needs before its first probe, and gives a new gauge kubelet's initial result.
-    fn announce(&mut self, probe: &Probe) {
-        let path = &probe.plan.path;
-        self.metric(probe, Some(Reason::Ok), path);
-        let known = self.metrics.contains_key(&ledger::probe_success(path));
-        if let Some(id) = self.metric(probe, None, path).filter(|_| !known) {
-            let _ = abi::record(id, u64::from(ledger::initial_success(path.kind())));
-        }
-    }
-
-    /// The id of a prober's counter for a reason, or of its gauge.
-    fn metric(&mut self, probe: &Probe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
-        if let Some(id) = probe.entry.metric(reason) {
-            return Some(id);
-        }
-        let id = match reason {
-            Some(reason) => self.defined(Metric::Counter, &ledger::probes_total(path, reason)),
-            None => self.defined(Metric::Gauge, &ledger::probe_success(path)),
-        }?;
-        probe.entry.keep_metric(reason, id);
-        Some(id)
-    }
-
-    fn count(&mut self, name: &str) {
-        if let Some(id) = self.defined(Metric::Counter, name) {
-            let _ = abi::increment(id);
-        }
-    }
-
-    fn defined(&mut self, kind: Metric, name: &str) -> Option<u32> {
-        if let Some(id) = self.metrics.get(name) {
-            return Some(*id);
-        }
-        let id = abi::define_metric(kind, name).ok()?;
-        self.metrics.insert(name.into(), id);
-        Some(id)
     }
 
     fn take(&mut self, context: u32) -> Awaited {
