@@ -1,5 +1,5 @@
-//! The rim: reads what decisions need, asks them, does what they say. No decision of its own, but that a host
-//! call that fails ends as `configuration`.
+//! The rim: reads what decisions need, asks them, does what they say. No decision of its own, but that what
+//! the host refuses ends as `configuration`, and a callout as [`cause::of_refused_call`] says.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

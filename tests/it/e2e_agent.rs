@@ -1,6 +1,7 @@
 //! The agent's binary beside the real Envoy.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,11 +10,22 @@ use tests::caller::{self, Answer};
 use tests::envoy::{self, Version};
 use tests::pod::Pod;
 use tests::{agent, net};
+use tokio::process::Child;
 
 const TABLE: &str = r#"{"/app-health/app/readyz": {"tcpSocket": {"port": 8080}}}"#;
 
 async fn ready(address: SocketAddr, query: &str) -> Answer {
     caller::get(address, &format!("/healthz/ready{query}"), &[]).await
+}
+
+/// The agent at `address`, beside the Envoy of that folder on the same address.
+fn start(address: SocketAddr, folder: &Path) -> Child {
+    let admin = format!("unix:{}", folder.join("admin.sock").display());
+    let data_path = format!("http://{}", envoy::probe_listener(address.ip()));
+    let (address, watch) = (address.to_string(), ["run", "--no-envoy", "--ready-address"]);
+    let mut command = agent::command(&watch);
+    command.args([&address, "--admin", &admin, "--data-path", &data_path]);
+    command.spawn().expect("the agent starts")
 }
 
 /// Asks until the answer is the expected one.
@@ -34,19 +46,8 @@ async fn readiness_follows_envoys_life() {
     let ip = net::loopback();
     let address = SocketAddr::new(ip, 15021);
     let folder = envoy::folder("agent-life");
-    let admin = format!("unix:{}", folder.join("admin.sock").display());
-    let (listener, data_path) = (envoy::probe_listener(ip), format!("http://{}", envoy::probe_listener(ip)));
-    let arguments = [
-        "run",
-        "--no-envoy",
-        "--ready-address",
-        &address.to_string(),
-        "--admin",
-        &admin,
-        "--data-path",
-        &data_path,
-    ];
-    let running = agent::command(&arguments).spawn().expect("the agent starts");
+    let listener = envoy::probe_listener(ip);
+    let running = start(address, &folder);
     until(address, 503, "envoy not started").await;
 
     let table: Value = serde_json::from_str(TABLE).expect("JSON");
@@ -94,19 +95,7 @@ async fn a_listener_without_the_filter_is_not_ready() {
         .expect("a route")
         .remove("typed_per_filter_config");
     let envoy = envoy::Envoy::start(Version::Newest, envoy::folder("agent-bare"), &rendered, 1).await;
-    let admin = format!("unix:{}", envoy.folder.join("admin.sock").display());
-    let data_path = format!("http://{}", envoy::probe_listener(ip));
-    let arguments = [
-        "run",
-        "--no-envoy",
-        "--ready-address",
-        &address.to_string(),
-        "--admin",
-        &admin,
-        "--data-path",
-        &data_path,
-    ];
-    let _running = agent::command(&arguments).spawn().expect("the agent starts");
+    let _running = start(address, &envoy.folder);
     until(address, 503, "probe filter not answering").await;
     envoy.stop().await;
 }
@@ -117,22 +106,10 @@ async fn wait_becomes_the_command_once_envoy_is_ready() {
     let address = SocketAddr::new(ip, 15021);
     let url = format!("http://{address}/healthz/ready");
     let folder = envoy::folder("agent-wait");
-    let admin = format!("unix:{}", folder.join("admin.sock").display());
-    let data_path = format!("http://{}", envoy::probe_listener(ip));
     let wait = ["wait", "--timeoutSeconds", "30", "--url", &url, "--", "sh", "-c", "echo $$"];
     let waiting = agent::command(&wait).spawn().expect("the agent starts");
     let pid = waiting.id().expect("a pid");
-    let arguments = [
-        "run",
-        "--no-envoy",
-        "--ready-address",
-        &address.to_string(),
-        "--admin",
-        &admin,
-        "--data-path",
-        &data_path,
-    ];
-    let _running = agent::command(&arguments).spawn().expect("the agent starts");
+    let _running = start(address, &folder);
     let once =
         agent::run(&["wait", "--timeoutSeconds", "0", "--url", &url, "--", "echo", "never"], &[]).await;
     assert_eq!((once.code, once.stdout.as_str()), (Some(69), ""), "{once:?}");
