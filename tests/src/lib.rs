@@ -3,12 +3,14 @@
 pub mod agent;
 pub mod app;
 pub mod caller;
+pub mod conformance;
 pub mod demo;
 pub mod envoy;
 pub mod example;
 pub mod host;
 pub mod load;
 pub mod net;
+pub mod oracle;
 pub mod plain;
 pub mod pod;
 pub mod process;
