@@ -152,7 +152,8 @@ fn chunks(mut bytes: &[u8]) -> Bytes1 {
         };
         let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let (line, extension) = line.split_once(';').unwrap_or((line, "x"));
-        if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'=') {
+        if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'=')
+        {
             return Bytes1::Invalid("a chunk extension that is none");
         }
         let digits = !line.is_empty() && line.len() < 8 && line.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -60,8 +60,14 @@ const LOCATIONS: &[&str] = &[
     "HTTP://{address}/U",
     "ftp://{address}/",
     "mailto:a",
-    "http://{ip}:{other}/next", "https://{ip}:{secure}/next", "http://{ip}:{shut}/next", "http://{ip}:{secure}/",
-    "https://{ip}:{other}/", "http://{ip}:15020/", "http://shop.example.com/next", "http://SHOP.example.com:{port}/",
+    "http://{ip}:{other}/next",
+    "https://{ip}:{secure}/next",
+    "http://{ip}:{shut}/next",
+    "http://{ip}:{secure}/",
+    "https://{ip}:{other}/",
+    "http://{ip}:15020/",
+    "http://shop.example.com/next",
+    "http://SHOP.example.com:{port}/",
     "http://{address}:99/",
     "/%zz",
     "http://[::1/",
@@ -213,9 +219,8 @@ fn bytes(head: &Head, framing: Framing, size: usize) -> Vec<u8> {
                 Framing::Trailed => (";a=b", "0;c\r\nX-Trailer: 1\r\n\r\n"),
                 _ => ("", "0\r\n\r\n"),
             };
-            let chunk = |part: &[u8]| {
-                [format!("{:x}{extension}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat()
-            };
+            let chunk =
+                |part: &[u8]| [format!("{:x}{extension}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat();
             let chunks: Vec<u8> = vec![b'x'; size].chunks(3000).flat_map(chunk).collect();
             (None, [chunks, end.into()].concat())
         }
