@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"sync"
 
@@ -19,7 +20,9 @@ import (
 )
 
 func main() {
+	// What Go's clients say of odd applications is not an answer.
 	klog.SetLogger(logr.Discard())
+	log.SetOutput(io.Discard)
 	err := checkVersion()
 	if err == nil {
 		err = serve(os.Stdin, os.Stdout)

@@ -170,7 +170,8 @@ impl Lab<'_> {
             self.side(trial.direct, handler(trial.case, trial.direct), declared),
             self.side(trial.through, get, declared + Duration::from_secs(1)),
         );
-        let (mut direct, mut through) = (direct?, through?);
+        let of_case = |error: String| format!("{}: {error}", trial.case.name);
+        let (mut direct, mut through) = (direct.map_err(of_case)?, through.map_err(of_case)?);
         let mut found = difference(trial.case, &direct, &through);
         if found.as_ref().is_some_and(|found| *found != Difference::Verdict) {
             sleep(SETTLE_LONG).await;
