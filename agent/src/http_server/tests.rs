@@ -1,6 +1,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::*;
 
@@ -9,7 +12,7 @@ const LIMITS: Limits =
 
 /// A server that answers every call with its path.
 fn server(limits: Limits) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
-    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let serving =
@@ -81,7 +84,7 @@ async fn an_honest_request_gets_past_idle_connections() {
 async fn a_head_that_lies_there_is_read_before_its_place_is_given_away() {
     // Several times: which of two things that are ready at once comes first is a matter of chance.
     for round in 0..20 {
-        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
         let address = listener.local_addr().unwrap();
         let mut honest = TcpStream::connect(address).await.unwrap();
         honest.write_all(b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -107,7 +110,7 @@ async fn a_head_that_drips_is_cut() {
 
 #[tokio::test]
 async fn a_panic_ends_its_connection_only() {
-    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
     let address = listener.local_addr().unwrap();
     let first = Arc::new(AtomicBool::new(true));
     let handler = move |_: Call| {

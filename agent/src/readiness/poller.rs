@@ -13,6 +13,7 @@ use super::{
 };
 use crate::address::HttpUrl;
 use crate::envoy::{AdminQuestion, admin};
+use crate::http_client::{Released, Spare};
 
 /// Whom to ask.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct Questions {
     pub admin_timeout: Duration,
     /// The probe listener; absent: not asked.
     pub data_path: Option<HttpUrl>,
+    /// Envoy is our child.
+    pub child: bool,
 }
 
 /// What is known, and who wants to hear of it.
@@ -50,9 +53,15 @@ impl Observer {
         self.started.elapsed()
     }
 
-    /// The agent is about to end: whoever asks or waits hears it at once.
-    pub fn terminate(&self) {
-        self.observe(0, Observation::Terminating);
+    /// Something that concerns no question: whoever asks or waits hears of it at once.
+    pub fn tell(&self, observation: Observation) {
+        let generation = self.ready().generation();
+        self.observe(generation, observation);
+    }
+
+    /// Asks the model.
+    pub fn look<T>(&self, question: impl FnOnce(&Ready) -> T) -> T {
+        question(&self.ready())
     }
 
     fn observe(&self, generation: u32, observation: Observation) {
@@ -91,11 +100,12 @@ impl Observer {
 
 /// Asks for ever.
 pub async fn run(observer: &Observer, questions: Questions) {
-    let Questions { admin, admin_timeout, data_path } = questions;
-    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none());
+    let Questions { admin, admin_timeout, data_path, child } = questions;
+    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none() && !child);
     match data_path {
         Some(data_path) => {
-            tokio::join!(ask_admin(observer, admin, admin_pace), ask_data_path(observer, data_path));
+            let data_path = ask_data_path(observer, data_path, DataPathPace::new(child));
+            tokio::join!(ask_admin(observer, admin, admin_pace), data_path);
         }
         None => ask_admin(observer, admin, admin_pace).await,
     }
@@ -103,13 +113,15 @@ pub async fn run(observer: &Observer, questions: Questions) {
 
 async fn ask_admin(observer: &Observer, url: HttpUrl, mut pace: AdminPace) {
     let mut silent = false;
+    let mut spare = Spare::new();
     loop {
+        observer.until(Ready::has_envoy).await;
         let (question, life) = {
             let ready = observer.ready();
             (ready.admin_question(), ready.life())
         };
         let deadline = pace.deadline(question, life, observer.now());
-        let asked = admin_question(observer, &url, question, life.0, deadline);
+        let asked = admin_question(observer, &url, question, life.0, deadline, spare.release());
         let failure = tokio::select! {
             failure = asked => failure,
             () = observer.until(|ready| ready.generation() != life.0) => continue,
@@ -143,6 +155,7 @@ async fn admin_question(
     question: AdminQuestion,
     generation: u32,
     deadline: Duration,
+    _descriptor: Released<'_>,
 ) -> Option<Failure> {
     let answer = match admin::connect(url, deadline).await? {
         Ok(asked) => {
@@ -157,19 +170,21 @@ async fn admin_question(
     failure
 }
 
-async fn ask_data_path(observer: &Observer, url: HttpUrl) {
-    let mut pace = DataPathPace::default();
+async fn ask_data_path(observer: &Observer, url: HttpUrl, mut pace: DataPathPace) {
+    let mut spare = Spare::new();
     loop {
+        observer.until(Ready::has_envoy).await;
         let generation = observer.ready().generation();
+        let asked = data_path_question(observer, &url, generation, pace.deadline(), spare.release());
         let failure = tokio::select! {
-            failure = data_path_question(observer, &url, generation, pace.deadline()) => failure,
+            failure = asked => failure,
             () = observer.until(|ready| ready.generation() != generation) => continue,
         };
-        let (pending, life) = {
+        let (pending, failing, life) = {
             let ready = observer.ready();
-            (ready.data_path_pending(), ready.life())
+            (ready.data_path_pending(), ready.data_path_failing(), ready.life())
         };
-        let pause = pace.pause(pending, life, failure, observer.now());
+        let pause = pace.pause(pending, life, failure, failing, observer.now());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = observer.until(|ready| ready.life() != life) => {}
@@ -182,6 +197,7 @@ async fn data_path_question(
     url: &HttpUrl,
     generation: u32,
     deadline: Duration,
+    _descriptor: Released<'_>,
 ) -> Option<Failure> {
     let answer = match admin::connect(url, deadline).await? {
         Ok(asked) => {

@@ -65,11 +65,17 @@ const LIVE: [(&str, u16, &str); 4] = [
 ];
 
 fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<Observer>, tokio::task::JoinHandle<()>) {
-    let observer = Arc::new(Observer::new(Policy { dynamic: Dynamic::Auto, data_path: true }));
+    let observer = Arc::new(Observer::new(Policy {
+        dynamic: Dynamic::Auto,
+        data_path: true,
+        child: false,
+        drain_keeps_ready: false,
+    }));
     let questions = Questions {
         admin: admin.clone(),
         admin_timeout: Duration::from_millis(200),
         data_path: Some(data_path.clone()),
+        child: false,
     };
     let polled = observer.clone();
     (observer, tokio::spawn(async move { run(&polled, questions).await }))

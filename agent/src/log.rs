@@ -1,0 +1,41 @@
+//! The log on stderr, and its level at run time.
+
+use std::io;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, reload};
+
+use crate::args::{LogFormat, LogLevel};
+use crate::config::level_filter;
+
+/// Changes the level of the log.
+#[derive(Clone)]
+pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
+
+impl LogLevelHandle {
+    /// For a log that is nobody's: every level is taken, and nothing happens.
+    pub fn detached() -> Self {
+        Self(Arc::new(|_| true))
+    }
+
+    /// `debug`; `false`: no such level.
+    pub fn set(&self, level: &str) -> bool {
+        LogLevel::from_str(level, false).is_ok_and(|level| (self.0)(level_filter(level)))
+    }
+}
+
+/// Begins to log; once in a process.
+pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
+    let (level, handle) = reload::Layer::new(level);
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(level)).init();
+    LogLevelHandle(Arc::new(move |level| handle.reload(level).is_ok()))
+}
