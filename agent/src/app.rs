@@ -3,6 +3,7 @@
 mod prepare;
 
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
@@ -15,11 +16,13 @@ use crate::address::{Endpoint, HttpUrl};
 use crate::config::{BootstrapConfig, EnvoyFiles, RunConfig, SidecarConfig};
 use crate::envoy::supervisor::{self, Parts};
 use crate::exit::{self, Failure};
-use crate::http_server::{self, Bound, Limits};
-use crate::local::LocalServer;
+use crate::http_server::{self, Bound, Limits, Server};
+use crate::local::{self, LocalServer};
 use crate::log::LogLevelHandle;
+use crate::metrics::Metrics;
+use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::{self, Observer, Questions};
-use crate::readiness::server::ReadinessServer;
+use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use crate::readiness::{Observation, Policy};
 use crate::signals::Signals;
 use crate::{log, machine, output};
@@ -59,7 +62,11 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;
-    runtime()?.block_on(serve(config, prepared, ready, local, log))
+    let runtime = runtime()?;
+    // A mistake of ours ends Envoy in order, on the way out of `serve`, and is a code of its own.
+    let served =
+        catch_unwind(AssertUnwindSafe(|| runtime.block_on(serve(config, prepared, ready, local, log))));
+    served.unwrap_or_else(|_| Err(broken_part("supervisor", None)))
 }
 
 fn taken(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
@@ -105,7 +112,11 @@ async fn serve(
         child: config.envoy.is_some(),
         drain_keeps_ready: config.drain.keeps_ready,
     };
-    let observer = Arc::new(Observer::new(policy));
+    let metrics = Arc::new(Metrics::new());
+    for key in &config.metrics.rejected {
+        metrics.rejected(key);
+    }
+    let observer = Arc::new(Observer::new(policy, metrics.clone()));
     let admin = HttpUrl {
         endpoint: Endpoint::from(&config.admin),
         authority: "localhost".to_owned(),
@@ -119,21 +130,25 @@ async fn serve(
     };
     let (order, orders) = mpsc::channel(ORDERS);
     let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
+    let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
 
     let server = ReadinessServer::new(observer.clone(), config.live);
     let listener = ready.listen().map_err(system)?;
     let answers = move |call| server.clone().answer(call);
-    let mut readiness = tokio::spawn(http_server::serve(listener, limits, closing.clone(), answers));
+    let name = named("ready", &[READY_PATH, LIVE_PATH]);
+    let mut readiness = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
     let server = LocalServer {
         observer: observer.clone(),
         orders: order,
         bootstrap: prepared.shown,
         admin: admin.clone(),
+        scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
     };
     let listener = local.listen().map_err(system)?;
     let answers = move |call| server.clone().answer(call);
-    let mut local = tokio::spawn(http_server::serve(listener, limits, closing.clone(), answers));
+    let name = named("local", &local::PATHS);
+    let mut local = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
     let polled = observer.clone();
     let mut polling = tokio::spawn(async move { poller::run(&polled, questions).await });
 

@@ -54,6 +54,15 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Become a program that ends when its parent does; how `run` starts Envoy
+    #[command(hide = true)]
+    Launch {
+        /// The parent's number
+        parent: i32,
+        /// File and arguments
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Print docs/agent.md
     #[command(hide = true)]
     Reference,

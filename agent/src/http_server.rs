@@ -5,7 +5,6 @@ mod connections;
 mod listener;
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::log::Repeated;
+use crate::metrics::Metrics;
 pub use body::{Body, Chunks};
 pub use connections::Slot;
 use connections::{Admitted, Connections};
@@ -35,8 +36,6 @@ const HEAD_LIMIT: usize = 8 * 1024;
 const FIELD_LIMIT: usize = 64;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// At most one line in this time says so.
-const ACCEPT_LOG: Duration = Duration::from_secs(60);
 /// What open connections get when the server closes.
 const CLOSE: Duration = Duration::from_secs(1);
 
@@ -82,15 +81,28 @@ pub struct Call {
     pub slot: Slot,
 }
 
+/// What a server is called in metrics, and how it counts.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// `ready`, `local`.
+    pub name: &'static str,
+    /// The paths that it has; others are `other`.
+    pub paths: &'static [&'static str],
+    /// What callers may take.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
 /// Serves until `shutdown`, then gives open connections a second. `handler` answers every request in origin form without a body.
-pub async fn serve<H, F>(listener: Listener, limits: Limits, shutdown: CancellationToken, handler: H)
+pub async fn serve<H, F>(listener: Listener, server: Server, shutdown: CancellationToken, handler: H)
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
-    let connections = Arc::new(Mutex::new(Connections::new(limits.connections)));
+    let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
     let tracker = TaskTracker::new();
-    let mut failures = AcceptFailures::default();
+    let mut failures = Repeated::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -99,15 +111,20 @@ where
         match accepted {
             Ok((stream, peer)) => match connections::admit(&connections) {
                 Some(admitted) => {
-                    tracker.spawn(connection(stream, peer, limits, admitted, handler.clone()));
+                    tracker.spawn(connection(stream, peer, server.clone(), admitted, handler.clone()));
                     // It reads what its socket holds before the next one is accepted, which may want its place: a head that
                     // is there already must not be given up.
                     yield_now().await;
                 }
-                None => debug!("all connections are busy, the new one is closed"),
+                None => {
+                    debug!("all connections are busy, the new one is closed");
+                    server.metrics.connection_closed(server.name, "full");
+                }
             },
             Err(error) => {
-                failures.log(&error);
+                if let Some(times) = failures.came(Instant::now()) {
+                    warn!(%error, times, "cannot accept connections");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -118,36 +135,24 @@ where
     let _ = timeout(CLOSE, tracker.wait()).await;
 }
 
-#[derive(Default)]
-struct AcceptFailures {
-    count: u64,
-    logged: Option<Instant>,
-}
-
-impl AcceptFailures {
-    fn log(&mut self, error: &io::Error) {
-        self.count += 1;
-        if self.logged.is_none_or(|logged| logged.elapsed() >= ACCEPT_LOG) {
-            warn!(%error, failures = self.count, "cannot accept connections");
-            self.logged = Some(Instant::now());
-        }
-    }
-}
-
-async fn connection<H, F>(stream: Stream, peer: Peer, limits: Limits, admitted: Admitted, handler: H)
+async fn connection<H, F>(stream: Stream, peer: Peer, server: Server, admitted: Admitted, handler: H)
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
+    let Server { name, paths, limits, metrics } = server;
+    let _counted = metrics.connection(name);
     let Admitted { slot, mut evicted } = admitted;
     let (answered, is_answered) = oneshot::channel();
     let answered = Arc::new(Mutex::new(Some(answered)));
     let service = service_fn(|request: Request<Incoming>| {
         slot.head_is_complete();
+        let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
         let answer = answer(request, peer, slot.clone(), handler.clone());
-        let answered = answered.clone();
+        let (answered, counted) = (answered.clone(), metrics.clone());
         async move {
             let response = answer.await;
+            counted.request(name, path, response.status().as_u16());
             let within = response.extensions().get().map_or(limits.answer, |AnswerWithin(within)| *within);
             if let Some(answered) = answered.lock().expect("nothing panics while it holds this lock").take() {
                 let _ = answered.send(within);
@@ -169,9 +174,19 @@ where
         }
     };
     tokio::select! {
-        _ = &mut connection => {}
-        Ok(()) = &mut evicted => connection.into_parts().io.into_inner().reset(),
-        () = unread => connection.into_parts().io.into_inner().reset(),
+        ended = &mut connection => {
+            if ended.is_err_and(|error| error.is_timeout()) {
+                metrics.connection_closed(name, "head_timeout");
+            }
+        }
+        Ok(()) = &mut evicted => {
+            metrics.connection_closed(name, "evicted");
+            connection.into_parts().io.into_inner().reset();
+        }
+        () = unread => {
+            metrics.connection_closed(name, "write_timeout");
+            connection.into_parts().io.into_inner().reset();
+        }
     }
 }
 

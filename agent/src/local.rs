@@ -1,4 +1,4 @@
-//! 15004, for this machine alone: drain, quit, debug. A caller behind a proxy, or in a browser, is not of this machine.
+//! 15004, for this machine alone: drain, quit, debug, metrics. A caller behind a proxy, or in a browser, is not of this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,12 @@ use crate::envoy::admin;
 use crate::envoy::supervisor::Order;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
+use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
 
 /// What this port has, for metrics.
-pub const PATHS: [&str; 5] = [DRAIN, QUIT, STATE, BOOTSTRAP, LOG];
+pub const PATHS: [&str; 7] = [DRAIN, QUIT, STATE, BOOTSTRAP, LOG, MERGED, OWN];
 /// Begins a drain.
 pub const DRAIN: &str = "/drain";
 /// Ends the agent, Istio's name.
@@ -30,6 +31,8 @@ const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
 const LOG: &str = "/debug/log";
+const MERGED: &str = "/stats/prometheus";
+const OWN: &str = "/metrics";
 
 /// What the answers come from.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub struct LocalServer {
     pub bootstrap: Option<Arc<str>>,
     /// Envoy's admin port; the path does not matter.
     pub admin: HttpUrl,
+    /// The merged metrics.
+    pub scraper: Scraper,
     /// Changes the log.
     pub log: LogLevelHandle,
 }
@@ -55,7 +60,8 @@ fn wait(query: &str) -> Option<Duration> {
 impl LocalServer {
     /// Answers everything of this port.
     pub async fn answer(self, call: Call) -> Response {
-        if !call.peer.is_local() || !is_direct(&call.headers) {
+        // The merged metrics come through Envoy, whose caller is whoever may scrape.
+        if !call.peer.is_local() || !(call.path == MERGED || is_direct(&call.headers)) {
             return forbidden();
         }
         let known = [
@@ -64,6 +70,8 @@ impl LocalServer {
             (STATE, Method::GET, "GET"),
             (BOOTSTRAP, Method::GET, "GET"),
             (LOG, Method::PUT, "PUT"),
+            (MERGED, Method::GET, "GET"),
+            (OWN, Method::GET, "GET"),
         ];
         match known.iter().find(|(path, ..)| *path == call.path) {
             None => not_found(),
@@ -95,6 +103,8 @@ impl LocalServer {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
                 None => text(StatusCode::NOT_FOUND, "nothing was rendered\n"),
             },
+            MERGED => self.scraper.merged(&call.headers, &call.query).await,
+            OWN => self.scraper.own(),
             _ => self.log_level(&call.query),
         }
     }

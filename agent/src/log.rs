@@ -2,8 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use tokio::time::Instant;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -11,6 +13,9 @@ use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LogFormat, LogLevel};
 use crate::config::level_filter;
+
+/// Between two lines about the same.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Changes the level of the log.
 #[derive(Clone)]
@@ -28,6 +33,25 @@ impl LogLevelHandle {
     }
 }
 
+/// A warning that may come again and again: told once a minute, with how often it came meanwhile.
+#[derive(Debug, Default)]
+pub struct Repeated {
+    untold: u64,
+    told: Option<Instant>,
+}
+
+impl Repeated {
+    /// It came once more at `now`. `Some`: it shall be told now, and stands for so many.
+    pub fn came(&mut self, now: Instant) -> Option<u64> {
+        self.untold += 1;
+        if self.told.is_some_and(|told| now.saturating_duration_since(told) < MINUTE) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
 /// Begins to log; once in a process.
 pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
     let (level, handle) = reload::Layer::new(level);
@@ -39,3 +63,6 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
     tracing_subscriber::registry().with(lines.with_filter(level)).init();
     LogLevelHandle(Arc::new(move |level| handle.reload(level).is_ok()))
 }
+
+#[cfg(test)]
+mod tests;

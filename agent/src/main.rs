@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, reference, tell, wait};
+use app_health_agent::{app, launch, reference, tell, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -27,6 +27,7 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
         Command::Drain(args) => tell::drain(&args.into()),
         Command::Quit(args) => tell::quit(&args.into()),
+        Command::Launch { parent, command } => launch::run(parent, &command),
         Command::Completion { shell } => reference::completion(shell),
         Command::Reference => reference::print(),
     }

@@ -49,11 +49,13 @@ impl Signals {
         }
     }
 
-    /// Returns at the next one that asks for an end.
-    pub async fn end(&mut self) -> &'static str {
+    /// Returns at the next one that asks for an end; `reap` is called whenever a child has ended.
+    pub async fn end(&mut self, reap: impl Fn()) {
         loop {
-            if let Signalled::End(name) = self.next().await {
-                return name;
+            match self.next().await {
+                Signalled::End(_) => return,
+                Signalled::Child => reap(),
+                Signalled::ReopenLogs | Signalled::HangUp => {}
             }
         }
     }

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use tracing::warn;
-
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
 use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
 use crate::envoy::process::{self, EnvoyCommand};
-use crate::envoy_version::{EnvoyVersion, lacks_fixes};
+use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
 use crate::http_server::{self, Bound};
 use crate::state_dir::{self, StateDirError};
 
 /// The kernel takes 128 KiB as one argument of a command.
 const CONFIG_YAML: usize = 120 * 1024;
+
+/// This binary, whatever has become of its file.
+const OURSELVES: &str = "/proc/self/exe";
 
 /// What is needed to start Envoy.
 pub(super) struct Prepared {
@@ -39,12 +40,6 @@ pub(super) fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
     let said = process::version(&envoy.binary).map_err(|error| wrong(error.to_string()))?;
     let word =
         said.ok_or_else(|| wrong("says no version to --version; --envoy-version names it".to_owned()))?;
-    if lacks_fixes(&word) {
-        warn!(
-            version = word,
-            "this Envoy lacks fixes that the probe path needs: take 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
-        );
-    }
     // `1.41.0-dev` counts as 1.41.0.
     let number = word.split('-').next().unwrap_or_default();
     sidecar.bootstrap.envoy_version =
@@ -78,6 +73,7 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
     let configuration = configuration(envoy)?;
     let command = EnvoyCommand {
         binary: envoy.binary.clone(),
+        launcher: Some(PathBuf::from(OURSELVES)),
         configuration,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         admin: config.admin.clone(),

@@ -28,6 +28,8 @@ const WORDS: usize = 1024;
 pub struct EnvoyCommand {
     /// Absolute.
     pub binary: PathBuf,
+    /// Starts it by way of the command `launch`.
+    pub launcher: Option<PathBuf>,
     /// `-c FILE`, and `--config-yaml` perhaps.
     pub configuration: Vec<OsString>,
     /// All others.
@@ -50,21 +52,52 @@ impl EnvoyCommand {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
         }
-        let mut command = Command::new(&self.binary);
+        let mut command = match &self.launcher {
+            Some(launcher) => {
+                let mut command = Command::new(launcher);
+                command.arg("launch").arg(std::process::id().to_string()).arg("--").arg(&self.binary);
+                command
+            }
+            None => Command::new(&self.binary),
+        };
         command.args(&self.configuration).args(&self.flags);
         let child = command.env_remove(APP_PROBERS).stdin(Stdio::null()).process_group(0).spawn()?;
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
-        Ok(EnvoyProcess { child, pid: pid.expect("a child that was not waited for has a number") })
+        Ok(EnvoyProcess { pid: pid(&child), child })
     }
 
-    /// What Envoy says against its configuration; `None`: nothing, or not in time.
-    pub async fn refusal(&self) -> Option<String> {
+    /// Lets Envoy judge its configuration.
+    pub fn validate(&self) -> io::Result<Validation> {
         let mut command = Command::new(&self.binary);
         command.args(&self.configuration).args(["--mode", "validate", "--log-level", "error"]);
-        command.env_remove(APP_PROBERS).stdin(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(VALIDATE, command.output()).await.ok()?.ok()?;
+        command.env_remove(APP_PROBERS).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.kill_on_drop(true).spawn()?;
+        Ok(Validation { pid: pid(&child), child })
+    }
+}
+
+/// An Envoy that judges its configuration.
+#[derive(Debug)]
+pub struct Validation {
+    child: Child,
+    pid: Pid,
+}
+
+impl Validation {
+    /// Its number.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What Envoy says against it; `None`: nothing, or not in time.
+    pub async fn refusal(self) -> Option<String> {
+        let output = tokio::time::timeout(VALIDATE, self.child.wait_with_output()).await.ok()?.ok()?;
         (!output.status.success()).then(|| last_words(&String::from_utf8_lossy(&output.stderr)))
     }
+}
+
+fn pid(child: &Child) -> Pid {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    Pid::from_raw(pid.expect("a child that was not waited for has a number"))
 }
 
 /// What `envoy --version` says, for [`crate::envoy_version::EnvoyVersion`]: `1.40.0`.

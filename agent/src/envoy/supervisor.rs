@@ -231,6 +231,7 @@ impl Supervisor {
             _ => Duration::ZERO,
         };
         self.observer.tell(Observation::Exited);
+        self.observer.metrics().envoy_ended(ended, self.drain.is_leaving());
         self.reap();
         if self.drain.is_leaving() {
             info!(%ended, "envoy ended during the drain");
@@ -240,10 +241,17 @@ impl Supervisor {
         if !self.observer.look(Ready::was_live)
             && let Some(command) = &self.command
         {
-            let refusal = tokio::select! {
-                refusal = command.refusal() => refusal,
-                _ = self.signals.end() => return Ok(Some(End::InOrder)),
+            let refusal = match command.validate() {
+                Ok(validation) => {
+                    let own = [validation.pid()];
+                    tokio::select! {
+                        refusal = validation.refusal() => refusal,
+                        () = self.signals.end(|| reap_strangers(&own)) => return Ok(Some(End::InOrder)),
+                    }
+                }
+                Err(_) => None,
             };
+            self.reap();
             if let Some(words) = refusal {
                 return Err(Failure::Usage(format!("Envoy refuses its configuration: {words}")));
             }
@@ -290,12 +298,14 @@ impl Supervisor {
     async fn end_envoy(&mut self, grace: Duration) {
         let Life::Running(process, _) = &mut self.life else { return };
         if !grace.is_zero() {
+            let own = [process.pid()];
             process.signal(Signal::SIGTERM);
             let ended = tokio::select! {
                 ended = timeout(grace, process.ended()) => ended.ok(),
-                _ = self.signals.end() => None,
+                () = self.signals.end(|| reap_strangers(&own)) => None,
             };
             if let Some(ended) = ended {
+                self.observer.metrics().envoy_ended(ended, true);
                 info!(%ended, "envoy ended");
                 return;
             }

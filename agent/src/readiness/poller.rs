@@ -13,7 +13,9 @@ use super::{
 };
 use crate::address::HttpUrl;
 use crate::envoy::{AdminQuestion, admin};
+use crate::envoy_version::lacks_fixes;
 use crate::http_client::{Released, Spare};
+use crate::metrics::Metrics;
 
 /// Whom to ask.
 #[derive(Debug, Clone)]
@@ -33,14 +35,21 @@ pub struct Observer {
     ready: Mutex<Ready>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     started: Instant,
+    metrics: Arc<Metrics>,
 }
 
 impl Observer {
     /// Nothing is known yet; time begins now.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
         let ready = Ready::new(policy, Duration::ZERO);
+        metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
         let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
-        Self { ready: Mutex::new(ready), snapshots, started: Instant::now() }
+        Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The present snapshot and all later ones that differ.
@@ -79,6 +88,7 @@ impl Observer {
             if changed {
                 let next = Arc::new(ready.snapshot().clone());
                 log(snapshot, &next, now);
+                self.metrics.observe(snapshot, &next, now);
                 *snapshot = next;
             }
             changed
@@ -157,6 +167,7 @@ async fn admin_question(
     deadline: Duration,
     _descriptor: Released<'_>,
 ) -> Option<Failure> {
+    let asked_at = Instant::now();
     let answer = match admin::connect(url, deadline).await? {
         Ok(asked) => {
             observer.observe(generation, Observation::Accepted(Channel::Admin));
@@ -166,6 +177,7 @@ async fn admin_question(
     };
     debug!(?question, ?answer, "admin");
     let failure = answer.as_ref().err().copied();
+    observer.metrics.admin_question(failure, asked_at.elapsed());
     observer.observe(generation, Observation::Admin(answer));
     failure
 }
@@ -208,12 +220,21 @@ async fn data_path_question(
     };
     debug!(?answer, "data path");
     let failure = answer.as_ref().err().copied();
+    observer.metrics.data_path_question(failure);
     observer.observe(generation, Observation::DataPath(answer));
     failure
 }
 
 /// What is new from one snapshot to the next.
 fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
+    if before.envoy != after.envoy
+        && let Some(version) = after.envoy.as_deref().filter(|version| lacks_fixes(version))
+    {
+        warn!(
+            version,
+            "this Envoy lacks fixes that the probe path needs: take 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
+        );
+    }
     for pending in &after.pending {
         if !before.pending.iter().any(|other| other.reason == pending.reason) {
             info!(

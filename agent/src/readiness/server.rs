@@ -91,6 +91,7 @@ impl ReadinessServer {
             && let Ok(_held) = self.held.try_acquire()
         {
             call.slot.leave();
+            let _counted = self.observer.metrics().held();
             self.until_ready(wait).await;
         }
         let snapshot = self.observer.subscribe().borrow().clone();

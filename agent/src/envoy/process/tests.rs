@@ -26,6 +26,7 @@ fn the_last_words_are_one_line() {
 fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
         binary: "/bin/sh".into(),
+        launcher: None,
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
         admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
@@ -54,9 +55,9 @@ async fn a_signal_reaches_the_whole_group() {
 
 #[tokio::test]
 async fn a_refusal_is_the_last_words() {
-    assert_eq!(command("exit 0").refusal().await, None);
+    assert_eq!(command("exit 0").validate().unwrap().refusal().await, None);
     assert_eq!(
-        command("echo no such cluster >&2; exit 1").refusal().await.as_deref(),
+        command("echo no such cluster >&2; exit 1").validate().unwrap().refusal().await.as_deref(),
         Some("no such cluster")
     );
 }

@@ -65,12 +65,8 @@ const LIVE: [(&str, u16, &str); 4] = [
 ];
 
 fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<Observer>, tokio::task::JoinHandle<()>) {
-    let observer = Arc::new(Observer::new(Policy {
-        dynamic: Dynamic::Auto,
-        data_path: true,
-        child: false,
-        drain_keeps_ready: false,
-    }));
+    let policy = Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };
+    let observer = Arc::new(Observer::new(policy, Arc::default()));
     let questions = Questions {
         admin: admin.clone(),
         admin_timeout: Duration::from_millis(200),

@@ -1,0 +1,382 @@
+//! `GET /stats/prometheus` on the local port: agent, Envoy and application in one answer. All are asked at once; what comes is written
+//! in order, in chunks, and nothing is kept longer than it takes to write it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+};
+use hyper::{Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, warn};
+
+use super::Metrics;
+use super::merge::{Format, Merge, Part};
+use crate::address::{Endpoint, HttpUrl};
+use crate::config::{MetricsConfig, Target};
+use crate::http_client;
+use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
+use crate::log::Repeated;
+
+/// How many scrapes go on at a time.
+const SCRAPES: usize = 2;
+/// Without a word of the scraper's own.
+const DEADLINE: Duration = Duration::from_millis(9_500);
+/// The shortest, whatever the scraper says, and how much earlier than the scraper's own it is.
+const SLACK: Duration = Duration::from_millis(500);
+/// Of a connection.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Of Envoy's part, in bytes.
+const ENVOY_LIMIT: usize = 64 << 20;
+/// Of an application's.
+const TARGET_LIMIT: usize = 10 << 20;
+/// Chunks of a part that wait: of 16 KiB at most, so 64 KiB.
+const CHUNKS: usize = 4;
+/// Parameters of the caller that Envoy gets.
+const ENVOY_PARAMETERS: [&str; 3] = ["usedonly", "filter", "text_readouts"];
+/// What a target is asked for.
+const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
+const ACCEPT_OPEN_METRICS: &str =
+    "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+/// How long a scraper waits, in seconds.
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
+
+/// What a scrape is made of.
+#[derive(Clone)]
+pub struct Scraper {
+    metrics: Arc<Metrics>,
+    config: Arc<MetricsConfig>,
+    admin: HttpUrl,
+    permits: Arc<Semaphore>,
+    /// By part and target.
+    missing: Arc<Mutex<BTreeMap<String, Repeated>>>,
+}
+
+/// How a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Ok,
+    Refused,
+    Timeout,
+    BadStatus,
+    BadBody,
+    TooLarge,
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::BadStatus => "bad_status",
+            Self::BadBody => "bad_body",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl From<hyper::Error> for Outcome {
+    fn from(_: hyper::Error) -> Self {
+        Self::BadBody
+    }
+}
+
+/// From a part that is being asked, in this order: a format perhaps, data, an outcome.
+enum Piece {
+    Begins(Format),
+    Data(Bytes),
+    Ends(Outcome, Duration),
+}
+
+/// A part that is being asked.
+struct Source {
+    part: &'static str,
+    /// A port, or nothing.
+    target: String,
+    pieces: mpsc::Receiver<Piece>,
+    _asking: AbortOnDropHandle<()>,
+}
+
+/// What to ask a source.
+struct Question {
+    url: HttpUrl,
+    accept: &'static str,
+    limit: usize,
+    deadline: Instant,
+}
+
+impl Scraper {
+    /// `admin`: Envoy's admin port; the path does not matter.
+    pub fn new(metrics: Arc<Metrics>, config: MetricsConfig, admin: HttpUrl) -> Self {
+        Self {
+            metrics,
+            config: Arc::new(config),
+            admin,
+            permits: Arc::new(Semaphore::new(SCRAPES)),
+            missing: Arc::default(),
+        }
+    }
+
+    /// The agent's own metrics alone.
+    pub fn own(&self) -> Response {
+        let mut merge = Merge::new(Format::Text);
+        let mut out = Vec::new();
+        own_part(&self.metrics, &mut merge, &mut out);
+        answer(Format::Text, Body::from(Bytes::from(out)))
+    }
+
+    /// All parts. Always 200 once begun; two at a time, the third is told to come back.
+    pub async fn merged(&self, headers: &HeaderMap, query: &str) -> Response {
+        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "two scrapes are going on\n");
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            return response;
+        };
+        let within = deadline(headers);
+        let deadline = Instant::now() + within;
+        let may_be_open =
+            !self.config.envoy && self.config.targets.len() == 1 && accepts_open_metrics(headers);
+        let mut sources = self.ask(query, deadline, may_be_open);
+        let mut format = Format::Text;
+        let mut first = None;
+        if may_be_open && let Some(source) = sources.first_mut() {
+            first = source.pieces.recv().await;
+            if let Some(Piece::Begins(begins)) = &first {
+                format = *begins;
+            }
+        }
+        let (chunks, body) = Body::chunks(CHUNKS);
+        tokio::spawn(self.clone().write(format, sources, first, chunks, permit));
+        let mut response = answer(format, body);
+        response.extensions_mut().insert(AnswerWithin(within + SLACK));
+        response
+    }
+
+    fn ask(&self, query: &str, deadline: Instant, open_metrics: bool) -> Vec<Source> {
+        let mut sources = Vec::new();
+        if self.config.envoy {
+            let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
+            let question = Question { url, accept: ACCEPT_TEXT, limit: ENVOY_LIMIT, deadline };
+            sources.push(Source::ask("envoy", String::new(), question));
+        }
+        for Target { port, path } in &self.config.targets {
+            let url = HttpUrl {
+                endpoint: Endpoint::Localhost(*port),
+                authority: format!("localhost:{port}"),
+                path: path.clone(),
+            };
+            let accept = if open_metrics { ACCEPT_OPEN_METRICS } else { ACCEPT_TEXT };
+            let question = Question { url, accept, limit: TARGET_LIMIT, deadline };
+            sources.push(Source::ask("application", port.to_string(), question));
+        }
+        sources
+    }
+}
+
+impl Source {
+    fn ask(part: &'static str, target: String, question: Question) -> Self {
+        let (sender, pieces) = mpsc::channel(CHUNKS);
+        let asking = tokio::spawn(async move {
+            let began = Instant::now();
+            let outcome = match timeout_at(question.deadline, read(&question, &sender)).await {
+                Ok(Ok(())) => Outcome::Ok,
+                Ok(Err(outcome)) => outcome,
+                Err(_) => Outcome::Timeout,
+            };
+            // A writer that is gone wants nothing any more.
+            let _ = sender.send(Piece::Ends(outcome, began.elapsed())).await;
+        });
+        Self { part, target, pieces, _asking: AbortOnDropHandle::new(asking) }
+    }
+}
+
+async fn read(question: &Question, sender: &mpsc::Sender<Piece>) -> Result<(), Outcome> {
+    let connect = (Instant::now() + CONNECT).min(question.deadline);
+    let connection = match timeout_at(connect, http_client::connect(&question.url.endpoint)).await {
+        Ok(connection) => connection.map_err(|_| Outcome::Refused)?,
+        Err(_) => return Err(Outcome::Timeout),
+    };
+    let mut request = http_client::request(Method::GET, &question.url.authority, &question.url.path);
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(question.accept));
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let limit = question.limit;
+    connection.exchange(request, async |response| pass_on(response, limit, sender).await).await
+}
+
+async fn pass_on(
+    response: hyper::Response<Incoming>,
+    limit: usize,
+    sender: &mpsc::Sender<Piece>,
+) -> Result<(), Outcome> {
+    if response.status() != StatusCode::OK {
+        return Err(Outcome::BadStatus);
+    }
+    let header = |name| response.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    if header(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        return Err(Outcome::BadBody);
+    }
+    let format = Format::of(header(CONTENT_TYPE)).ok_or(Outcome::BadBody)?;
+    let gone = |_| Outcome::BadBody;
+    sender.send(Piece::Begins(format)).await.map_err(gone)?;
+    let mut body = response.into_body();
+    let mut room = limit;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        room = room.checked_sub(data.len()).ok_or(Outcome::TooLarge)?;
+        sender.send(Piece::Data(data)).await.map_err(gone)?;
+    }
+    Ok(())
+}
+
+impl Scraper {
+    /// Writes the parts in order, and what became of them. Ends early when the caller has gone.
+    async fn write(
+        self,
+        format: Format,
+        sources: Vec<Source>,
+        mut first: Option<Piece>,
+        chunks: Chunks,
+        _permit: OwnedSemaphorePermit,
+    ) {
+        let mut merge = Merge::new(format);
+        let mut out = Vec::new();
+        own_part(&self.metrics, &mut merge, &mut out);
+        let mut outcomes = Vec::new();
+        for mut source in sources {
+            let Some((outcome, took)) = copy(&mut source, first.take(), &mut merge, &mut out, &chunks).await
+            else {
+                return;
+            };
+            self.note(&source, outcome, took);
+            outcomes.push((source, outcome, took));
+        }
+        let told = outcome_part(&outcomes, merge.duplicates());
+        let mut part = Part::new(Format::Text);
+        let fed = merge.feed(&mut part, told.as_bytes(), &mut out);
+        let finished = merge.finish(part, true, &mut out);
+        debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");
+        out.extend_from_slice(merge.end());
+        let _ = chunks.send(out.into()).await;
+    }
+
+    fn note(&self, source: &Source, outcome: Outcome, took: Duration) {
+        let Source { part, target, .. } = source;
+        self.metrics.scrape(part, outcome.word());
+        debug!(part, target, outcome = outcome.word(), seconds = took.as_secs_f64(), "scraped");
+        if outcome == Outcome::Ok {
+            return;
+        }
+        let mut missing = self.missing.lock().expect("nothing panics while it holds this lock");
+        if let Some(times) = missing.entry(format!("{part} {target}")).or_default().came(Instant::now()) {
+            warn!(part, target, outcome = outcome.word(), times, "a part of the metrics is missing or cut");
+        }
+    }
+}
+
+/// `None`: the caller has gone.
+async fn copy(
+    source: &mut Source,
+    mut first: Option<Piece>,
+    merge: &mut Merge,
+    out: &mut Vec<u8>,
+    chunks: &Chunks,
+) -> Option<(Outcome, Duration)> {
+    let mut part = Part::new(Format::Text);
+    let began = Instant::now();
+    let (outcome, took) = loop {
+        let piece = match first.take() {
+            Some(piece) => Some(piece),
+            None => source.pieces.recv().await,
+        };
+        match piece {
+            Some(Piece::Begins(format)) => part = Part::new(format),
+            Some(Piece::Data(data)) => {
+                let fed = merge.feed(&mut part, &data, out);
+                if !out.is_empty() {
+                    chunks.send(std::mem::take(out).into()).await.ok()?;
+                }
+                if fed.is_err() {
+                    break (Outcome::BadBody, began.elapsed());
+                }
+            }
+            Some(Piece::Ends(outcome, took)) => break (outcome, took),
+            None => break (Outcome::BadBody, began.elapsed()),
+        }
+    };
+    let finished = merge.finish(part, outcome == Outcome::Ok, out);
+    Some((if finished.is_ok() { outcome } else { Outcome::BadBody }, took))
+}
+
+fn own_part(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
+    let mut part = Part::new(Format::OpenMetrics);
+    let fed = merge.feed(&mut part, metrics.encode().as_bytes(), out);
+    let finished = merge.finish(part, true, out);
+    debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");
+}
+
+/// What is known only when everything has been written.
+fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> String {
+    let series = |name: &str, value: &dyn Fn(&(Source, Outcome, Duration)) -> String| {
+        let line = |outcome: &(Source, Outcome, Duration)| {
+            let (part, target) = (outcome.0.part, &outcome.0.target);
+            format!("app_health_agent_{name}{{part=\"{part}\",target=\"{target}\"}} {}\n", value(outcome))
+        };
+        outcomes.iter().map(line).collect::<String>()
+    };
+    let up = series("scrape_up", &|(_, outcome, _)| u8::from(*outcome == Outcome::Ok).to_string());
+    let seconds = series("scrape_duration_seconds", &|(.., took)| format!("{:.6}", took.as_secs_f64()));
+    format!(
+        "# HELP app_health_agent_scrape_up Is this part whole, in this scrape?\n# TYPE app_health_agent_scrape_up gauge\n{up}\
+         # HELP app_health_agent_scrape_duration_seconds How long this part took\n\
+         # TYPE app_health_agent_scrape_duration_seconds gauge\n{seconds}\
+         # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that a family had already\n\
+         # TYPE app_health_agent_duplicate_families gauge\napp_health_agent_duplicate_families {duplicates}\n"
+    )
+}
+
+fn answer(format: Format, body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response
+}
+
+fn deadline(headers: &HeaderMap) -> Duration {
+    let said = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
+    let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    said.map_or(DEADLINE, |said| said.saturating_sub(SLACK).clamp(SLACK, Duration::from_secs(600)))
+}
+
+/// `/stats/prometheus` with those parameters of the caller that choose metrics.
+fn envoy_path(query: &str) -> String {
+    let is_passed = |field: &&str| ENVOY_PARAMETERS.contains(&field.split('=').next().unwrap_or_default());
+    let passed: Vec<&str> = query.split('&').filter(is_passed).collect();
+    let separator = if passed.is_empty() { "" } else { "?" };
+    format!("/stats/prometheus{separator}{}", passed.join("&"))
+}
+
+/// Does the caller name OpenMetrics 1.0.0, and not with a weight of nothing?
+fn accepts_open_metrics(headers: &HeaderMap) -> bool {
+    let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    ranges.flat_map(|value| value.split(',')).any(|range| {
+        let mut words = range.split(';').map(str::trim);
+        let is_kind =
+            words.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+        is_kind
+            && words.all(|word| match word.split_once('=') {
+                Some(("version", version)) => version.trim_matches('"') == "1.0.0",
+                Some(("q", weight)) => weight.parse::<f64>().is_ok_and(|weight| weight > 0.0),
+                _ => true,
+            })
+    })
+}
+
+#[cfg(test)]
+mod tests;
