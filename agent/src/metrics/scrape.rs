@@ -334,7 +334,7 @@ fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> St
     let up = series("scrape_up", &|(_, outcome, _)| u8::from(*outcome == Outcome::Ok).to_string());
     let seconds = series("scrape_duration_seconds", &|(.., took)| format!("{:.6}", took.as_secs_f64()));
     format!(
-        "# HELP app_health_agent_scrape_up Is this part whole, in this scrape?\n# TYPE app_health_agent_scrape_up gauge\n{up}\
+        "# HELP app_health_agent_scrape_up 1 if this part is whole in this scrape\n# TYPE app_health_agent_scrape_up gauge\n{up}\
          # HELP app_health_agent_scrape_duration_seconds How long this part took\n\
          # TYPE app_health_agent_scrape_duration_seconds gauge\n{seconds}\
          # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that a family had already\n\
