@@ -99,7 +99,7 @@ enum Piece {
 /// A part that is being asked.
 struct Source {
     part: &'static str,
-    /// A port, or nothing.
+    /// A port, and a path perhaps; for Envoy nothing. Escaped as a label.
     target: String,
     pieces: mpsc::Receiver<Piece>,
     _asking: AbortOnDropHandle<()>,
@@ -175,10 +175,19 @@ impl Scraper {
             };
             let accept = if open_metrics { ACCEPT_OPEN_METRICS } else { ACCEPT_TEXT };
             let question = Question { url, accept, limit: TARGET_LIMIT, deadline };
-            sources.push(Source::ask("application", port.to_string(), question));
+            sources.push(Source::ask("application", label(&sources, *port, path), question));
         }
         sources
     }
+}
+
+/// A target is called by its port; a second one on the same port by its path too, or the two would be one series.
+fn label(before: &[Source], port: u16, path: &str) -> String {
+    let label = port.to_string();
+    if before.iter().all(|source| source.target != label) {
+        return label;
+    }
+    format!("{label}{}", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 impl Source {

@@ -132,6 +132,16 @@ async fn open_metrics_where_everybody_speaks_it() {
 }
 
 #[tokio::test]
+async fn two_targets_on_one_port_are_two_series() {
+    let (port, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
+    let (_, text) = scraped(&scraper(None, &[port, port]), &headers(&[]), "").await;
+    for target in [format!("{port}"), format!("{port}/metrics")] {
+        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{target}\"}} 1\n");
+        assert_eq!(text.matches(&line).count(), 1, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn the_third_scrape_comes_back_later() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\n", false).await;
     let scraper = scraper(None, &[hung]);
