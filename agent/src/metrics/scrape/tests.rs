@@ -1,6 +1,8 @@
+use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use super::request::SCRAPE_TIMEOUT;
 use super::*;
 
 /// An application that answers each scrape so; the rest of an answer that is cut off never comes. Its port, and what it was asked.
