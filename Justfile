@@ -82,7 +82,7 @@ bless:
 # The long runs: a million requests, minutes of load
 [group('test')]
 stress *arguments: build
-    cargo test --locked --release --package tests --test stress -- --ignored --nocapture "$@"
+    cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
 
 # Measure an area (probe, filter): a table, and target/bench/<area>.json
 [group('test')]

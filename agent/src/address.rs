@@ -28,6 +28,9 @@ pub enum AddressError {
     /// Not a URL of ours.
     #[error("must be http://host[:port]/path or unix:PATH:/path")]
     NoUrl,
+    /// A path where there is none.
+    #[error("must be http://host:port or unix:PATH, without a path")]
+    Path,
     /// Not a block of addresses.
     #[error("must be a block of addresses such as 10.0.0.0/8 or fd00::/8, or one address")]
     NoCidr,

@@ -1,37 +1,44 @@
 //! Wiring: `bootstrap` puts its files in place, `run` builds the parts and ends with them.
 
-use std::io;
+mod prepare;
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
-use crate::args::LogFormat;
-use crate::config::{BootstrapConfig, RunConfig};
+use crate::config::{BootstrapConfig, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::envoy::supervisor::{self, Parts};
 use crate::exit::{self, Failure};
-use crate::http_server::{self, Limits};
-use crate::readiness::Policy;
+use crate::http_server::{self, Bound, Limits, Server};
+use crate::local::{self, LocalServer};
+use crate::log::LogLevelHandle;
+use crate::metrics::Metrics;
+use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::{self, Observer, Questions};
-use crate::readiness::server::ReadinessServer;
-use crate::shutdown::Shutdown;
-use crate::state_dir;
-use crate::{machine, output};
+use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
+use crate::readiness::{Observation, Policy};
+use crate::signals::Signals;
+use crate::{log, machine, output};
+use prepare::Prepared;
+
+/// Orders that wait for the main loop.
+const ORDERS: usize = 8;
 
 /// Makes the state directory and writes the filter to it where the bootstrap names them, then the bootstrap to stdout or its file.
 pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
-    let BootstrapConfig { bootstrap, state_dir, make_state_dir, write_filter, output, warnings } = config;
-    for warning in &warnings {
+    let BootstrapConfig { sidecar, output } = config;
+    for warning in &sidecar.warnings {
         exit::stderr_line(warning);
     }
-    let made = match (write_filter, make_state_dir) {
-        (true, _) => state_dir::write_filter(&state_dir),
-        (false, true) => state_dir::make(&state_dir),
-        (false, false) => Ok(()),
-    };
-    made.map_err(|error| Failure::CannotWrite(error.to_string()))?;
+    prepare::write_filter(&sidecar)?;
+    let SidecarConfig { bootstrap, .. } = sidecar;
     let text = bootstrap.render();
     match output {
         Some(file) => output::write(&file, text.as_bytes())
@@ -41,77 +48,142 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     }
 }
 
-/// Watches Envoy and answers 15021 until SIGTERM or SIGINT.
-pub fn run(config: RunConfig) -> Result<(), Failure> {
-    let RunConfig {
-        ready_address,
-        admin,
-        data_path,
-        dynamic,
-        admin_timeout,
-        log_level,
-        log_format,
-        unknown_twins,
-    } = config;
-    let log = tracing_subscriber::fmt().with_max_level(log_level).with_writer(io::stderr).with_ansi(false);
-    match log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+/// Starts Envoy unless it is somebody else's, watches it, answers 15021 and 15004, and ends with it.
+pub fn run(mut config: RunConfig) -> Result<(), Failure> {
+    let log = log::init(config.log_level, config.log_format);
+    for warning in &config.warnings {
+        warn!("{warning}");
     }
-    if let Some(names) = unknown_twins {
-        warn!(names, "no such settings");
-    }
-    info!(%ready_address, %admin, ?data_path, ?dynamic, ?admin_timeout, "configuration");
+    prepare::ask_version(&mut config)?;
+    say(&config);
+    // Bound before anything is written or started: from now on every question has an answer.
+    let ready = http_server::bind(config.ready_address).map_err(|error| {
+        taken(config.ready_address, &error, "GET /healthz/ready needs it, another one is --ready-address")
+    })?;
+    let local = prepare::bind_local(&config)?;
+    let prepared = prepare::files(&config)?;
+    let runtime = runtime()?;
+    // A mistake of ours ends Envoy in order, on the way out of `serve`, and is a code of its own.
+    let served =
+        catch_unwind(AssertUnwindSafe(|| runtime.block_on(serve(config, prepared, ready, local, log))));
+    served.unwrap_or_else(|_| Err(broken_part("supervisor", None)))
+}
 
-    let questions = Questions {
-        admin: HttpUrl {
-            endpoint: Endpoint::from(&admin),
-            authority: "localhost".to_owned(),
-            path: String::new(),
-        },
-        admin_timeout,
-        data_path,
-    };
-    let policy = Policy { dynamic, data_path: questions.data_path.is_some() };
-    runtime()?.block_on(async {
-        let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
-        let listener = http_server::bind(ready_address).map_err(|error| {
-            Failure::Machine(format!(
-                "port {} ({ready_address}): {error}; GET /healthz/ready needs it, another one is --ready-address",
-                ready_address.port()
-            ))
-        })?;
-        let observer = Arc::new(Observer::new(policy));
-        let server = ReadinessServer::new(observer.clone());
-        let closing = CancellationToken::new();
-        let limits = Limits::new(machine::descriptor_limit());
-        let serving = http_server::serve(listener, limits, closing.clone(), move |call| server.clone().answer(call));
-        let mut serving = tokio::spawn(serving);
-        let polled = observer.clone();
-        let mut polling = tokio::spawn(async move { poller::run(&polled, questions).await });
-        let ended = tokio::select! {
-            (signal, _) = shutdown.signalled() => {
-                info!(signal, "terminating");
-                Ok(())
+fn taken(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
+    Failure::Machine(format!("port {} ({address}): {error}; {hint}", address.port()))
+}
+
+/// What was checked, once, without header values.
+fn say(config: &RunConfig) {
+    let envoy = match &config.envoy {
+        None => "somebody else's".to_owned(),
+        Some(envoy) => match &envoy.files {
+            EnvoyFiles::Rendered(_) => envoy.binary.display().to_string(),
+            EnvoyFiles::Merged(file, _) | EnvoyFiles::Given(file) => {
+                format!("{} with {}", envoy.binary.display(), file.display())
             }
-            failure = unasked("poller", &mut polling) => Err(failure),
-            failure = unasked("readiness server", &mut serving) => Err(failure),
-        };
-        observer.terminate();
-        closing.cancel();
-        if ended.is_ok() {
-            serving.await.map_err(|error| broken("readiness server", Some(error)))?;
+        },
+    };
+    info!(
+        envoy,
+        ready_address = %config.ready_address,
+        local_address = %config.local_address,
+        admin = %config.admin,
+        data_path = config.data_path.as_ref().map_or("off", |url| url.authority.as_str()),
+        dynamic = ?config.dynamic,
+        drain = ?config.drain,
+        metrics = ?config.metrics,
+        "configuration"
+    );
+}
+
+async fn serve(
+    config: RunConfig,
+    prepared: Prepared,
+    ready: Bound,
+    local: Bound,
+    log: LogLevelHandle,
+) -> Result<(), Failure> {
+    let system = |error: std::io::Error| Failure::Machine(format!("cannot start: {error}"));
+    let signals = Signals::new().map_err(system)?;
+    let policy = Policy {
+        dynamic: config.dynamic,
+        data_path: config.data_path.is_some(),
+        child: config.envoy.is_some(),
+        drain_keeps_ready: config.drain.keeps_ready,
+    };
+    let metrics = Arc::new(Metrics::new());
+    for key in &config.metrics.rejected {
+        metrics.rejected(key);
+    }
+    let observer = Arc::new(Observer::new(policy, metrics.clone()));
+    let admin = HttpUrl {
+        endpoint: Endpoint::from(&config.admin),
+        authority: "localhost".to_owned(),
+        path: String::new(),
+    };
+    let questions = Questions {
+        admin: admin.clone(),
+        admin_timeout: config.admin_timeout,
+        data_path: config.data_path,
+        child: policy.child,
+    };
+    let (order, orders) = mpsc::channel(ORDERS);
+    let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
+    let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
+
+    let server = ReadinessServer::new(observer.clone(), config.live);
+    let listener = ready.listen().map_err(system)?;
+    let answers = move |call| server.clone().answer(call);
+    let name = named("ready", &[READY_PATH, LIVE_PATH]);
+    let mut readiness = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
+    let server = LocalServer {
+        observer: observer.clone(),
+        orders: order,
+        bootstrap: prepared.shown,
+        admin: admin.clone(),
+        scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
+        log,
+    };
+    let listener = local.listen().map_err(system)?;
+    let answers = move |call| server.clone().answer(call);
+    let name = named("local", &local::PATHS);
+    let mut local = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
+    let polled = observer.clone();
+    let mut polling = tokio::spawn(async move { poller::run(&polled, questions).await });
+
+    let broken = async {
+        tokio::select! {
+            failure = unasked("poller", &mut polling) => failure,
+            failure = unasked("readiness server", &mut readiness) => failure,
+            failure = unasked("local server", &mut local) => failure,
         }
-        ended
-    })
+    };
+    let parts = Parts {
+        observer: observer.clone(),
+        admin,
+        drain: config.drain,
+        envoy: prepared.envoy,
+        orders,
+        signals,
+    };
+    let ended = supervisor::run(parts, broken).await;
+    observer.tell(Observation::Terminating);
+    closing.cancel();
+    if ended.is_ok() {
+        let (readiness, local) = tokio::join!(readiness, local);
+        readiness.map_err(|error| broken_part("readiness server", Some(error)))?;
+        local.map_err(|error| broken_part("local server", Some(error)))?;
+    }
+    ended
 }
 
 /// Waits for a part that is there as long as the agent; when it ends, so does the agent, since nobody else would notice.
 async fn unasked(part: &str, task: &mut JoinHandle<()>) -> Failure {
-    broken(part, task.await.err())
+    broken_part(part, task.await.err())
 }
 
-fn broken(part: &str, error: Option<JoinError>) -> Failure {
+fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
     let how = error.map_or_else(|| "ended by itself".to_owned(), |error| error.to_string());
     Failure::Broken(format!(
         "{part}: {how}; that is a mistake in app-health-agent, which ends now to be started again"

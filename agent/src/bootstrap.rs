@@ -85,20 +85,36 @@ impl Bootstrap {
 
     /// The ports of the other listeners and what else is reserved, without those that always are.
     fn reserved(&self) -> BTreeSet<u16> {
+        let ports = self.own_ports().into_iter();
+        ports
+            .filter(|port| *port != self.probe_address.port() && !probe::ports::ALWAYS.contains(port))
+            .collect()
+    }
+
+    /// All ports that are the proxy's, but for those that always are.
+    pub fn own_ports(&self) -> Vec<u16> {
         let port = |address: &LocalAddress| match address {
             LocalAddress::Tcp(address) => Some(address.port()),
             LocalAddress::Unix(_) => None,
         };
         let stats = self.stats_address.map(|address| address.port());
-        let ports = [port(&self.admin), port(&self.local_address), stats].into_iter().flatten();
-        ports
-            .chain(self.reserved_ports.iter().copied())
-            .filter(|port| !probe::ports::ALWAYS.contains(port))
-            .collect()
+        let ports = [Some(self.probe_address.port()), port(&self.admin), port(&self.local_address), stats];
+        ports.into_iter().flatten().chain(self.reserved_ports.iter().copied()).collect()
     }
 
     /// The bootstrap, keys sorted, with a line end. The same value gives the same bytes.
     pub fn render(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&self.value()).expect("a JSON value can be written");
+        text.push('\n');
+        text
+    }
+
+    /// The same in as few bytes as possible.
+    pub fn render_compact(&self) -> String {
+        self.value().to_string()
+    }
+
+    fn value(&self) -> Value {
         let template = serde_json::from_str(TEMPLATE).expect("the build wrote this JSON");
         let mut bootstrap = fill(template, &self.values()).expect("a test renders the whole template");
         // A listener that is switched off has lost its address.
@@ -108,9 +124,12 @@ impl Bootstrap {
         if self.envoy_version < EnvoyVersion::CAPABILITIES_IN_VM_CONFIG {
             capabilities_outside_vm_config(&mut bootstrap);
         }
-        let mut text = serde_json::to_string_pretty(&bootstrap).expect("a JSON value can be written");
-        text.push('\n');
-        text
+        bootstrap
+    }
+
+    /// The same for people: the values of probers' headers, which may be tokens, are `***`.
+    pub fn render_without_secrets(&self) -> String {
+        Self { app_probers: self.app_probers.as_deref().map(without_secrets), ..self.clone() }.render()
     }
 
     /// How long Envoy tries to connect for a probe by a route, and for one by a callout: longer than any of them waits, so that the
@@ -149,6 +168,29 @@ impl Bootstrap {
             ("FILTER_CODE", filter),
             ("PLUGIN_CONFIGURATION", self.plugin_configuration().into()),
         ])
+    }
+}
+
+fn without_secrets(table: &str) -> String {
+    let Ok(mut table) = serde_json::from_str(table) else { return "***".to_owned() };
+    hide(&mut table, false);
+    table.to_string()
+}
+
+/// Every `value` below `httpHeaders`, whatever the case of either, as Kubernetes reads them.
+fn hide(value: &mut Value, in_headers: bool) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(|element| hide(element, in_headers)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if in_headers && key.eq_ignore_ascii_case("value") {
+                    *value = "***".into();
+                } else {
+                    hide(value, in_headers || key.eq_ignore_ascii_case("httpHeaders"));
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,8 +1,17 @@
 //! PURE. What Envoy says of itself on its admin port, and what to ask there.
 
 pub mod admin;
+pub mod process;
+pub mod supervisor;
 
 use serde::Deserialize;
+
+use crate::readiness::Failure;
+
+/// What to ask for [`open_connections`].
+pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
+/// Listeners whose connections are not the application's: ours, Envoy's admin, those inside Envoy.
+const NOT_THE_APPLICATIONS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
 
 /// Envoy's state, as `/ready` and `/server_info` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,19 +113,36 @@ impl AdminQuestion {
         }
     }
 
-    /// Understands the body of an answer; `None` if it is not what Envoy says. `/ready` says its state with 503 too; the others count
-    /// with 200 alone.
-    pub fn parse(self, status: u16, body: &[u8]) -> Option<AdminAnswer> {
-        let body = std::str::from_utf8(body).ok()?;
-        match self {
-            Self::Ready if status == 200 || status == 503 => {
-                ServerState::parse(body.trim()).map(AdminAnswer::Ready)
-            }
-            Self::Stats if status == 200 => stats(body).map(AdminAnswer::Stats),
-            Self::ServerInfo if status == 200 => server_info(body).map(AdminAnswer::ServerInfo),
-            _ => None,
+    /// Understands the body of an answer, or says that it is not what Envoy says. `/ready` says its state with 503 too; the others
+    /// count with 200 alone.
+    pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminAnswer, Failure> {
+        if status != 200 && !(self == Self::Ready && status == 503) {
+            return Err(Failure::BadStatus);
         }
+        let body = std::str::from_utf8(body).map_err(|_| Failure::BadBody)?;
+        let answer = match self {
+            Self::Ready => ServerState::parse(body.trim()).map(AdminAnswer::Ready),
+            Self::Stats => stats(body).map(AdminAnswer::Stats),
+            Self::ServerInfo => server_info(body).map(AdminAnswer::ServerInfo),
+        };
+        answer.ok_or(Failure::BadBody)
     }
+}
+
+/// The application's open connections: the sum of `listener.*.downstream_cx_active` of listeners that are the user's. A worker's
+/// part of a listener is in the whole already. `None` if a line is none of Envoy's, or there is no line at all.
+pub fn open_connections(body: &str) -> Option<u64> {
+    let mut sum = None;
+    for line in body.lines() {
+        let (name, value) = line.split_once(": ")?;
+        let listener = name.strip_prefix("listener.")?.strip_suffix(".downstream_cx_active")?;
+        let value: u64 = value.parse().ok()?;
+        let is_part = listener.rsplit('.').next().is_some_and(|last| last.starts_with("worker_"));
+        let is_ours = NOT_THE_APPLICATIONS.contains(&listener) || listener.starts_with("envoy_internal_");
+        let counted = if is_part || is_ours { 0 } else { value };
+        sum = Some(sum.unwrap_or(0) + counted);
+    }
+    sum
 }
 
 /// Lines `name: value`. A line that is none makes the whole no answer; unknown names are passed over.

@@ -32,6 +32,19 @@ impl EnvoyVersion {
     pub const CAPABILITIES_IN_VM_CONFIG: Self = Self(1, 40);
 }
 
+/// The first patch versions that bear what the probe path meets; below them a filter's failure can hang Envoy.
+const FIXED: [(u16, u16, u16); 4] = [(1, 36, 10), (1, 37, 6), (1, 38, 4), (1, 39, 1)];
+
+/// Does Envoy `version`, such as `1.39.0`, lack fixes that the probe path needs? Another shape is nobody's business.
+pub fn lacks_fixes(version: &str) -> bool {
+    let numbers: Vec<u16> = version.split('.').map_while(|number| number.parse().ok()).collect();
+    let [major, minor, patch] = numbers.as_slice() else { return false };
+    (*major, *minor) < (1, 36)
+        || FIXED.iter().any(|(fixed_major, fixed_minor, fixed)| {
+            (major, minor) == (fixed_major, fixed_minor) && patch < fixed
+        })
+}
+
 impl FromStr for EnvoyVersion {
     type Err = NotEnvoyVersion;
 
@@ -55,7 +68,24 @@ impl fmt::Display for EnvoyVersion {
 
 #[cfg(test)]
 mod tests {
-    use super::{EnvoyVersion, NotEnvoyVersion};
+    use super::{EnvoyVersion, NotEnvoyVersion, lacks_fixes};
+
+    #[test]
+    fn versions_that_lack_fixes() {
+        for (version, lacks) in [
+            ("1.35.9", true),
+            ("1.36.9", true),
+            ("1.36.10", false),
+            ("1.39.0", true),
+            ("1.39.1", false),
+            ("1.40.0", false),
+            ("2.0.0", false),
+            ("1.40.0-dev", false),
+            ("dev", false),
+        ] {
+            assert_eq!(lacks_fixes(version), lacks, "{version}");
+        }
+    }
 
     #[test]
     fn versions_are_read_and_compared() {

@@ -22,7 +22,10 @@ pub enum Failure {
     /// A part of the agent that never ends by itself ended: a mistake of ours.
     #[error("{0}")]
     Broken(String),
-    /// `wait`: the sidecar was not ready in time.
+    /// Envoy ended, and nobody had asked it to.
+    #[error("{0}")]
+    Ended(String),
+    /// `wait`: the sidecar was not ready in time; `drain`, `quit`: no agent, or no answer of it.
     #[error("{0}")]
     Unavailable(String),
     /// The machine refused: port taken, no permission, no descriptors.
@@ -49,6 +52,7 @@ impl Failure {
             Self::Broken(_) => 1,
             Self::Usage(_) => 64,
             Self::Unavailable(_) => 69,
+            Self::Ended(_) => 70,
             Self::Machine(_) => 71,
             Self::CannotWrite(_) => 73,
             Self::NotExecutable(_) => 126,

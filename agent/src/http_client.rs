@@ -1,5 +1,7 @@
-//! One HTTP/1.1 GET on a new connection, with a limit on what is read. Deadlines are the caller's: dropping a future ends its connection.
+//! One HTTP/1.1 request on a new connection, with a limit on what is read. Deadlines are the caller's: dropping a future ends its
+//! connection.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,12 +9,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, HOST};
-use hyper::{Request, Response, body::Incoming};
+use hyper::{Method, Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::address::Endpoint;
 
@@ -76,15 +77,80 @@ pub async fn connect(endpoint: &Endpoint) -> Result<Connection, NoConnection> {
 impl Connection {
     /// Sends `GET path` with `Host: authority` and reads the answer, of its body at most `limit` bytes.
     pub async fn get(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
+        self.ask(Method::GET, authority, path, limit).await
+    }
+
+    /// The same with POST and an empty body.
+    pub async fn post(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
+        self.ask(Method::POST, authority, path, limit).await
+    }
+
+    async fn ask(
+        self,
+        method: Method,
+        authority: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Answer, NoAnswer> {
+        let request = request(method, authority, path);
+        self.exchange(request, async |response| read(response, limit).await).await
+    }
+
+    /// Sends `request` and gives the answer, its body still to be read, to `read`. The connection is gone when this returns.
+    pub async fn exchange<T, E: From<hyper::Error>>(
+        self,
+        request: Request<Empty<Bytes>>,
+        read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let (mut sender, connection) =
             http1::Builder::new().max_buf_size(HEAD_LIMIT).handshake(TokioIo::new(self.0)).await?;
-        let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
-        let request = Request::get(path)
-            .header(HOST, authority)
-            .header(CONNECTION, "close")
-            .body(Empty::<Bytes>::new())
-            .expect("path and authority come from checked URLs");
-        read(sender.send_request(request).await?, limit).await
+        let mut answer = std::pin::pin!(async move { read(sender.send_request(request).await?).await });
+        // Driven here and not by a task of its own, so that the socket is closed in the moment in which this ends.
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            _ = connection => answer.await,
+        }
+    }
+}
+
+/// `method path` with `Host: authority`, for one exchange.
+pub fn request(method: Method, authority: &str, path: &str) -> Request<Empty<Bytes>> {
+    let request =
+        Request::builder().method(method).uri(path).header(HOST, authority).header(CONNECTION, "close");
+    request.body(Empty::new()).expect("path and authority come from checked URLs")
+}
+
+/// A descriptor that is kept for one connection, so that it can be opened when all others are taken.
+#[derive(Debug)]
+pub struct Spare(Option<File>);
+
+/// While this lives the descriptor is free.
+#[derive(Debug)]
+pub struct Released<'a>(&'a mut Spare);
+
+impl Spare {
+    /// Takes a descriptor.
+    pub fn new() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// Gives it back until the result is dropped. To be used before anybody else runs: [`connect`] opens its socket at once.
+    pub fn release(&mut self) -> Released<'_> {
+        self.0 = None;
+        Released(self)
+    }
+}
+
+impl Default for Spare {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        *self.0 = Spare::new();
     }
 }
 

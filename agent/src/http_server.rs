@@ -1,23 +1,20 @@
 //! One small HTTP/1.1 server for the agent's ports: one request per connection, limits for everything that a caller controls.
 
+mod body;
 mod connections;
+mod listener;
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, StatusCode};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
@@ -25,24 +22,29 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::log::Repeated;
+use crate::metrics::Metrics;
+pub use body::{Body, Chunks};
 pub use connections::Slot;
 use connections::{Admitted, Connections};
+use listener::Stream;
+pub use listener::{Bound, Listener, Peer, bind, bind_local};
 
 /// A request's head, in bytes; more is 431.
 const HEAD_LIMIT: usize = 8 * 1024;
 /// Its fields; more is 431.
 const FIELD_LIMIT: usize = 64;
-/// Connections waiting to be accepted.
-const BACKLOG: i32 = 1024;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// At most one line in this time says so.
-const ACCEPT_LOG: Duration = Duration::from_secs(60);
 /// What open connections get when the server closes.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// An answer, whole in memory.
-pub type Response = hyper::Response<Full<Bytes>>;
+/// An answer.
+pub type Response = hyper::Response<Body>;
+
+/// In the extensions of an answer: how long the caller may take to read it, instead of [`Limits::answer`].
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerWithin(pub Duration);
 
 /// What callers may take.
 #[derive(Debug, Clone, Copy)]
@@ -66,39 +68,41 @@ impl Limits {
 /// A request without a body, as a handler sees it.
 pub struct Call {
     /// Whose connection it is. No header changes that.
-    pub peer: SocketAddr,
+    pub peer: Peer,
     /// Any method.
     pub method: Method,
     /// The bytes before `?`, as they were sent.
     pub path: String,
     /// The bytes after it.
     pub query: String,
+    /// At most 64.
+    pub headers: HeaderMap,
     /// The connection's place among those that are counted.
     pub slot: Slot,
 }
 
-/// Binds; `[::]` takes IPv4 too, whatever the system's default.
-pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
+/// What a server is called in metrics, and how it counts.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// `ready`, `local`.
+    pub name: &'static str,
+    /// The paths that it has; others are `other`.
+    pub paths: &'static [&'static str],
+    /// What callers may take.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Serves until `shutdown`, then gives open connections a second. `handler` answers every request in origin form without a body.
-pub async fn serve<H, F>(listener: TcpListener, limits: Limits, shutdown: CancellationToken, handler: H)
+pub async fn serve<H, F>(listener: Listener, server: Server, shutdown: CancellationToken, handler: H)
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
-    let connections = Arc::new(Mutex::new(Connections::new(limits.connections)));
+    let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
     let tracker = TaskTracker::new();
-    let mut failures = AcceptFailures::default();
+    let mut failures = Repeated::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -107,15 +111,20 @@ where
         match accepted {
             Ok((stream, peer)) => match connections::admit(&connections) {
                 Some(admitted) => {
-                    tracker.spawn(connection(stream, peer, limits, admitted, handler.clone()));
+                    tracker.spawn(connection(stream, peer, server.clone(), admitted, handler.clone()));
                     // It reads what its socket holds before the next one is accepted, which may want its place: a head that
                     // is there already must not be given up.
                     yield_now().await;
                 }
-                None => debug!("all connections are busy, the new one is closed"),
+                None => {
+                    debug!("all connections are busy, the new one is closed");
+                    server.metrics.connection_closed(server.name, "full");
+                }
             },
             Err(error) => {
-                failures.log(&error);
+                if let Some(times) = failures.came(Instant::now()) {
+                    warn!(%error, times, "cannot accept connections");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -126,38 +135,27 @@ where
     let _ = timeout(CLOSE, tracker.wait()).await;
 }
 
-#[derive(Default)]
-struct AcceptFailures {
-    count: u64,
-    logged: Option<Instant>,
-}
-
-impl AcceptFailures {
-    fn log(&mut self, error: &io::Error) {
-        self.count += 1;
-        if self.logged.is_none_or(|logged| logged.elapsed() >= ACCEPT_LOG) {
-            warn!(%error, failures = self.count, "cannot accept connections");
-            self.logged = Some(Instant::now());
-        }
-    }
-}
-
-async fn connection<H, F>(stream: TcpStream, peer: SocketAddr, limits: Limits, admitted: Admitted, handler: H)
+async fn connection<H, F>(stream: Stream, peer: Peer, server: Server, admitted: Admitted, handler: H)
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
+    let Server { name, paths, limits, metrics } = server;
+    let _counted = metrics.connection(name);
     let Admitted { slot, mut evicted } = admitted;
     let (answered, is_answered) = oneshot::channel();
     let answered = Arc::new(Mutex::new(Some(answered)));
     let service = service_fn(|request: Request<Incoming>| {
         slot.head_is_complete();
+        let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
         let answer = answer(request, peer, slot.clone(), handler.clone());
-        let answered = answered.clone();
+        let (answered, counted) = (answered.clone(), metrics.clone());
         async move {
             let response = answer.await;
+            counted.request(name, path, response.status().as_u16());
+            let within = response.extensions().get().map_or(limits.answer, |AnswerWithin(within)| *within);
             if let Some(answered) = answered.lock().expect("nothing panics while it holds this lock").take() {
-                let _ = answered.send(());
+                let _ = answered.send(within);
             }
             Ok::<_, Infallible>(response)
         }
@@ -170,25 +168,29 @@ where
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     let unread = async {
-        if is_answered.await.is_ok() {
-            sleep(limits.answer).await;
-        } else {
-            std::future::pending().await
+        match is_answered.await {
+            Ok(within) => sleep(within).await,
+            Err(_) => std::future::pending().await,
         }
     };
     tokio::select! {
-        _ = &mut connection => {}
-        Ok(()) = &mut evicted => reset(connection.into_parts().io.into_inner()),
-        () = unread => reset(connection.into_parts().io.into_inner()),
+        ended = &mut connection => {
+            if ended.is_err_and(|error| error.is_timeout()) {
+                metrics.connection_closed(name, "head_timeout");
+            }
+        }
+        Ok(()) = &mut evicted => {
+            metrics.connection_closed(name, "evicted");
+            connection.into_parts().io.into_inner().reset();
+        }
+        () = unread => {
+            metrics.connection_closed(name, "write_timeout");
+            connection.into_parts().io.into_inner().reset();
+        }
     }
 }
 
-/// Closes without waiting for anything: the peer sees a reset, and nothing of the connection stays behind.
-fn reset(stream: TcpStream) {
-    let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
-}
-
-async fn answer<H, F>(request: Request<Incoming>, peer: SocketAddr, slot: Slot, handler: H) -> Response
+async fn answer<H, F>(request: Request<Incoming>, peer: Peer, slot: Slot, handler: H) -> Response
 where
     H: Fn(Call) -> F,
     F: Future<Output = Response>,
@@ -200,7 +202,8 @@ where
         not_found()
     } else {
         let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
-        handler(Call { peer, method: request.method().clone(), path, query, slot }).await
+        let (head, _) = request.into_parts();
+        handler(Call { peer, method: head.method, path, query, headers: head.headers, slot }).await
     };
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -221,6 +224,11 @@ pub fn json(status: StatusCode, body: Bytes) -> Response {
     response(status, "application/json", body)
 }
 
+/// 403, for a caller that is not of this machine.
+pub fn forbidden() -> Response {
+    text(StatusCode::FORBIDDEN, "for this machine alone\n")
+}
+
 /// 404, for a path that this port does not have.
 pub fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "not found\n")
@@ -234,7 +242,7 @@ pub fn not_allowed(allow: &'static str) -> Response {
 }
 
 fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

@@ -1,19 +1,28 @@
-//! `app-health-agent`: what runs beside one Envoy. It prints Envoy's bootstrap, says on port 15021 whether Envoy is ready and why not,
-//! and holds applications back until then. It probes no application: the filter inside Envoy does.
+//! `app-health-agent`: what runs beside one Envoy. It renders Envoy's bootstrap, starts Envoy, says on port 15021 whether it is ready and
+//! why not, holds applications back until then, and drains it. It probes no application: the filter inside Envoy does.
 
 pub mod address;
 pub mod app;
 pub mod args;
 pub mod bootstrap;
 pub mod config;
+pub mod drain;
 pub mod envoy;
 pub mod envoy_version;
 pub mod exit;
 pub mod http_client;
 pub mod http_server;
+pub mod launch;
+pub mod local;
+pub mod log;
 pub mod machine;
+pub mod metrics;
 pub mod output;
+pub mod program;
 pub mod readiness;
+pub mod reference;
 pub mod shutdown;
+pub mod signals;
 pub mod state_dir;
+pub mod tell;
 pub mod wait;

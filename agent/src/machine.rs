@@ -1,6 +1,7 @@
 //! What the agent has to know of the machine: which addresses it has, whether its kernel speaks IPv6, how many descriptors there are.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::resource::{Resource, getrlimit};
@@ -47,6 +48,23 @@ impl Machine {
 /// The soft limit of open descriptors of this process.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
+}
+
+/// The processors that this container may use, rounded up; absent: no limit. Control groups of version 2 and of version 1.
+pub fn cpu_quota() -> Option<u32> {
+    let read = |file: &str| std::fs::read_to_string(Path::new("/sys/fs/cgroup").join(file)).ok();
+    let v2 = || quota(&read("cpu.max")?);
+    let v1 =
+        || quota(&format!("{} {}", read("cpu/cpu.cfs_quota_us")?.trim(), read("cpu/cpu.cfs_period_us")?));
+    v2().or_else(v1)
+}
+
+/// `150000 100000`, time in each period, is 2; `max 100000` and `-1 100000` are none.
+fn quota(text: &str) -> Option<u32> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    let cpus = quota.checked_add(period.checked_sub(1)?)?.checked_div(period)?;
+    u32::try_from(cpus).ok().filter(|cpus| *cpus > 0)
 }
 
 /// An address is there if a socket can be bound to it.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, wait};
+use app_health_agent::{app, launch, reference, tell, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -15,15 +15,20 @@ fn main() -> ExitCode {
     };
     let termination_message = match &args.command {
         Command::Wait(wait) => wait.termination_message.clone(),
-        Command::Run(_) | Command::Bootstrap(_) => None,
+        _ => None,
     };
     exit::of_command(command(args.command, &environment), termination_message.as_deref())
 }
 
 fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
-        Command::Run(args) => app::run(RunConfig::new(args, environment)?),
-        Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(args, environment)?),
+        Command::Run(args) => app::run(RunConfig::new(*args, environment)?),
+        Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
+        Command::Drain(args) => tell::drain(&args.into()),
+        Command::Quit(args) => tell::quit(&args.into()),
+        Command::Launch { parent, command } => launch::run(parent, &command),
+        Command::Completion { shell } => reference::completion(shell),
+        Command::Reference => reference::print(),
     }
 }

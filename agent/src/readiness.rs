@@ -8,8 +8,10 @@ pub mod poller;
 pub mod server;
 mod snapshot;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 pub use condition::Condition;
 use condition::Life;
 pub use pace::{AdminPace, DataPathPace};
@@ -20,6 +22,8 @@ use crate::envoy::{AdminAnswer, AdminQuestion, ServerInfo};
 
 /// Two refusals at least so far apart are Envoy's death; a single one may be an accident.
 const DEATH: Duration = Duration::from_millis(100);
+/// A data path that was there and has been silent for so long does not come back by itself (istio#50550).
+const STUCK: Duration = Duration::from_secs(60);
 /// `/server_info` has whole seconds, and its answer takes time.
 const UPTIME_SLACK: i64 = 2;
 
@@ -32,6 +36,12 @@ pub enum Observation {
     Admin(Result<AdminAnswer, Failure>),
     /// A question to the probe listener is over.
     DataPath(Result<DataPathAnswer, Failure>),
+    /// Our child was started.
+    Started,
+    /// Our child has ended.
+    Exited,
+    /// It will be started again.
+    Restarting,
     /// A drain has begun.
     Draining,
     /// The agent is about to end.
@@ -65,8 +75,10 @@ pub enum Failure {
     Timeout,
     /// Longer than it may be.
     TooLarge,
+    /// A status that is no answer.
+    BadStatus,
     /// Broken off, or not what Envoy says.
-    BadAnswer,
+    BadBody,
 }
 
 /// What readiness is made of.
@@ -76,9 +88,13 @@ pub struct Policy {
     pub dynamic: Dynamic,
     /// Is the probe listener asked?
     pub data_path: bool,
+    /// Is Envoy our child, so that we are told of its start and its end?
+    pub child: bool,
+    /// Does a drain leave readiness as it is?
+    pub drain_keeps_ready: bool,
 }
 
-/// The state behind the snapshots: one Envoy, started by somebody else.
+/// The state behind the snapshots: one Envoy after another.
 #[derive(Debug)]
 pub struct Ready {
     policy: Policy,
@@ -88,6 +104,10 @@ pub struct Ready {
     epoch: u32,
     draining: bool,
     terminating: bool,
+    /// Some Envoy has been live.
+    was_live: bool,
+    /// For people: the last observation of each channel, and when it was made.
+    last: BTreeMap<&'static str, (String, Duration)>,
     snapshot: Snapshot,
 }
 
@@ -96,8 +116,17 @@ impl Ready {
     pub fn new(policy: Policy, now: Duration) -> Self {
         let life = Life::new();
         let snapshot = Snapshot::first(now);
-        let mut ready =
-            Self { policy, life, generation: 0, epoch: 1, draining: false, terminating: false, snapshot };
+        let mut ready = Self {
+            policy,
+            life,
+            generation: 0,
+            epoch: 1,
+            draining: false,
+            terminating: false,
+            was_live: false,
+            last: BTreeMap::new(),
+            snapshot,
+        };
         ready.update(now);
         ready
     }
@@ -127,29 +156,100 @@ impl Ready {
         !self.life.data_path.met
     }
 
+    /// The probe listener's last answer was none that is good enough.
+    pub fn data_path_failing(&self) -> bool {
+        self.life.data_path.is_failing()
+    }
+
     /// `workers_started` is hidden by a stats matcher, so that the data path stands for it.
     pub fn workers_hidden(&self) -> bool {
         self.life.workers_hidden
     }
 
+    /// Is there anybody to ask? An Envoy of somebody else may be there any moment, our own child only once it is started.
+    pub fn has_envoy(&self) -> bool {
+        !self.policy.child || self.life.process
+    }
+
+    /// Was this Envoy ever ready?
+    pub fn was_ready(&self) -> bool {
+        self.life.was_ready && !self.life.exited
+    }
+
+    /// Was any Envoy ever live?
+    pub fn was_live(&self) -> bool {
+        self.was_live
+    }
+
+    /// The snapshot's JSON with what it follows from, for this machine alone: the last answer of each channel, and the policy.
+    pub fn detailed(&self, now: Duration) -> Bytes {
+        let mut json = self.snapshot.json(now);
+        json["generation"] = self.generation.into();
+        json["policy"] = format!("{:?}", self.policy).into();
+        for (channel, (answer, at)) in &self.last {
+            let seconds_ago = now.saturating_sub(*at).as_secs_f64();
+            json["last"][*channel] = serde_json::json!({"answer": answer, "secondsAgo": seconds_ago});
+        }
+        format!("{json:#}\n").into()
+    }
+
+    /// Whether Envoy has to be replaced, and why; `admin`: for how long its admin port may be silent.
+    pub fn alive(&self, admin: Option<Duration>, now: Duration) -> Result<(), &'static str> {
+        let since = |since: Option<Duration>| since.map(|since| now.saturating_sub(since));
+        if self.life.exited && !self.life.restarting {
+            Err("envoy exited")
+        } else if since(self.life.admin_silent).zip(admin).is_some_and(|(silent, most)| silent >= most) {
+            Err("envoy admin stuck")
+        } else if self.life.was_ready
+            && since(self.life.data_path.silent_since).is_some_and(|silent| silent >= STUCK)
+        {
+            Err("probe listener not answering")
+        } else {
+            Ok(())
+        }
+    }
+
     /// Takes one observation; `generation` is that of the question's beginning.
     pub fn observe(&mut self, generation: u32, observation: Observation, now: Duration) {
+        match &observation {
+            Observation::Admin(answer) => self.last.insert("admin", (format!("{answer:?}"), now)),
+            Observation::DataPath(answer) => self.last.insert("data-path", (format!("{answer:?}"), now)),
+            _ => None,
+        };
         match observation {
             Observation::Draining => self.draining = true,
             Observation::Terminating => self.terminating = true,
-            _ if generation != self.generation => return,
+            Observation::Started => {
+                if self.life.exited {
+                    self.next_epoch();
+                }
+                self.generation += 1;
+                self.life.process = true;
+            }
+            Observation::Exited => {
+                self.generation += 1;
+                self.life = Life::after(&self.life);
+            }
+            Observation::Restarting => self.life.restarting = true,
+            // Somebody answers in the name of a child that is not there.
+            _ if generation != self.generation || !self.has_envoy() => return,
             Observation::Accepted(channel) => self.accepted(channel),
             Observation::Admin(Ok(answer)) => {
+                self.life.admin_silent = None;
                 self.accepted(Channel::Admin);
                 self.admin(answer, now);
             }
-            Observation::Admin(Err(Failure::Refused)) => self.refused(Channel::Admin, now),
-            Observation::Admin(Err(_)) => {}
+            Observation::Admin(Err(failure)) => {
+                self.life.admin_silent.get_or_insert(now);
+                if failure == Failure::Refused {
+                    self.refused(Channel::Admin, now);
+                }
+            }
             Observation::DataPath(answer) => {
                 if answer.is_ok() {
                     self.accepted(Channel::DataPath);
                 }
-                self.life.data_path.observe(answer, self.life.was_ready);
+                self.life.data_path.observe(answer, self.life.was_ready, now);
                 if answer == Err(Failure::Refused) {
                     self.refused(Channel::DataPath, now);
                 }
@@ -170,7 +270,8 @@ impl Ready {
     fn refused(&mut self, channel: Channel, now: Duration) {
         let witness = if self.life.data_path.accepted { Channel::DataPath } else { Channel::Admin };
         let first = *self.life.refused_since(channel).get_or_insert(now);
-        if self.life.process && channel == witness && now.saturating_sub(first) >= DEATH {
+        if !self.policy.child && self.life.process && channel == witness && now.saturating_sub(first) >= DEATH
+        {
             self.generation += 1;
             self.life = Life::after(&self.life);
         }
@@ -187,7 +288,9 @@ impl Ready {
     /// An uptime that went back is another Envoy. The wall clock can set it back too, but then it would hardly be as short as the time
     /// since the last answer.
     fn server_info(&mut self, info: ServerInfo, now: Duration) {
-        if let Some((uptime, at)) = self.life.uptime {
+        if let Some((uptime, at)) = self.life.uptime
+            && !self.policy.child
+        {
             let since = i64::try_from(now.saturating_sub(at).as_secs()).unwrap_or(i64::MAX);
             if info.uptime < uptime && info.uptime <= since.saturating_add(UPTIME_SLACK) {
                 self.generation += 1;
@@ -206,14 +309,16 @@ impl Ready {
     }
 
     fn update(&mut self, now: Duration) {
+        self.was_live |= self.life.is_live();
         let mut pending = self.life.pending(self.policy);
-        if self.draining {
+        let draining = self.draining && !self.policy.drain_keeps_ready;
+        if draining {
             pending.push((Condition::Drain, "draining".to_owned()));
         }
         if self.terminating {
             pending.push((Condition::Shutdown, "terminating".to_owned()));
         }
-        let met = self.life.met(self.policy, self.draining, self.terminating);
+        let met = self.life.met(self.policy, draining, self.terminating);
         let phase = match () {
             () if self.terminating => Phase::Terminating,
             () if self.draining => Phase::Draining,
@@ -221,7 +326,7 @@ impl Ready {
             () if self.life.was_ready => Phase::NotReady,
             () => Phase::Starting,
         };
-        self.life.was_ready |= phase == Phase::Ready;
+        self.life.was_ready |= pending.is_empty();
         self.snapshot = self.snapshot.next(phase, pending, met, self.epoch, self.life.version.clone(), now);
     }
 }

@@ -14,6 +14,8 @@ use crate::output;
 pub const FILTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm"));
 /// Its file's name, `app_health_filter-<12 digits of its sha256>.wasm`: another filter is another file, so an Envoy that runs keeps its own.
 pub const FILTER_FILE_NAME: &str = env!("FILTER_FILE_NAME");
+/// The bootstrap's.
+const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
 /// Why the state directory is not as it shall be.
 #[derive(Debug, Error)]
@@ -75,6 +77,14 @@ pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
         return Ok(());
     }
     output::replace(&file, FILTER).map_err(failed(&file))
+}
+
+/// Writes the bootstrap (0600), with a state directory that is there; where it is then.
+pub fn write_bootstrap(state_dir: &Path, bootstrap: &str) -> Result<PathBuf, StateDirError> {
+    make(state_dir)?;
+    let file = state_dir.join(BOOTSTRAP_FILE_NAME);
+    output::replace(&file, bootstrap.as_bytes()).map_err(failed(&file))?;
+    Ok(file)
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> StateDirError {

@@ -22,9 +22,10 @@ async fn ready(address: SocketAddr, query: &str) -> Answer {
 fn start(address: SocketAddr, folder: &Path) -> Child {
     let admin = format!("unix:{}", folder.join("admin.sock").display());
     let data_path = format!("http://{}", envoy::probe_listener(address.ip()));
+    let local = SocketAddr::new(address.ip(), 15004).to_string();
     let (address, watch) = (address.to_string(), ["run", "--no-envoy", "--ready-address"]);
     let mut command = agent::command(&watch);
-    command.args([&address, "--admin", &admin, "--data-path", &data_path]);
+    command.args([&address, "--admin", &admin, "--data-path", &data_path, "--local-address", &local]);
     command.spawn().expect("the agent starts")
 }
 
@@ -61,8 +62,8 @@ async fn readiness_follows_envoys_life() {
     for path in ["/", "/healthz/ready/", "//healthz/ready", "/healthz/%72eady", "/stats/prometheus"] {
         assert_eq!(caller::get(address, path, &[]).await.status, 404, "{path}");
     }
-    // Nobody answers for the agent's metrics yet: the route is there, and Envoy says so.
-    assert_eq!(caller::probe(listener, "/stats/prometheus").await.status, 503);
+    let metrics = caller::probe(listener, "/stats/prometheus").await;
+    assert!(metrics.text().contains("\napp_health_agent_ready 1\n"), "{metrics:?}");
 
     pod.envoy.stop().await;
     until(address, 503, "envoy exited").await;

@@ -2,6 +2,11 @@
 
 mod e2e;
 mod e2e_agent;
+mod e2e_agent_drain;
+mod e2e_agent_exit;
+mod e2e_agent_local;
+mod e2e_agent_metrics;
+mod e2e_agent_run;
 mod e2e_body;
 mod e2e_config;
 mod e2e_grpc;

@@ -15,5 +15,6 @@ pub mod plain;
 pub mod pod;
 pub mod process;
 pub mod report;
+pub mod sidecar;
 pub mod stress;
 pub mod transcript;

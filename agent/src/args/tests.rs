@@ -40,7 +40,10 @@ fn every_flag_has_a_twin_and_a_kebab_case_name() {
     assert!(flags.len() > 25, "{flags:?}");
     for (command, flag, twin, aliases) in flags {
         let kebab = kebab_case(&flag);
-        let prefix = if command == "wait" { "APP_HEALTH_WAIT_" } else { "APP_HEALTH_" };
+        let prefix = match command.as_str() {
+            "wait" | "drain" | "quit" => format!("APP_HEALTH_{}_", command.to_uppercase()),
+            _ => "APP_HEALTH_".to_owned(),
+        };
         let plural = if kebab.ends_with("-port") { "S" } else { "" };
         let expected = format!("{prefix}{}{plural}", kebab.replace('-', "_").to_uppercase());
         assert_eq!(twin, expected, "{command} --{flag}");
@@ -70,7 +73,12 @@ fn values_that_are_refused() {
         "wait --periodMillis 0",
         "wait -- ",
         "wait cmd",
-        "drain",
+        "drain --url http://127.0.0.1:15004/drain",
+        "drain --timeoutSeconds 0",
+        "quit --url https://127.0.0.1:15004",
+        "run --concurrency 0",
+        "run --drain-deadline-seconds 0",
+        "completion csh",
     ] {
         let words = ["app-health-agent"].into_iter().chain(line.split(' '));
         let parsed = Args::try_parse_from(words);

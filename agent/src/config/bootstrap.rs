@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::Environment;
 use crate::address::{LocalAddress, OrOff, overlap};
-use crate::args::{BootstrapArgs, SourceBind};
+use crate::args::{BootstrapArgs, SidecarArgs, SourceBind};
 use crate::bootstrap::{Bootstrap, FilterCode};
+use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
 use crate::machine::{Machine, PROBE_SOURCE4, PROBE_SOURCE6};
 use crate::state_dir;
@@ -19,18 +20,10 @@ const INSTANCE_IP: &str = "INSTANCE_IP";
 /// What `bootstrap` does.
 #[derive(Debug)]
 pub struct BootstrapConfig {
-    /// What is rendered; its filter is `filter` once that is where it shall be.
-    pub bootstrap: Bootstrap,
-    /// For the filter and the admin socket, absolute.
-    pub state_dir: PathBuf,
-    /// The filter or the admin socket lies in it, so it has to be there: Envoy makes no folder.
-    pub make_state_dir: bool,
-    /// The filter's bytes, to be written to the state directory, if they go there.
-    pub write_filter: bool,
+    /// What is rendered, and what it needs.
+    pub sidecar: SidecarConfig,
     /// Absent: stdout.
     pub output: Option<PathBuf>,
-    /// What was accepted and ignored, a line each.
-    pub warnings: Vec<String>,
 }
 
 impl BootstrapConfig {
@@ -40,7 +33,38 @@ impl BootstrapConfig {
     }
 
     fn on(args: BootstrapArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
-        let BootstrapArgs {
+        let BootstrapArgs { sidecar, inline_filter, output } = args;
+        let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
+        sidecar
+            .warnings
+            .extend(environment.unknown_twins().map(|names| format!("no such settings: {names}")));
+        Ok(Self { sidecar, output })
+    }
+}
+
+/// A bootstrap, and the files that it names.
+#[derive(Debug, Clone)]
+pub struct SidecarConfig {
+    /// What is rendered; its filter is `filter` once that is where it shall be.
+    pub bootstrap: Bootstrap,
+    /// For the filter and the admin socket, absolute.
+    pub state_dir: PathBuf,
+    /// The filter or the admin socket lies in it, so it has to be there: Envoy makes no folder.
+    pub make_state_dir: bool,
+    /// The filter's bytes, to be written to the state directory, if they go there.
+    pub write_filter: bool,
+    /// What was accepted and ignored, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl SidecarConfig {
+    pub(super) fn on(
+        args: SidecarArgs,
+        inline_filter: bool,
+        environment: &Environment,
+        machine: &Machine,
+    ) -> Result<Self, Failure> {
+        let SidecarArgs {
             instance_ip,
             probe_address,
             stats_address,
@@ -48,15 +72,12 @@ impl BootstrapConfig {
             admin,
             state_dir,
             filter_wasm,
-            inline_filter,
             allow_from,
             reserved_port,
             source_bind,
             envoy_version,
-            output,
         } = args;
-        let state_dir = std::path::absolute(&state_dir)
-            .map_err(|error| Failure::Usage(format!("--state-dir = {state_dir:?}: {error}")))?;
+        let state_dir = absolute("--state-dir", &state_dir)?;
         let admin = match admin {
             Some(admin) => admin,
             None => format!("unix:{}", state_dir.join("admin.sock").display()).parse().map_err(|error| {
@@ -85,16 +106,19 @@ impl BootstrapConfig {
             reserved_ports: reserved_port,
             sources: sources(source_bind, instance_ip, machine)?,
             instance_ip,
-            envoy_version,
+            envoy_version: envoy_version.unwrap_or(EnvoyVersion::NEWEST),
             app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
         };
-        listeners_apart(&bootstrap)?;
+        listeners_apart(&listeners(&bootstrap))?;
         let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut warnings = checked.warnings;
-        warnings.extend(environment.unknown_twins().map(|names| format!("no such settings: {names}")));
-        Ok(Self { bootstrap, state_dir, make_state_dir, write_filter, output, warnings })
+        Ok(Self { bootstrap, state_dir, make_state_dir, write_filter, warnings: checked.warnings })
     }
+}
+
+/// A relative path means the folder that the agent was started in, and Envoy's may be another one.
+pub(super) fn absolute(flag: &str, path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::Usage(format!("{flag} = {path:?}: {error}")))
 }
 
 /// Istio's INSTANCE_IP, which may be a list (status.podIPs): the first, as kubelet does.
@@ -105,21 +129,26 @@ fn istio_instance_ip(environment: &Environment) -> Result<Option<IpAddr>, Failur
     first.parse().map(Some).map_err(wrong)
 }
 
-fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
+pub(super) fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
     if address.port() == 0 {
         return Err(Failure::Usage(format!("{flag} = {address}: the port must be 1 to 65535")));
     }
     Ok(address)
 }
 
-/// Two listeners on one port: Envoy, or the agent beside it, could not start.
-fn listeners_apart(bootstrap: &Bootstrap) -> Result<(), Failure> {
+/// The listeners of a bootstrap and the agent's local one, with the flags that say where they are.
+pub(super) fn listeners(bootstrap: &Bootstrap) -> Vec<(&'static str, LocalAddress)> {
     let mut listeners = vec![
         ("--probe-address", LocalAddress::Tcp(bootstrap.probe_address)),
         ("--local-address", bootstrap.local_address.clone()),
         ("--admin", bootstrap.admin.clone()),
     ];
     listeners.extend(bootstrap.stats_address.map(|address| ("--stats-address", LocalAddress::Tcp(address))));
+    listeners
+}
+
+/// Two listeners on one port: Envoy, or the agent beside it, could not start.
+pub(super) fn listeners_apart(listeners: &[(&str, LocalAddress)]) -> Result<(), Failure> {
     for (index, (flag, address)) in listeners.iter().enumerate() {
         let taken = listeners[..index].iter().find(|(_, other)| match (address, other) {
             (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => overlap(*one, *other),
@@ -140,10 +169,7 @@ fn filter_code(filter_wasm: Option<PathBuf>, inline: bool, state_dir: &Path) -> 
             std::fs::read(&file)
                 .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
         ),
-        (Some(file), false) => FilterCode::File(
-            std::path::absolute(&file)
-                .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
-        ),
+        (Some(file), false) => FilterCode::File(absolute("--filter-wasm", &file)?),
         (None, true) => FilterCode::Inline(state_dir::FILTER.to_vec()),
         (None, false) => FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME)),
     })

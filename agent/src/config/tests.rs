@@ -1,13 +1,5 @@
-use clap::Parser;
-
 use super::*;
 use crate::args::Command;
-
-fn wait(flags: &str, environment: &Environment) -> WaitConfig {
-    let words = ["app-health-agent", "wait"].into_iter().chain(flags.split_whitespace());
-    let Command::Wait(args) = Args::try_parse_from(words).unwrap().command else { panic!("wait") };
-    WaitConfig::new(args, environment).unwrap()
-}
 
 #[test]
 fn unknown_twins_are_warned_of() {
@@ -42,48 +34,7 @@ fn an_empty_twin_counts_as_absent() {
 fn a_command_line_is_parsed_and_its_errors_name_the_command() {
     let args = |words: &[&str]| Environment::default().args(words.iter().map(OsString::from));
     let parsed = args(&["app-health-agent", "run", "--no-envoy"]).unwrap();
-    assert!(matches!(parsed.command, Command::Run(RunArgs { no_envoy: true, .. })), "{parsed:?}");
+    assert!(matches!(&parsed.command, Command::Run(run) if run.no_envoy), "{parsed:?}");
     let error = args(&["app-health-agent", "run", "--admn", "x"]).unwrap_err().to_string();
     assert!(error.contains("'--admin'"), "{error}");
-}
-
-#[test]
-fn run_says_what_to_type_instead() {
-    let run = |flags: &str| {
-        let words = ["app-health-agent", "run"].into_iter().chain(flags.split_whitespace());
-        let Command::Run(args) = Args::try_parse_from(words).unwrap().command else { panic!("run") };
-        RunConfig::new(args, &Environment::default())
-    };
-    let failure = run("").unwrap_err();
-    assert!(failure.to_string().contains("app-health-agent run --no-envoy"), "{failure}");
-    assert_eq!(failure.code(), 64);
-    let data_path: HttpUrl = "http://127.0.0.1:15020/app-health/~/readyz".parse().unwrap();
-    let found = run("--no-envoy").unwrap().data_path.unwrap();
-    assert_eq!((found.endpoint, found.path), (data_path.endpoint, data_path.path));
-    assert!(run("--no-envoy --data-path off").unwrap().data_path.is_none());
-}
-
-#[test]
-fn the_data_path_has_its_path_by_itself() {
-    for (url, path) in [("http://127.0.0.1:25020", DATA_PATH), ("http://127.0.0.1:25020/x", "/x")] {
-        let words = ["app-health-agent", "run", "--no-envoy", "--data-path", url];
-        let Command::Run(args) = Args::try_parse_from(words).unwrap().command else { panic!("run") };
-        let config = RunConfig::new(args, &Environment::default()).unwrap();
-        assert_eq!(config.data_path.unwrap().path, path, "{url}");
-    }
-}
-
-#[test]
-fn no_sidecar() {
-    for (value, expected) in [
-        ("", None),
-        ("0", None),
-        ("false", None),
-        ("FALSE", None),
-        ("1", Some(NO_SIDECAR)),
-        ("yes", Some(NO_SIDECAR)),
-    ] {
-        assert_eq!(wait("", &Environment::from([("NO_SIDECAR", value)])).no_sidecar, expected, "{value:?}");
-    }
-    assert_eq!(wait("--no-sidecar", &Environment::default()).no_sidecar, Some("--noSidecar"));
 }

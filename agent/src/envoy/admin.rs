@@ -11,6 +11,8 @@ use crate::readiness::{DataPathAnswer, Failure};
 
 /// The longest answer of the data path that is read, in bytes.
 const DATA_PATH_LIMIT: usize = 4 * 1024;
+/// The longest answer to what is told, in bytes.
+const TOLD_LIMIT: usize = 4 * 1024;
 /// A deadline noticed this late ran out because the agent itself stood still; that says nothing about Envoy.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
@@ -30,6 +32,29 @@ pub async fn connect(url: &HttpUrl, within: Duration) -> Option<Result<Asked, Fa
     }
 }
 
+/// Says something to the admin port that has no answer but its status; `false`: not understood, or not in time.
+pub async fn tell(url: &HttpUrl, path: &str, within: Duration) -> bool {
+    let told = async {
+        let connection = http_client::connect(&url.endpoint).await.ok()?;
+        connection.post(&url.authority, path, TOLD_LIMIT).await.ok()
+    };
+    tokio::time::timeout(within, told).await.ok().flatten().is_some_and(|answer| answer.status == 200)
+}
+
+/// The connections that are open, by the rule of [`super::open_connections`]; `None`: it cannot be known.
+pub async fn open_connections(url: &HttpUrl, within: Duration) -> Option<u64> {
+    let asked = async {
+        let connection = http_client::connect(&url.endpoint).await.ok()?;
+        let path = super::OPEN_CONNECTIONS;
+        connection.get(&url.authority, path, AdminQuestion::Stats.limit()).await.ok()
+    };
+    let answer = tokio::time::timeout(within, asked).await.ok().flatten()?;
+    if answer.status != 200 || answer.cut {
+        return None;
+    }
+    super::open_connections(std::str::from_utf8(&answer.body).ok()?)
+}
+
 impl Asked {
     /// Asks the admin port.
     pub async fn admin(self, url: &HttpUrl, question: AdminQuestion) -> Option<Result<AdminAnswer, Failure>> {
@@ -40,7 +65,7 @@ impl Asked {
         if answer.cut {
             return Some(Err(Failure::TooLarge));
         }
-        Some(question.parse(answer.status, &answer.body).ok_or(Failure::BadAnswer))
+        Some(question.parse(answer.status, &answer.body))
     }
 
     /// Asks the probe listener.
@@ -62,7 +87,7 @@ impl Asked {
     ) -> Option<Result<http_client::Answer, Failure>> {
         let Self { connection, deadline } = self;
         match timeout_at(deadline, connection.get(authority, path, limit)).await {
-            Ok(answer) => Some(answer.map_err(|_| Failure::BadAnswer)),
+            Ok(answer) => Some(answer.map_err(|_| Failure::BadBody)),
             Err(_) => timed_out(deadline).map(Err),
         }
     }

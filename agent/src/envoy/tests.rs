@@ -13,10 +13,10 @@ fn ready() {
         (200, "", None),
     ];
     for (status, body, state) in cases {
-        let found = AdminQuestion::Ready.parse(status, body.as_bytes());
+        let found = AdminQuestion::Ready.parse(status, body.as_bytes()).ok();
         assert_eq!(found, state.map(AdminAnswer::Ready), "{status} {body}");
     }
-    assert_eq!(AdminQuestion::Ready.parse(200, b"\xff"), None);
+    assert_eq!(AdminQuestion::Ready.parse(200, b"\xff"), Err(Failure::BadBody));
 }
 
 #[test]
@@ -44,9 +44,13 @@ fn statistics() {
         ("listener_manager.workers_started: yes\n", None),
     ];
     for (body, stats) in cases {
-        assert_eq!(AdminQuestion::Stats.parse(200, body.as_bytes()), stats.map(AdminAnswer::Stats), "{body}");
+        assert_eq!(
+            AdminQuestion::Stats.parse(200, body.as_bytes()).ok(),
+            stats.map(AdminAnswer::Stats),
+            "{body}"
+        );
     }
-    assert_eq!(AdminQuestion::Stats.parse(503, b""), None);
+    assert_eq!(AdminQuestion::Stats.parse(503, b""), Err(Failure::BadStatus));
 }
 
 #[test]
@@ -71,7 +75,31 @@ fn server_information() {
         ("[".to_owned(), None),
     ];
     for (body, info) in cases {
-        let found = AdminQuestion::ServerInfo.parse(200, body.as_bytes());
+        let found = AdminQuestion::ServerInfo.parse(200, body.as_bytes()).ok();
         assert_eq!(found, info.map(AdminAnswer::ServerInfo), "{body}");
+    }
+}
+
+#[test]
+fn connections_of_the_application() {
+    let line = |name: &str, value: u64| format!("listener.{name}.downstream_cx_active: {value}\n");
+    let ours = [
+        line("admin", 1),
+        line("admin.main_thread", 1),
+        line("app_health", 7),
+        line("app_health.worker_0", 7),
+        line("app_health_stats", 2),
+        line("envoy_internal_inner", 3),
+    ]
+    .concat();
+    for (body, expected) in [
+        (String::new(), None),
+        ("garbage".to_owned(), None),
+        ("listener.x.downstream_cx_active: many\n".to_owned(), None),
+        (ours.clone(), Some(0)),
+        (format!("{ours}{}{}", line("0.0.0.0_8080", 4), line("0.0.0.0_8080.worker_1", 4)), Some(4)),
+        (format!("{}{}", line("[__]_8080", 1), line("app_health_of_mine", 2)), Some(3)),
+    ] {
+        assert_eq!(open_connections(&body), expected, "{body}");
     }
 }

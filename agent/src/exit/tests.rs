@@ -15,6 +15,7 @@ fn codes() {
         (Failure::Broken(String::new()), 1),
         (Failure::Usage(String::new()), 64),
         (Failure::Unavailable(String::new()), 69),
+        (Failure::Ended(String::new()), 70),
         (Failure::Machine(String::new()), 71),
         (Failure::CannotWrite(String::new()), 73),
         (Failure::NotExecutable(String::new()), 126),

@@ -1,24 +1,27 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::*;
 
 const LIMITS: Limits =
     Limits { connections: 4, head: Duration::from_secs(30), answer: Duration::from_secs(30) };
 
+fn named(limits: Limits) -> Server {
+    Server { name: "test", paths: &["/a"], limits, metrics: Arc::default() }
+}
+
 /// A server that answers every call with its path.
 fn server(limits: Limits) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
-    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let serving =
-        serve(
-            listener,
-            limits,
-            shutdown.clone(),
-            |call: Call| async move { text(StatusCode::OK, call.path) },
-        );
+    let serving = serve(listener, named(limits), shutdown.clone(), |call: Call| async move {
+        text(StatusCode::OK, call.path)
+    });
     (address, shutdown, tokio::spawn(serving))
 }
 
@@ -81,7 +84,7 @@ async fn an_honest_request_gets_past_idle_connections() {
 async fn a_head_that_lies_there_is_read_before_its_place_is_given_away() {
     // Several times: which of two things that are ready at once comes first is a matter of chance.
     for round in 0..20 {
-        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
         let address = listener.local_addr().unwrap();
         let mut honest = TcpStream::connect(address).await.unwrap();
         honest.write_all(b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -90,7 +93,7 @@ async fn a_head_that_lies_there_is_read_before_its_place_is_given_away() {
             idle.push(TcpStream::connect(address).await.unwrap());
         }
         let handler = |call: Call| async move { text(StatusCode::OK, call.path) };
-        let serving = tokio::spawn(serve(listener, LIMITS, CancellationToken::new(), handler));
+        let serving = tokio::spawn(serve(listener, named(LIMITS), CancellationToken::new(), handler));
         let mut answer = String::new();
         let read = timeout(Duration::from_secs(20), honest.read_to_string(&mut answer)).await.unwrap();
         assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "round {round}: {read:?} {answer:?}");
@@ -107,7 +110,7 @@ async fn a_head_that_drips_is_cut() {
 
 #[tokio::test]
 async fn a_panic_ends_its_connection_only() {
-    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
     let address = listener.local_addr().unwrap();
     let first = Arc::new(AtomicBool::new(true));
     let handler = move |_: Call| {
@@ -117,7 +120,7 @@ async fn a_panic_ends_its_connection_only() {
             not_found()
         }
     };
-    tokio::spawn(serve(listener, LIMITS, CancellationToken::new(), handler));
+    tokio::spawn(serve(listener, named(LIMITS), CancellationToken::new(), handler));
     let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
     assert_eq!(send(address, request).await, "");
     assert!(send(address, request).await.starts_with("HTTP/1.1 404"));

@@ -32,3 +32,19 @@ fn without_ipv6_all_addresses_are_those_of_ipv4() {
         );
     }
 }
+
+#[test]
+fn quotas_are_rounded_up() {
+    for (text, cpus) in [
+        ("150000 100000\n", Some(2)),
+        ("100000 100000", Some(1)),
+        ("1000 100000", Some(1)),
+        ("max 100000", None),
+        ("-1 100000", None),
+        ("0 100000", None),
+        ("100000 0", None),
+        ("", None),
+    ] {
+        assert_eq!(quota(text), cpus, "{text:?}");
+    }
+}

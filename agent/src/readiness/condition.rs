@@ -88,21 +88,34 @@ impl Received {
 pub(super) struct DataPath {
     pub(super) met: bool,
     pub(super) accepted: bool,
+    /// Nobody has answered since.
+    pub(super) silent_since: Option<Duration>,
     failures: u32,
     reason: String,
 }
 
 impl DataPath {
     fn new() -> Self {
-        Self { met: false, accepted: false, failures: 0, reason: Self::silent() }
+        Self { met: false, accepted: false, silent_since: None, failures: 0, reason: Self::silent() }
     }
 
     fn silent() -> String {
         "probe listener not answering".to_owned()
     }
 
+    /// The last question was not answered well.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
     /// 429 passes once Envoy was ready: a flood of callers is no dead Envoy.
-    pub(super) fn observe(&mut self, answer: Result<DataPathAnswer, Failure>, was_ready: bool) {
+    pub(super) fn observe(
+        &mut self,
+        answer: Result<DataPathAnswer, Failure>,
+        was_ready: bool,
+        now: Duration,
+    ) {
+        self.silent_since = answer.is_err().then(|| self.silent_since.unwrap_or(now));
         let reason = match answer {
             Ok(DataPathAnswer { status: 404, unknown_probe: true }) => None,
             Ok(DataPathAnswer { status: 429, .. }) if was_ready => None,
@@ -130,12 +143,16 @@ pub(super) struct Life {
     pub(super) process: bool,
     /// There was one, and it is gone.
     pub(super) exited: bool,
+    /// The next one will be started by us.
+    pub(super) restarting: bool,
     pub(super) was_ready: bool,
     pub(super) data_path: DataPath,
     pub(super) version: Option<String>,
     /// What `/server_info` said, and when.
     pub(super) uptime: Option<(i64, Duration)>,
     pub(super) workers_hidden: bool,
+    /// No question to the admin port has had an answer since.
+    pub(super) admin_silent: Option<Duration>,
     state: Option<ServerState>,
     clusters: Received,
     listeners: Received,
@@ -149,11 +166,13 @@ impl Life {
         Self {
             process: false,
             exited: false,
+            restarting: false,
             was_ready: false,
             data_path: DataPath::new(),
             version: None,
             uptime: None,
             workers_hidden: false,
+            admin_silent: None,
             state: None,
             clusters: Received::Not,
             listeners: Received::Not,
@@ -166,6 +185,10 @@ impl Life {
     /// The time between the end of `life` and the next one.
     pub(super) fn after(life: &Self) -> Self {
         Self { exited: true, was_ready: life.was_ready, ..Self::new() }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.state == Some(ServerState::Live)
     }
 
     pub(super) fn accepted(&mut self, channel: Channel) {
@@ -208,7 +231,11 @@ impl Life {
     /// Each condition of Envoy with what it waits for, if anything.
     fn conditions(&self, policy: Policy) -> Vec<(Condition, Option<String>)> {
         let unless = |met: bool, reason: &str| (!met).then(|| reason.to_owned());
-        let process = if self.exited { "envoy exited" } else { "envoy not started" };
+        let process = match (self.exited, self.restarting) {
+            (_, true) => "envoy restarting",
+            (true, false) => "envoy exited",
+            (false, false) => "envoy not started",
+        };
         let live = match self.state {
             Some(ServerState::Live) => None,
             Some(ServerState::Draining) => Some("envoy draining".to_owned()),

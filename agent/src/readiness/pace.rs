@@ -20,8 +20,12 @@ const SERVER_INFO: Duration = Duration::from_secs(15);
 const SERVER_INFO_ALONE: Duration = Duration::from_secs(1);
 /// The longest deadline of an admin question.
 const ADMIN_DEADLINE: Duration = Duration::from_secs(30);
-/// The data path of an Envoy whose end nobody tells us.
-const DATA_PATH_MET: Duration = Duration::from_millis(500);
+/// The data path of an Envoy that is ready ...
+const DATA_PATH_MET: Duration = Duration::from_secs(5);
+/// ... after a question without an answer ...
+const DATA_PATH_FAILED: Duration = Duration::from_secs(1);
+/// ... and always if nobody tells us of Envoy's end.
+const DATA_PATH_WATCH: Duration = Duration::from_millis(500);
 /// Deadline of a data-path question.
 const DATA_PATH_DEADLINE: Duration = Duration::from_secs(1);
 /// The second refusal, which is a death.
@@ -35,6 +39,7 @@ fn eager(stage: Duration) -> Duration {
 #[derive(Debug)]
 pub struct AdminPace {
     first_deadline: Duration,
+    /// Nothing else shows Envoy's death.
     alone: bool,
     deadline: Duration,
     /// What is asked, of which life, since when.
@@ -43,7 +48,7 @@ pub struct AdminPace {
 }
 
 impl AdminPace {
-    /// `first_deadline`: until a question runs into it; `alone`: no data path is asked.
+    /// `first_deadline`: until a question runs into it; `alone`: nothing else shows Envoy's death.
     pub fn new(first_deadline: Duration, alone: bool) -> Self {
         Self { first_deadline, alone, deadline: first_deadline, stage: None, stats_pause: STATS_FIRST }
     }
@@ -81,29 +86,43 @@ impl AdminPace {
 }
 
 /// The pace of data-path questions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DataPathPace {
+    /// Envoy is our child: we hear of its end.
+    child: bool,
     /// Waited for since, in which life.
     pending: Option<((u32, bool), Duration)>,
 }
 
 impl DataPathPace {
+    /// `child`: Envoy is ours, and we hear of its end.
+    pub fn new(child: bool) -> Self {
+        Self { child, pending: None }
+    }
+
     /// The deadline of every question.
     pub fn deadline(&self) -> Duration {
         DATA_PATH_DEADLINE
     }
 
-    /// The pause after a question. `pending`: readiness waits for the data path of this `life` of Envoy.
+    /// The pause after a question. `pending`: readiness waits for the data path of this `life` of Envoy. `failure`: it had no
+    /// answer; `failing`: none that is good enough.
     pub fn pause(
         &mut self,
         pending: bool,
         life: (u32, bool),
         failure: Option<Failure>,
+        failing: bool,
         now: Duration,
     ) -> Duration {
         if !pending {
             self.pending = None;
-            return if failure == Some(Failure::Refused) { REFUSED } else { DATA_PATH_MET };
+            return match failure {
+                _ if self.child && failing => DATA_PATH_FAILED,
+                _ if self.child => DATA_PATH_MET,
+                Some(Failure::Refused) => REFUSED,
+                _ => DATA_PATH_WATCH,
+            };
         }
         let since = match self.pending {
             Some((of, since)) if of == life => since,

@@ -13,6 +13,9 @@ use super::{
 };
 use crate::address::HttpUrl;
 use crate::envoy::{AdminQuestion, admin};
+use crate::envoy_version::lacks_fixes;
+use crate::http_client::{Released, Spare};
+use crate::metrics::Metrics;
 
 /// Whom to ask.
 #[derive(Debug, Clone)]
@@ -23,6 +26,8 @@ pub struct Questions {
     pub admin_timeout: Duration,
     /// The probe listener; absent: not asked.
     pub data_path: Option<HttpUrl>,
+    /// Envoy is our child.
+    pub child: bool,
 }
 
 /// What is known, and who wants to hear of it.
@@ -30,14 +35,21 @@ pub struct Observer {
     ready: Mutex<Ready>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     started: Instant,
+    metrics: Arc<Metrics>,
 }
 
 impl Observer {
     /// Nothing is known yet; time begins now.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
         let ready = Ready::new(policy, Duration::ZERO);
+        metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
         let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
-        Self { ready: Mutex::new(ready), snapshots, started: Instant::now() }
+        Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The present snapshot and all later ones that differ.
@@ -50,9 +62,15 @@ impl Observer {
         self.started.elapsed()
     }
 
-    /// The agent is about to end: whoever asks or waits hears it at once.
-    pub fn terminate(&self) {
-        self.observe(0, Observation::Terminating);
+    /// Something that concerns no question: whoever asks or waits hears of it at once.
+    pub fn tell(&self, observation: Observation) {
+        let generation = self.ready().generation();
+        self.observe(generation, observation);
+    }
+
+    /// Asks the model.
+    pub fn look<T>(&self, question: impl FnOnce(&Ready) -> T) -> T {
+        question(&self.ready())
     }
 
     fn observe(&self, generation: u32, observation: Observation) {
@@ -70,6 +88,7 @@ impl Observer {
             if changed {
                 let next = Arc::new(ready.snapshot().clone());
                 log(snapshot, &next, now);
+                self.metrics.observe(snapshot, &next, now);
                 *snapshot = next;
             }
             changed
@@ -91,11 +110,12 @@ impl Observer {
 
 /// Asks for ever.
 pub async fn run(observer: &Observer, questions: Questions) {
-    let Questions { admin, admin_timeout, data_path } = questions;
-    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none());
+    let Questions { admin, admin_timeout, data_path, child } = questions;
+    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none() && !child);
     match data_path {
         Some(data_path) => {
-            tokio::join!(ask_admin(observer, admin, admin_pace), ask_data_path(observer, data_path));
+            let data_path = ask_data_path(observer, data_path, DataPathPace::new(child));
+            tokio::join!(ask_admin(observer, admin, admin_pace), data_path);
         }
         None => ask_admin(observer, admin, admin_pace).await,
     }
@@ -103,13 +123,15 @@ pub async fn run(observer: &Observer, questions: Questions) {
 
 async fn ask_admin(observer: &Observer, url: HttpUrl, mut pace: AdminPace) {
     let mut silent = false;
+    let mut spare = Spare::new();
     loop {
+        observer.until(Ready::has_envoy).await;
         let (question, life) = {
             let ready = observer.ready();
             (ready.admin_question(), ready.life())
         };
         let deadline = pace.deadline(question, life, observer.now());
-        let asked = admin_question(observer, &url, question, life.0, deadline);
+        let asked = admin_question(observer, &url, question, life.0, deadline, spare.release());
         let failure = tokio::select! {
             failure = asked => failure,
             () = observer.until(|ready| ready.generation() != life.0) => continue,
@@ -143,7 +165,9 @@ async fn admin_question(
     question: AdminQuestion,
     generation: u32,
     deadline: Duration,
+    _descriptor: Released<'_>,
 ) -> Option<Failure> {
+    let asked_at = Instant::now();
     let answer = match admin::connect(url, deadline).await? {
         Ok(asked) => {
             observer.observe(generation, Observation::Accepted(Channel::Admin));
@@ -153,23 +177,26 @@ async fn admin_question(
     };
     debug!(?question, ?answer, "admin");
     let failure = answer.as_ref().err().copied();
+    observer.metrics.admin_question(failure, asked_at.elapsed());
     observer.observe(generation, Observation::Admin(answer));
     failure
 }
 
-async fn ask_data_path(observer: &Observer, url: HttpUrl) {
-    let mut pace = DataPathPace::default();
+async fn ask_data_path(observer: &Observer, url: HttpUrl, mut pace: DataPathPace) {
+    let mut spare = Spare::new();
     loop {
+        observer.until(Ready::has_envoy).await;
         let generation = observer.ready().generation();
+        let asked = data_path_question(observer, &url, generation, pace.deadline(), spare.release());
         let failure = tokio::select! {
-            failure = data_path_question(observer, &url, generation, pace.deadline()) => failure,
+            failure = asked => failure,
             () = observer.until(|ready| ready.generation() != generation) => continue,
         };
-        let (pending, life) = {
+        let (pending, failing, life) = {
             let ready = observer.ready();
-            (ready.data_path_pending(), ready.life())
+            (ready.data_path_pending(), ready.data_path_failing(), ready.life())
         };
-        let pause = pace.pause(pending, life, failure, observer.now());
+        let pause = pace.pause(pending, life, failure, failing, observer.now());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = observer.until(|ready| ready.life() != life) => {}
@@ -182,6 +209,7 @@ async fn data_path_question(
     url: &HttpUrl,
     generation: u32,
     deadline: Duration,
+    _descriptor: Released<'_>,
 ) -> Option<Failure> {
     let answer = match admin::connect(url, deadline).await? {
         Ok(asked) => {
@@ -192,12 +220,21 @@ async fn data_path_question(
     };
     debug!(?answer, "data path");
     let failure = answer.as_ref().err().copied();
+    observer.metrics.data_path_question(failure);
     observer.observe(generation, Observation::DataPath(answer));
     failure
 }
 
 /// What is new from one snapshot to the next.
 fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
+    if before.envoy != after.envoy
+        && let Some(version) = after.envoy.as_deref().filter(|version| lacks_fixes(version))
+    {
+        warn!(
+            version,
+            "this Envoy lacks fixes that the probe path needs: take 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
+        );
+    }
     for pending in &after.pending {
         if !before.pending.iter().any(|other| other.reason == pending.reason) {
             info!(

@@ -1,6 +1,5 @@
-//! `GET /healthz/ready` on 15021, answered from the snapshot.
+//! `GET /healthz/ready` and `/healthz/live` on 15021, answered from what is known.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,13 @@ use tokio::time::timeout;
 
 use super::poller::Observer;
 use super::{Phase, Snapshot};
+use crate::config::Live;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 
-/// The one path of this port.
-pub const PATH: &str = "/healthz/ready";
+/// Where readiness is asked.
+pub const READY_PATH: &str = "/healthz/ready";
+/// Where liveness is, if it is answered at all.
+pub const LIVE_PATH: &str = "/healthz/live";
 /// Requests that may be held until readiness at the same time.
 const HELD: usize = 16;
 /// The longest time for which one is held.
@@ -26,6 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct ReadinessServer {
     observer: Arc<Observer>,
     held: Arc<Semaphore>,
+    live: Option<Live>,
 }
 
 /// What a query asks for; unknown keys are ignored, as is a wait outside its range.
@@ -54,35 +57,48 @@ impl Query {
 }
 
 impl ReadinessServer {
-    /// Answers from what `observer` knows.
-    pub fn new(observer: Arc<Observer>) -> Self {
-        Self { observer, held: Arc::new(Semaphore::new(HELD)) }
+    /// Answers from what `observer` knows. Without `live` there is no [`LIVE_PATH`].
+    pub fn new(observer: Arc<Observer>, live: Option<Live>) -> Self {
+        Self { observer, held: Arc::new(Semaphore::new(HELD)), live }
+    }
+
+    /// Either path with GET or HEAD.
+    pub async fn answer(self, call: Call) -> Response {
+        let is_read = call.method == Method::GET || call.method == Method::HEAD;
+        let mut response = match (call.path.as_str(), self.live) {
+            (READY_PATH, _) if is_read => self.ready(call).await,
+            (LIVE_PATH, Some(live)) if is_read => self.live(live),
+            (READY_PATH, _) | (LIVE_PATH, Some(_)) => not_allowed("GET, HEAD"),
+            _ => not_found(),
+        };
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    fn live(&self, live: Live) -> Response {
+        match self.observer.look(|ready| ready.alive(live.admin, self.observer.now())) {
+            Ok(()) => text(StatusCode::OK, "alive\n"),
+            Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        }
     }
 
     /// 200 `ready`, or 503 and the reasons. `?verbose`: the same as JSON. `?wait=N` of a peer on this machine: held until ready, until N
     /// ms are over, or until the agent drains or ends.
-    pub async fn answer(self, call: Call) -> Response {
-        if call.path != PATH {
-            return not_found();
-        }
-        if call.method != Method::GET && call.method != Method::HEAD {
-            return not_allowed("GET, HEAD");
-        }
+    async fn ready(&self, call: Call) -> Response {
         let query = Query::parse(&call.query);
         if let Some(wait) = query.wait
-            && is_local(call.peer)
+            && call.peer.is_local()
             && let Ok(_held) = self.held.try_acquire()
         {
             call.slot.leave();
+            let _counted = self.observer.metrics().held();
             self.until_ready(wait).await;
         }
         let snapshot = self.observer.subscribe().borrow().clone();
         let status = if snapshot.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let body: Bytes =
             if query.verbose { snapshot.verbose(self.observer.now()) } else { snapshot.body.clone() };
-        let mut response = if query.verbose { json(status, body) } else { text(status, body) };
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        if query.verbose { json(status, body) } else { text(status, body) }
     }
 
     async fn until_ready(&self, wait: Duration) {
@@ -93,12 +109,6 @@ impl ReadinessServer {
         // When the time is over the answer is whatever is known then.
         let _ = timeout(wait, snapshots.wait_for(over)).await;
     }
-}
-
-/// From this machine and not from a proxy on it: captured traffic arrives from 127.0.0.6 and ::6.
-fn is_local(peer: SocketAddr) -> bool {
-    let ip = peer.ip().to_canonical();
-    ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Condition;
 
@@ -115,6 +115,10 @@ impl Snapshot {
 
     /// The same in detail, one JSON object; `seconds` are those since the phase or the wait began, counted at `now`.
     pub fn verbose(&self, now: Duration) -> Bytes {
+        format!("{}\n", self.json(now)).into()
+    }
+
+    pub(super) fn json(&self, now: Duration) -> Value {
         let seconds = |since: Duration| (now.saturating_sub(since).as_secs_f64() * 100.0).round() / 100.0;
         let pending = self.pending.iter().map(|pending| {
             json!({
@@ -123,7 +127,7 @@ impl Snapshot {
                 "seconds": seconds(pending.since),
             })
         });
-        let json = json!({
+        json!({
             "ready": self.is_ready(),
             "phase": self.phase.name(),
             "seconds": seconds(self.since),
@@ -131,8 +135,7 @@ impl Snapshot {
             "envoy": self.envoy,
             "pending": pending.collect::<Vec<_>>(),
             "met": self.met.iter().map(|(condition, _)| condition.name()).collect::<Vec<_>>(),
-        });
-        format!("{json}\n").into()
+        })
     }
 }
 

@@ -2,32 +2,19 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::exit::Failure;
+use crate::program::{self, Missing};
 
-/// Is there such a command? A name with a slash is a file; another one is looked for in the folders of `path`, as execvp does.
+/// Is there such a command?
 pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
-    let candidates: Vec<PathBuf> = if command.as_bytes().contains(&b'/') {
-        vec![PathBuf::from(command)]
-    } else {
-        path.as_bytes()
-            .split(|byte| *byte == b':')
-            .map(|folder| Path::new(OsStr::from_bytes(folder)).join(command))
-            .collect()
-    };
-    let found: Vec<_> = candidates.iter().filter_map(|file| std::fs::metadata(file).ok()).collect();
-    if found.is_empty() {
-        return Err(Failure::NotFound(command.to_string_lossy().into_owned()));
-    }
-    if found.iter().any(|file| file.is_file() && file.permissions().mode() & 0o111 != 0) {
-        return Ok(());
-    }
-    Err(Failure::NotExecutable(command.to_string_lossy().into_owned()))
+    let name = || command.to_string_lossy().into_owned();
+    program::find(command, path).map(|_| ()).map_err(|missing| match missing {
+        Missing::NotFound => Failure::NotFound(name()),
+        Missing::NotExecutable => Failure::NotExecutable(name()),
+    })
 }
 
 /// Becomes the command: the same process, the same environment. Returns if there is none, or if it cannot be.

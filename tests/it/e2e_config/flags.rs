@@ -1,7 +1,7 @@
 //! What `app-health-agent bootstrap` prints for its flags, before the real Envoys; and the flags that shipped files use.
 
 use app_health_agent::args::{Args, Command};
-use app_health_agent::config::{BootstrapConfig, Environment};
+use app_health_agent::config::{BootstrapConfig, Environment, SidecarConfig};
 use app_health_agent::state_dir;
 use clap::Parser as _;
 use serde_json::Value;
@@ -39,11 +39,11 @@ fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Command {
 }
 
 /// The bootstrap for these flags, and the filter in its place.
-fn bootstrap<'a>(words: impl Iterator<Item = &'a str>, environment: &Environment) -> BootstrapConfig {
+fn bootstrap<'a>(words: impl Iterator<Item = &'a str>, environment: &Environment) -> SidecarConfig {
     let Command::Bootstrap(args) = parse(["bootstrap"].into_iter().chain(words)) else {
         panic!("another command");
     };
-    let config = BootstrapConfig::new(args, environment).unwrap_or_else(|error| panic!("{error}"));
+    let config = BootstrapConfig::new(*args, environment).unwrap_or_else(|error| panic!("{error}")).sidecar;
     if config.write_filter {
         state_dir::write_filter(&config.state_dir).expect("a writable folder");
     }
@@ -113,9 +113,9 @@ fn the_compose_file_speaks_to_the_agent_as_it_is() {
         panic!("{command:?}");
     };
     let table = services["bootstrap"]["environment"]["ISTIO_KUBE_APP_PROBERS"].as_str().expect("text");
-    let config = BootstrapConfig::new(args, &Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]))
+    let config = BootstrapConfig::new(*args, &Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]))
         .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(config.warnings, Vec::<String>::new());
+    assert_eq!(config.sidecar.warnings, Vec::<String>::new());
     let output = config.output.expect("a file").display().to_string();
     assert_eq!(output, format!("{state_dir}/envoy.json"));
     let envoy = words(&services["envoy"]["command"]);
@@ -124,7 +124,11 @@ fn the_compose_file_speaks_to_the_agent_as_it_is() {
     let command = words(&services["agent"]["command"]);
     let Command::Run(run) = parse(command.iter().map(String::as_str)) else { panic!("{command:?}") };
     assert!(run.no_envoy);
-    assert_eq!(run.admin, config.bootstrap.admin, "Envoy and agent mean the same socket");
+    assert_eq!(
+        run.sidecar.admin,
+        Some(config.sidecar.bootstrap.admin),
+        "Envoy and agent mean the same socket"
+    );
     let check = words(&services["agent"]["healthcheck"]["test"]);
     assert!(matches!(parse(check[2..].iter().map(String::as_str)), Command::Wait(_)), "{check:?}");
     for service in ["bootstrap", "envoy", "agent"] {

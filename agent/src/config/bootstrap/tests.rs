@@ -12,16 +12,16 @@ fn machine() -> Machine {
     }
 }
 
-fn bootstrap(flags: &str, environment: &Environment, machine: &Machine) -> Result<BootstrapConfig, Failure> {
+fn bootstrap(flags: &str, environment: &Environment, machine: &Machine) -> Result<SidecarConfig, Failure> {
     let words = ["app-health-agent", "bootstrap"].into_iter().chain(flags.split_whitespace());
     let Command::Bootstrap(mut args) = Args::try_parse_from(words).unwrap().command else {
         panic!("bootstrap")
     };
     if !flags.contains("--filter-wasm") {
         // Its twin is also what names the filter to this crate's build, so a developer's shell may have it.
-        args.filter_wasm = None;
+        args.sidecar.filter_wasm = None;
     }
-    BootstrapConfig::on(args, environment, machine)
+    BootstrapConfig::on(*args, environment, machine).map(|config| config.sidecar)
 }
 
 #[test]

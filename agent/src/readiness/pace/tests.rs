@@ -68,17 +68,30 @@ fn server_info_is_asked_more_often_where_nothing_else_shows_death() {
 
 #[test]
 fn the_data_path() {
-    let mut pace = DataPathPace::default();
+    let mut pace = DataPathPace::new(false);
     let refused = Some(Failure::Refused);
     for (pending, life, failure, now, pause) in [
         (true, (0, false), refused, 0, EAGER),
         (true, (0, false), refused, 10, PATIENT),
         (true, (0, true), None, 11, EAGER),
-        (false, (0, true), None, 12, DATA_PATH_MET),
+        (false, (0, true), None, 12, DATA_PATH_WATCH),
         (false, (0, true), refused, 13, REFUSED),
         (true, (0, true), None, 14, EAGER),
         (true, (0, true), None, 24, PATIENT),
     ] {
-        assert_eq!(pace.pause(pending, life, failure, seconds(now)), pause, "{now}");
+        assert_eq!(pace.pause(pending, life, failure, failure.is_some(), seconds(now)), pause, "{now}");
+    }
+}
+
+#[test]
+fn the_data_path_of_a_child() {
+    let mut pace = DataPathPace::new(true);
+    for (failure, failing, pause) in [
+        (None, false, DATA_PATH_MET),
+        (None, true, DATA_PATH_FAILED),
+        (Some(Failure::Timeout), true, DATA_PATH_FAILED),
+        (Some(Failure::Refused), true, DATA_PATH_FAILED),
+    ] {
+        assert_eq!(pace.pause(false, (0, true), failure, failing, seconds(0)), pause, "{failure:?}");
     }
 }

@@ -1,0 +1,121 @@
+//! What `run` does before there is a runtime: ports, files, and how Envoy is started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::address::LocalAddress;
+use crate::args::EnvoyRestart;
+use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::envoy::process::{self, EnvoyCommand};
+use crate::envoy_version::EnvoyVersion;
+use crate::exit::Failure;
+use crate::http_server::{self, Bound};
+use crate::state_dir::{self, StateDirError};
+
+/// The kernel takes 128 KiB as one argument of a command.
+const CONFIG_YAML: usize = 120 * 1024;
+
+/// This binary, whatever has become of its file.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// What is needed to start Envoy.
+pub(super) struct Prepared {
+    /// Absent: it is somebody else's.
+    pub(super) envoy: Option<(EnvoyCommand, EnvoyRestart)>,
+    /// What was rendered, without secrets.
+    pub(super) shown: Option<Arc<str>>,
+}
+
+/// The bootstrap is for the Envoy that will read it: asks which it is, unless that was said.
+pub(super) fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
+    let Some(envoy) = &mut config.envoy else { return Ok(()) };
+    let binary = envoy.binary.display().to_string();
+    let wrong = |why: String| Failure::Usage(format!("Envoy, {binary}: {why}"));
+    let sidecar = match &mut envoy.files {
+        EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
+        _ => return Ok(()),
+    };
+    let said = process::version(&envoy.binary).map_err(|error| wrong(error.to_string()))?;
+    let word =
+        said.ok_or_else(|| wrong("says no version to --version; --envoy-version names it".to_owned()))?;
+    // `1.41.0-dev` counts as 1.41.0.
+    let number = word.split('-').next().unwrap_or_default();
+    sidecar.bootstrap.envoy_version =
+        EnvoyVersion::from_str(number).map_err(|error| wrong(format!("its version {word:?} {error}")))?;
+    Ok(())
+}
+
+/// Binds the local port. A socket in the state directory needs that directory first.
+pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
+    let address = &config.local_address;
+    if let (LocalAddress::Unix(socket), Some(sidecar)) =
+        (address, config.envoy.as_ref().and_then(|envoy| envoy.files.sidecar()))
+        && socket.parent() == Some(&sidecar.state_dir)
+    {
+        state_dir::make(&sidecar.state_dir).map_err(cannot_write)?;
+    }
+    http_server::bind_local(address).map_err(|error| {
+        let port = match address {
+            LocalAddress::Tcp(address) => format!("port {} ({address})", address.port()),
+            LocalAddress::Unix(_) => address.to_string(),
+        };
+        Failure::Machine(format!(
+            "{port}: {error}; drain, quit and metrics need it, another one is --local-address"
+        ))
+    })
+}
+
+/// Writes what Envoy will read.
+pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
+    let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, shown: None }) };
+    let configuration = configuration(envoy)?;
+    let command = EnvoyCommand {
+        binary: envoy.binary.clone(),
+        launcher: Some(PathBuf::from(OURSELVES)),
+        configuration,
+        flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
+        admin: config.admin.clone(),
+    };
+    let shown = envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
+    Ok(Prepared { envoy: Some((command, envoy.restart)), shown })
+}
+
+fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
+    let with_file = |file: PathBuf| vec!["-c".into(), file.into_os_string()];
+    match &envoy.files {
+        EnvoyFiles::Given(file) => Ok(with_file(file.clone())),
+        EnvoyFiles::Rendered(sidecar) => {
+            write_filter(sidecar)?;
+            let rendered = sidecar.bootstrap.render();
+            state_dir::write_bootstrap(&sidecar.state_dir, &rendered).map(with_file).map_err(cannot_write)
+        }
+        EnvoyFiles::Merged(file, sidecar) => {
+            let rendered = sidecar.bootstrap.render_compact();
+            if rendered.len() > CONFIG_YAML {
+                return Err(Failure::Usage(format!(
+                    "--user-config: ours, with the prober table, is {} bytes long, and at most {CONFIG_YAML} can be merged over it; \
+                     put the output of `bootstrap` and yours into one file, and name that with --envoy-config",
+                    rendered.len()
+                )));
+            }
+            write_filter(sidecar)?;
+            Ok([with_file(file.clone()), vec!["--config-yaml".into(), rendered.into()]].concat())
+        }
+    }
+}
+
+/// Makes the state directory and writes the filter to it where the bootstrap names them.
+pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
+    let made = match (sidecar.write_filter, sidecar.make_state_dir) {
+        (true, _) => state_dir::write_filter(&sidecar.state_dir),
+        (false, true) => state_dir::make(&sidecar.state_dir),
+        (false, false) => Ok(()),
+    };
+    made.map_err(cannot_write)
+}
+
+fn cannot_write(error: StateDirError) -> Failure {
+    Failure::CannotWrite(error.to_string())
+}

@@ -1,0 +1,115 @@
+//! Which metrics are merged. Nothing here keeps a Pod from starting: what is wrong is left out, with a warning.
+
+use std::str::FromStr;
+
+use hyper::Uri;
+
+use super::Environment;
+use super::istio::PrometheusAnnotations;
+use crate::exit::Failure;
+
+/// Istio's name for the targets, JSON.
+const PROMETHEUS_ANNOTATIONS: &str = "ISTIO_PROMETHEUS_ANNOTATIONS";
+/// Istio's name for whether Envoy's metrics are merged.
+const MERGE_ENVOY_STATS: &str = "PILOT_AGENT_MERGE_ENVOY_STATS";
+/// So many targets at most.
+const TARGETS: usize = 8;
+
+/// What `GET /stats/prometheus` is made of, besides the agent's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// Envoy's part.
+    pub envoy: bool,
+    /// The application's, in order.
+    pub targets: Vec<Target>,
+    /// The settings of which something was left out, for the gauge `config_rejected`.
+    pub rejected: Vec<&'static str>,
+}
+
+/// An application's metrics, on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// 1-65535, none of the proxy's.
+    pub port: u16,
+    /// Path and query, with a slash first.
+    pub path: String,
+}
+
+impl MetricsConfig {
+    /// `reserved`: the proxy's own ports. The warnings name what was left out.
+    pub(super) fn new(
+        envoy: Option<bool>,
+        targets: &[String],
+        reserved: &[u16],
+        environment: &Environment,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let envoy = match (envoy, environment.text(MERGE_ENVOY_STATS)?) {
+            (Some(envoy), _) => envoy,
+            (None, Some(text)) => !matches!(text, "false" | "FALSE" | "False" | "f" | "F" | "0"),
+            (None, None) => true,
+        };
+        let mut config = Self { envoy, ..Self::default() };
+        let mut warnings = Vec::new();
+        let (key, pairs) = if targets.is_empty() {
+            (PROMETHEUS_ANNOTATIONS, annotations(environment, &mut config, &mut warnings)?)
+        } else {
+            let pair = |text: &String| match text.split_once('/') {
+                Some((port, path)) => (port.to_owned(), format!("/{path}")),
+                None => (text.clone(), "/metrics".to_owned()),
+            };
+            ("--metrics-target", targets.iter().map(pair).collect())
+        };
+        for (port, path) in pairs {
+            match target(&port, &path, reserved, &config.targets) {
+                Ok(target) => config.targets.push(target),
+                Err(reason) => {
+                    warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; left out"));
+                    config.reject(key);
+                }
+            }
+        }
+        Ok((config, warnings))
+    }
+
+    fn reject(&mut self, key: &'static str) {
+        if !self.rejected.contains(&key) {
+            self.rejected.push(key);
+        }
+    }
+}
+
+fn annotations(
+    environment: &Environment,
+    config: &mut MetricsConfig,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<(String, String)>, Failure> {
+    let Some(text) = environment.text(PROMETHEUS_ANNOTATIONS)? else { return Ok(Vec::new()) };
+    match serde_json::from_str::<PrometheusAnnotations>(text) {
+        Ok(annotations) => Ok(annotations.pairs()),
+        Err(error) => {
+            warnings.push(format!("{PROMETHEUS_ANNOTATIONS}: {error}; left out"));
+            config.reject(PROMETHEUS_ANNOTATIONS);
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn target(port: &str, path: &str, reserved: &[u16], before: &[Target]) -> Result<Target, &'static str> {
+    if before.len() >= TARGETS {
+        return Err("more than 8 targets");
+    }
+    let is_number = !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit());
+    let number = port.parse().ok().filter(|_| is_number).ok_or("must be a port from 1 to 65535")?;
+    if reserved.contains(&number) {
+        return Err("is a port of the proxy");
+    }
+    let is_path = path.starts_with('/') && Uri::from_str(path).is_ok_and(|uri| uri.authority().is_none());
+    if !is_path {
+        return Err("must be a path that begins with a slash");
+    }
+    let target = Target { port: number, path: path.to_owned() };
+    if before.contains(&target) { Err("was named before") } else { Ok(target) }
+}
+
+#[cfg(test)]
+mod tests;

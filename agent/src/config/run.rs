@@ -1,0 +1,305 @@
+//! From the arguments of `run` to checked values.
+
+mod child;
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use super::bootstrap::{SidecarConfig, listeners, listeners_apart, not_port_0};
+use super::{Environment, MetricsConfig, istio};
+use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
+use crate::drain;
+use crate::exit::Failure;
+use crate::machine::Machine;
+use child::{envoy_args, envoy_binary, readable};
+
+/// Where the data path is asked if the URL has no path: a probe that nobody can declare, since `~` is no container. The filter answers
+/// it in place.
+const DATA_PATH: &str = "/app-health/~/readyz";
+/// Istio's shortest drain, a duration as Go writes it.
+const MINIMUM_DRAIN_DURATION: &str = "MINIMUM_DRAIN_DURATION";
+/// The shortest drain otherwise.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Where the admin port of an Envoy is whose configuration is not ours.
+const FOREIGN_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15000);
+/// Workers where no limit says how many.
+const CONCURRENCY: u32 = 2;
+
+/// What `run` does.
+#[derive(Debug)]
+pub struct RunConfig {
+    /// Of the readiness server.
+    pub ready_address: SocketAddr,
+    /// Of the local server.
+    pub local_address: LocalAddress,
+    /// Of Envoy.
+    pub admin: LocalAddress,
+    /// Absent: the data path is not asked.
+    pub data_path: Option<HttpUrl>,
+    /// Do clusters and listeners come over xDS?
+    pub dynamic: Dynamic,
+    /// First deadline of an admin question.
+    pub admin_timeout: Duration,
+    /// Absent: /healthz/live is not answered.
+    pub live: Option<Live>,
+    /// How Envoy is drained.
+    pub drain: drain::Settings,
+    /// Absent: somebody else starts Envoy.
+    pub envoy: Option<EnvoyChild>,
+    /// What is merged.
+    pub metrics: MetricsConfig,
+    /// The least severe lines that are logged.
+    pub log_level: LevelFilter,
+    /// How they look.
+    pub log_format: LogFormat,
+    /// What was accepted and ignored, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// When /healthz/live says no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Live {
+    /// For how long the admin port may be silent; absent: for ever.
+    pub admin: Option<Duration>,
+}
+
+/// An Envoy to be started.
+#[derive(Debug, Clone)]
+pub struct EnvoyChild {
+    /// Absolute.
+    pub binary: PathBuf,
+    /// Its configuration.
+    pub files: EnvoyFiles,
+    /// Nobody said which version it is.
+    pub ask_version: bool,
+    /// Its workers, 1 at least.
+    pub concurrency: u32,
+    /// When it ends unasked.
+    pub restart: EnvoyRestart,
+    /// More flags.
+    pub args: Vec<OsString>,
+}
+
+/// Where Envoy's configuration comes from.
+#[derive(Debug, Clone)]
+pub enum EnvoyFiles {
+    /// Rendered and written to the state directory.
+    Rendered(Box<SidecarConfig>),
+    /// The user's file with ours merged over it.
+    Merged(PathBuf, Box<SidecarConfig>),
+    /// The user's file alone.
+    Given(PathBuf),
+}
+
+impl EnvoyFiles {
+    /// What is rendered, if anything.
+    pub fn sidecar(&self) -> Option<&SidecarConfig> {
+        match self {
+            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
+            Self::Given(_) => None,
+        }
+    }
+}
+
+impl RunConfig {
+    /// Checks everything, whole. Refuses what `bootstrap` would refuse, flags that exclude each other, and an Envoy that is not there.
+    pub fn new(args: RunArgs, environment: &Environment) -> Result<Self, Failure> {
+        Self::on(args, environment, &Machine::here())
+    }
+
+    fn on(args: RunArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
+        exclusive(&args)?;
+        let drain = drain_settings(&args, environment)?;
+        let RunArgs {
+            sidecar,
+            ready_address,
+            envoy_config,
+            user_config,
+            envoy,
+            concurrency,
+            no_envoy,
+            envoy_restart,
+            dynamic,
+            data_path,
+            admin_timeout_seconds,
+            live,
+            live_admin_seconds,
+            drain_seconds: _,
+            drain_deadline_seconds: _,
+            drain_scope: _,
+            drain_keeps_ready: _,
+            metrics_envoy,
+            metrics_target,
+            log_level,
+            log_format,
+            args,
+        } = args;
+        let ready_address = not_port_0("--ready-address", machine.any_address(ready_address))?;
+        let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
+        let (given_admin, ask_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
+        let mut warnings: Vec<String> = environment
+            .unknown_twins()
+            .map(|names| format!("no such settings: {names}"))
+            .into_iter()
+            .collect();
+        let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
+        let files = match (no_envoy, envoy_config, user_config) {
+            (true, ..) => None,
+            (_, Some(file), _) => Some(EnvoyFiles::Given(readable("--envoy-config", &file)?)),
+            (_, None, user_config) => {
+                let sidecar = sidecar_beside(sidecar, &ready_listener, environment, machine)?;
+                warnings.extend(sidecar.warnings.iter().cloned());
+                Some(match user_config {
+                    Some(file) => EnvoyFiles::Merged(readable("--user-config", &file)?, sidecar),
+                    None => EnvoyFiles::Rendered(sidecar),
+                })
+            }
+        };
+        let rendered = files.as_ref().and_then(EnvoyFiles::sidecar).map(|sidecar| &sidecar.bootstrap);
+        let admin = match rendered {
+            Some(bootstrap) => bootstrap.admin.clone(),
+            None => given_admin.unwrap_or(LocalAddress::Tcp(FOREIGN_ADMIN)),
+        };
+        if rendered.is_none() {
+            listeners_apart(&[
+                ("--local-address", local_address.clone()),
+                ("--admin", admin.clone()),
+                ready_listener,
+            ])?;
+        }
+        let mut reserved = probe::ports::ALWAYS.to_vec();
+        reserved.extend([ready_address.port(), probe_address.port()]);
+        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.own_ports()));
+        let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
+        warnings.extend(left_out);
+        let child = |files| -> Result<EnvoyChild, Failure> {
+            Ok(EnvoyChild {
+                binary: envoy_binary(envoy, environment)?,
+                files,
+                ask_version,
+                concurrency: concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY),
+                restart: envoy_restart,
+                args: envoy_args(args)?,
+            })
+        };
+        Ok(Self {
+            ready_address,
+            local_address,
+            admin,
+            data_path: data_path_url(data_path, probe_address),
+            dynamic,
+            admin_timeout: Duration::from_secs(admin_timeout_seconds.into()),
+            live: live.then(|| Live {
+                admin: (live_admin_seconds > 0).then(|| Duration::from_secs(live_admin_seconds.into())),
+            }),
+            drain,
+            envoy: files.map(child).transpose()?,
+            metrics,
+            log_level: level_filter(log_level),
+            log_format,
+            warnings,
+        })
+    }
+}
+
+/// The level with tracing's type.
+pub fn level_filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// By hand, since a twin that says `false` is no choice.
+fn exclusive(args: &RunArgs) -> Result<(), Failure> {
+    let chosen =
+        |groups: [(&'static str, bool); 2]| groups.iter().all(|(_, chosen)| *chosen).then_some(groups);
+    let pairs = [
+        [("--envoy-config", args.envoy_config.is_some()), ("--user-config", args.user_config.is_some())],
+        [("--no-envoy", args.no_envoy), ("--envoy", args.envoy.is_some())],
+        [("--no-envoy", args.no_envoy), ("-- ARGS", !args.args.is_empty())],
+        [("--no-envoy", args.no_envoy), ("--envoy-config", args.envoy_config.is_some())],
+        [("--no-envoy", args.no_envoy), ("--user-config", args.user_config.is_some())],
+    ];
+    match pairs.into_iter().find_map(chosen) {
+        Some([(one, _), (other, _)]) => {
+            Err(Failure::Usage(format!("{one} and {other} exclude each other: choose one of them")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What is rendered, with the readiness port too: neither another listener on it, nor a probe that targets it.
+fn sidecar_beside(
+    args: SidecarArgs,
+    ready: &(&'static str, LocalAddress),
+    environment: &Environment,
+    machine: &Machine,
+) -> Result<Box<SidecarConfig>, Failure> {
+    let mut sidecar = SidecarConfig::on(args, false, environment, machine)?;
+    if let LocalAddress::Tcp(address) = &ready.1 {
+        sidecar.bootstrap.reserved_ports.push(address.port());
+    }
+    let mut all = listeners(&sidecar.bootstrap);
+    all.push(ready.clone());
+    listeners_apart(&all)?;
+    probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Box::new(sidecar))
+}
+
+fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Settings, Failure> {
+    let deadline = Duration::from_secs(args.drain_deadline_seconds.into());
+    let minimum = match (args.drain_seconds, environment.text(MINIMUM_DRAIN_DURATION)?) {
+        (Some(seconds), _) => {
+            let minimum = Duration::from_secs(seconds.into());
+            if minimum > deadline {
+                return Err(Failure::Usage(format!(
+                    "--drain-seconds = {seconds}: longer than --drain-deadline-seconds = {}; raise that one too, and the Pod's \
+                     terminationGracePeriodSeconds",
+                    deadline.as_secs()
+                )));
+            }
+            minimum
+        }
+        (None, Some(text)) => istio::go_duration(text).ok_or_else(|| {
+            Failure::Usage(format!("{MINIMUM_DRAIN_DURATION} = {text:?}: must be a duration such as 5s"))
+        })?,
+        (None, None) => DRAIN,
+    };
+    Ok(drain::Settings {
+        minimum: minimum.min(deadline),
+        deadline,
+        scope: args.drain_scope,
+        keeps_ready: args.drain_keeps_ready,
+    })
+}
+
+fn data_path_url(data_path: Option<OrOff<HttpUrl>>, probe_address: SocketAddr) -> Option<HttpUrl> {
+    match data_path {
+        Some(OrOff::On(url)) if url.path == "/" => Some(HttpUrl { path: DATA_PATH.to_owned(), ..url }),
+        Some(OrOff::On(url)) => Some(url),
+        Some(OrOff::Off) => None,
+        None => {
+            let ip = match probe_address.ip() {
+                // `[::]` takes IPv4 too, and is 0.0.0.0 where there is no IPv6.
+                ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+                ip => ip,
+            };
+            let address = SocketAddr::new(ip, probe_address.port());
+            let authority = address.to_string();
+            Some(HttpUrl { endpoint: Endpoint::Ip(address), authority, path: DATA_PATH.to_owned() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

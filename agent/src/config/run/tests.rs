@@ -1,0 +1,95 @@
+use clap::Parser;
+
+use super::*;
+use crate::args::{Args, Command};
+
+fn run_in(flags: &str, environment: &Environment) -> Result<RunConfig, Failure> {
+    let words = ["app-health-agent", "run"].into_iter().chain(flags.split_whitespace());
+    let Command::Run(mut args) = Args::try_parse_from(words).unwrap().command else { panic!("run") };
+    // Its twin is also what names the filter to this crate's build, so a developer's shell may have it.
+    args.sidecar.filter_wasm = None;
+    let machine = Machine { ipv6: true, probe_source4: true, probe_source6: false, address: None };
+    RunConfig::on(*args, environment, &machine)
+}
+
+fn run(flags: &str) -> Result<RunConfig, Failure> {
+    run_in(flags, &Environment::from([("PATH", "/nonexistent:/bin")]))
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let both = "exclude each other";
+    for (flags, words) in [
+        ("--envoy-config /dev/null --user-config /dev/null", both),
+        ("--no-envoy --envoy /bin/sh", both),
+        ("--no-envoy -- -l debug", both),
+        ("--no-envoy --user-config /dev/null", both),
+        ("", "`envoy` is not found on the PATH \"/nonexistent:/bin\""),
+        ("--envoy /bin", "cannot be executed"),
+        ("--envoy sh -- --mode validate", "-- --mode: the agent sets this flag"),
+        ("--envoy sh -- --concurrency=3", "-- --concurrency=3:"),
+        ("--envoy sh -- -c x", "-- -c:"),
+        ("--envoy sh --envoy-config /nonexistent", "--envoy-config = \"/nonexistent\": No such file"),
+        ("--no-envoy --drain-seconds 26", "--drain-seconds = 26: longer than"),
+        ("--no-envoy --ready-address 127.0.0.1:15004", "overlaps with --local-address"),
+        ("--envoy sh --ready-address [::]:15090", "overlaps with --stats-address"),
+    ] {
+        let failure = run(flags).unwrap_err();
+        assert_eq!(failure.code(), 64, "{flags}");
+        assert!(failure.to_string().contains(words), "{flags}: {failure}");
+    }
+}
+
+#[test]
+fn a_moved_readiness_port_is_no_target() {
+    let table = r#"{"/app-health/app/livez": {"tcpSocket": {"port": 25021}}}"#;
+    let environment = Environment::from([("PATH", "/bin"), ("ISTIO_KUBE_APP_PROBERS", table)]);
+    let failure = run_in("--envoy sh --ready-address [::]:25021", &environment).unwrap_err();
+    assert!(failure.to_string().contains("25021: is a port of the proxy"), "{failure}");
+    let given = run_in("--envoy sh --envoy-config /dev/null --ready-address [::]:25021", &environment);
+    assert!(given.is_ok(), "the table is not read: {given:?}");
+}
+
+#[test]
+fn where_admin_and_data_path_are() {
+    let listener = "127.0.0.1:15020";
+    for (flags, admin, data_path) in [
+        ("--no-envoy", "127.0.0.1:15000", Some(listener)),
+        ("--envoy sh --envoy-config /dev/null", "127.0.0.1:15000", Some(listener)),
+        ("--envoy sh --state-dir /s", "unix:/s/admin.sock", Some(listener)),
+        ("--envoy sh --probe-address 127.1.2.3:20 --admin localhost:1", "127.0.0.1:1", Some("127.1.2.3:20")),
+        ("--no-envoy --data-path off --admin unix:/a", "unix:/a", None),
+        ("--no-envoy --data-path http://127.0.0.1:1", "127.0.0.1:15000", Some("127.0.0.1:1")),
+    ] {
+        let config = run(flags).unwrap();
+        assert_eq!(config.admin.to_string(), admin, "{flags}");
+        assert_eq!(config.data_path.as_ref().map(|url| url.authority.as_str()), data_path, "{flags}");
+        assert!(config.data_path.is_none_or(|url| url.path == DATA_PATH), "{flags}");
+    }
+    let own = run("--no-envoy --data-path http://127.0.0.1:1/x").unwrap().data_path.unwrap();
+    assert_eq!(own.path, "/x");
+}
+
+#[test]
+fn drains() {
+    let istio = |value| Environment::from([("MINIMUM_DRAIN_DURATION", value)]);
+    for (flags, environment, minimum) in [
+        ("", Environment::default(), 5),
+        ("", istio("7s"), 7),
+        ("", istio("1m"), 25),
+        ("--drain-seconds 0", istio("7s"), 0),
+        ("--drain-deadline-seconds 3", Environment::default(), 3),
+    ] {
+        let config = run_in(&format!("--no-envoy {flags}"), &environment).unwrap();
+        assert_eq!(config.drain.minimum, Duration::from_secs(minimum), "{flags} {environment:?}");
+    }
+    assert!(run_in("--no-envoy", &istio("7")).is_err());
+}
+
+#[test]
+fn liveness_is_off_unless_asked_for() {
+    assert_eq!(run("--no-envoy --live-admin-seconds 9").unwrap().live, None);
+    assert_eq!(run("--no-envoy --live").unwrap().live, Some(Live { admin: None }));
+    let nine = Some(Live { admin: Some(Duration::from_secs(9)) });
+    assert_eq!(run("--no-envoy --live --live-admin-seconds 9").unwrap().live, nine);
+}

@@ -1,0 +1,183 @@
+//! Where a server listens and who calls: TCP, or a Unix socket for its owner alone.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::address::LocalAddress;
+
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A port that is ours; nobody accepts yet.
+#[derive(Debug)]
+pub enum Bound {
+    /// An address.
+    Tcp(std::net::TcpListener),
+    /// A path.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+/// Where connections come from.
+#[derive(Debug)]
+pub enum Listener {
+    /// An address.
+    Tcp(TcpListener),
+    /// A path.
+    Unix(UnixListener),
+}
+
+/// Binds; `[::]` takes IPv4 too, whatever the system's default.
+pub fn bind(address: SocketAddr) -> io::Result<Bound> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(Bound::Tcp(socket.into()))
+}
+
+/// Binds a loopback address or a Unix socket (0600). A socket that nobody listens on any more is replaced.
+pub fn bind_local(address: &LocalAddress) -> io::Result<Bound> {
+    match address {
+        LocalAddress::Tcp(address) => bind(*address),
+        LocalAddress::Unix(path) => {
+            remove_stale(path)?;
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&SockAddr::unix(path)?)?;
+            // Before it listens, so there is no moment in which somebody else could connect.
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            socket.listen(BACKLOG)?;
+            Ok(Bound::Unix(socket.into()))
+        }
+    }
+}
+
+fn remove_stale(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        return Ok(());
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(_) => fs::remove_file(path),
+    }
+}
+
+impl Bound {
+    /// From now on connections can be accepted; inside a runtime.
+    pub fn listen(self) -> io::Result<Listener> {
+        Ok(match self {
+            Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
+            Self::Unix(listener) => Listener::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+}
+
+impl Listener {
+    /// The address, if it is one.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                (Stream::Tcp(stream), Peer::Tcp(peer))
+            }
+            Self::Unix(listener) => (Stream::Unix(listener.accept().await?.0), Peer::Unix),
+        })
+    }
+}
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// An address.
+    Tcp(SocketAddr),
+    /// Somebody who may open the socket.
+    Unix,
+}
+
+impl Peer {
+    /// From this machine and not from a proxy on it: captured traffic arrives from 127.0.0.6 and ::6.
+    pub fn is_local(self) -> bool {
+        match self {
+            Self::Tcp(address) => {
+                let ip = address.ip().to_canonical();
+                ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
+            }
+            Self::Unix => true,
+        }
+    }
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Closes without waiting for anything: the peer sees a reset, and nothing of the connection stays behind.
+    pub(super) fn reset(self) {
+        let descriptor = match &self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        };
+        let _ = SockRef::from(&descriptor).set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Parts with their formats, and whether they came to their ends.
+fn merged(format: Format, parts: &[(Format, &str, bool)]) -> (String, u64, Vec<bool>) {
+    let mut merge = Merge::new(format);
+    let mut out = Vec::new();
+    let mut good = Vec::new();
+    for (from, text, whole) in parts {
+        let mut part = Part::new(*from);
+        let fed = merge.feed(&mut part, text.as_bytes(), &mut out);
+        let finished = merge.finish(part, *whole && fed.is_ok(), &mut out);
+        good.push(fed.is_ok() && finished.is_ok());
+    }
+    out.extend_from_slice(merge.end());
+    (String::from_utf8(out).unwrap(), merge.duplicates(), good)
+}
+
+const TEXT: Format = Format::Text;
+const OPEN: Format = Format::OpenMetrics;
+
+#[test]
+fn a_family_is_announced_once() {
+    let one = "# HELP a A.\n# TYPE a gauge\na{x=\"1\"} 1\n";
+    let other = "# HELP a Another.\n# TYPE a counter\na{x=\"2\"} 2\n# TYPE b gauge\nb 3\n";
+    let (text, duplicates, good) = merged(TEXT, &[(TEXT, one, true), (TEXT, other, true)]);
+    assert_eq!(text, "# HELP a A.\n# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 2\n# TYPE b gauge\nb 3\n");
+    assert_eq!((duplicates, good), (2, vec![true, true]));
+    let (text, duplicates, _) =
+        merged(TEXT, &[(TEXT, "a 1\n", true), (TEXT, "# TYPE a gauge\na{x=\"2\"} 2\n", true)]);
+    assert_eq!((text.as_str(), duplicates), ("a 1\na{x=\"2\"} 2\n", 1), "a type behind samples");
+}
+
+#[test]
+fn what_breaks_off_is_cut_after_its_last_whole_line() {
+    for (part, whole, good, text) in [
+        ("a 1\nb 2", true, true, "a 1\nb 2\n"),
+        ("a 1\nb 2", false, true, "a 1\n"),
+        ("a 1\n<html>\nb 2\n", true, false, "a 1\n"),
+        ("<html>", true, false, ""),
+        ("a 1\n\0\n", true, false, "a 1\n"),
+        ("a 1\r\nb 2\r\n", true, true, "a 1\nb 2\n"),
+        ("", true, true, ""),
+    ] {
+        let (found, _, results) = merged(TEXT, &[(TEXT, part, whole), (TEXT, "z 9\n", true)]);
+        assert_eq!((found, results[0]), (format!("{text}z 9\n"), good), "{part:?}");
+    }
+    let endless = "x".repeat(LINE + 1);
+    assert_eq!(merged(TEXT, &[(TEXT, &endless, false)]).2, [false]);
+}
+
+#[test]
+fn open_metrics_becomes_text() {
+    let open = "# HELP a Counted.\n# TYPE a counter\n# UNIT a things\na_total{x=\"1\"} 3 1.5 # {id=\"z\"} 1 2\na_created 7\n\
+                # TYPE b info\n# HELP b Info.\nb_info{v=\"1\"} 1\n# TYPE c unknown\nc 1\n# TYPE d histogram\n# HELP d D.\n\
+                d_bucket{le=\"+Inf\"} 1 # {} 4\n# EOF\n";
+    let text = "# HELP a_total Counted.\n# TYPE a_total counter\na_total{x=\"1\"} 3 1500\na_created 7\n\
+                # TYPE b_info gauge\n# HELP b_info Info.\nb_info{v=\"1\"} 1\n# TYPE c untyped\nc 1\n# TYPE d histogram\n# HELP d D.\n\
+                d_bucket{le=\"+Inf\"} 1\n";
+    assert_eq!(merged(TEXT, &[(OPEN, open, true)]).0, text);
+}
+
+#[test]
+fn open_metrics_ends_once_and_last() {
+    let one = "# TYPE a counter\na_total 1\n# EOF\n";
+    let other = "# TYPE b counter\n# UNIT b seconds\nb_total 1 2 # {} 3\n# EOF\n";
+    let (text, ..) = merged(OPEN, &[(OPEN, one, true), (OPEN, other, true)]);
+    assert_eq!(
+        text,
+        "# TYPE a counter\na_total 1\n# TYPE b counter\n# UNIT b seconds\nb_total 1 2 # {} 3\n# EOF\n"
+    );
+    assert!(!merged(TEXT, &[(TEXT, one, true)]).0.contains("EOF"), "in text nowhere");
+}
+
+#[test]
+fn formats() {
+    for (content_type, format) in [
+        (None, Some(TEXT)),
+        (Some("text/plain; version=0.0.4"), Some(TEXT)),
+        (Some("TEXT/PLAIN"), Some(TEXT)),
+        (Some("application/openmetrics-text; version=1.0.0"), Some(OPEN)),
+        (Some("application/vnd.google.protobuf"), None),
+        (Some("text/html"), None),
+    ] {
+        assert_eq!(Format::of(content_type), format, "{content_type:?}");
+    }
+}
+
+proptest! {
+    /// However a part is cut into chunks, the same comes out.
+    #[test]
+    fn chunks_do_not_matter(cuts in proptest::collection::vec(0..120usize, 0..8)) {
+        let text = "# HELP a A.\n# TYPE a counter\na_total{x=\"}\"} 1 2 # {} 3\n# TYPE b gauge\nb 1\nc 2\n# EOF\n";
+        let mut merge = Merge::new(TEXT);
+        let (mut part, mut out) = (Part::new(OPEN), Vec::new());
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        cuts.sort_unstable();
+        let mut from = 0;
+        for to in cuts.into_iter().chain([text.len()]) {
+            merge.feed(&mut part, &text.as_bytes()[from..to], &mut out).unwrap();
+            from = to;
+        }
+        merge.finish(part, true, &mut out).unwrap();
+        prop_assert_eq!(String::from_utf8(out).unwrap(), merged(TEXT, &[(OPEN, text, true)]).0);
+    }
+
+    /// Whatever bytes an application sends, what comes out is lines of an exposition.
+    #[test]
+    fn garbage_in_lines_out(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut merge = Merge::new(TEXT);
+        let (mut part, mut out) = (Part::new(TEXT), Vec::new());
+        let fed = merge.feed(&mut part, &bytes, &mut out);
+        let _ = merge.finish(part, fed.is_ok(), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        prop_assert!(text.is_empty() || text.ends_with('\n'));
+        prop_assert!(text.lines().all(|line| Line::parse(line).is_some()));
+    }
+}

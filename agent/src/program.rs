@@ -1,0 +1,33 @@
+//! Programs on the PATH.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Why a program cannot be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// There is no such file.
+    NotFound,
+    /// There is one, but none that may be executed.
+    NotExecutable,
+}
+
+/// The file that is meant: a name with a slash is a file; another one is looked for in the folders of `path`, as execvp does.
+pub fn find(program: &OsStr, path: &OsStr) -> Result<PathBuf, Missing> {
+    let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
+        vec![PathBuf::from(program)]
+    } else {
+        let folders = path.as_bytes().split(|byte| *byte == b':');
+        folders.map(|folder| Path::new(OsStr::from_bytes(folder)).join(program)).collect()
+    };
+    let there: Vec<_> =
+        candidates.into_iter().filter_map(|file| Some((std::fs::metadata(&file).ok()?, file))).collect();
+    if there.is_empty() {
+        return Err(Missing::NotFound);
+    }
+    let executable =
+        there.into_iter().find(|(found, _)| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    executable.map(|(_, file)| file).ok_or(Missing::NotExecutable)
+}

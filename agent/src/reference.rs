@@ -1,0 +1,95 @@
+//! docs/agent.md and the shells' completions, both from the definition of the command line.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::exit::Failure;
+use crate::output;
+
+/// What the page begins with.
+const HEAD: &str = "# The agent's command line
+
+Made from the definition of the command line by `app-health-agent reference`; `--help` says the same. A flag beats its
+environment variable; that beats Istio's name for it, where there is one; an empty variable counts as absent. What the
+commands answer and how they end is in [configuration.md](configuration.md#the-agent).
+";
+
+/// Writes docs/agent.md to stdout.
+pub fn print() -> Result<(), Failure> {
+    to_stdout(page().as_bytes())
+}
+
+/// Writes the completion for a shell to stdout.
+pub fn completion(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    let mut command = Args::command();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    to_stdout(&script)
+}
+
+fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {
+    output::write_stdout(bytes).map_err(|error| Failure::CannotWrite(format!("stdout: {error}")))
+}
+
+/// docs/agent.md.
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for command in Args::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = write!(page, "\n## {}\n\n{}.\n", command.get_name(), escaped(&about));
+        if let Some(help) = command.get_after_help() {
+            let _ = write!(page, "\n{}\n", escaped(&help.to_string()));
+        }
+        page.push_str(&table(command));
+    }
+    page
+}
+
+fn table(command: &Command) -> String {
+    let mut table = "\n| flag | variable | default | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    for argument in command.get_arguments().filter(|argument| argument.get_long() != Some("help")) {
+        let twin = argument.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default();
+        let defaults: Vec<_> = argument
+            .get_default_values()
+            .iter()
+            .map(|value| format!("`{}`", value.to_string_lossy()))
+            .collect();
+        let help = argument.get_long_help().or_else(|| argument.get_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        let is_switch = !argument.get_action().takes_values();
+        let default = if is_switch { "off".to_owned() } else { defaults.join(", ") };
+        let cells = [name(argument, is_switch), twin, default, escaped(&help)];
+        let _ = writeln!(table, "| {} |", cells.join(" | "));
+    }
+    table
+}
+
+/// `--admin ADDRESS`, `--dynamic auto|on|off`, `-- CMD`.
+fn name(argument: &Arg, is_switch: bool) -> String {
+    let words: Vec<_> =
+        argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let value = match argument.get_value_names() {
+        _ if is_switch => String::new(),
+        _ if !words.is_empty() => words.join("|"),
+        Some(names) => names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        None => String::new(),
+    };
+    let name = match argument.get_long() {
+        Some(long) => format!("--{long}"),
+        None if argument.is_last_set() => "--".to_owned(),
+        None => String::new(),
+    };
+    escaped(&format!("`{}`", format!("{name} {value}").trim()))
+}
+
+/// For a cell of a table.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests;
