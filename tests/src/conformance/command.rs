@@ -21,7 +21,7 @@ pub struct Arguments {
 enum What {
     /// Run the cases of tests/conformance, write target/conformance.json and docs/conformance.md
     Suite {
-        /// Only cases whose name contains this; nothing is written then
+        /// Only cases whose `chapter: name` contains this; nothing is written then
         #[arg(default_value = "")]
         only: String,
         /// Fail when docs/conformance.md is not what the suite says, instead of writing it

@@ -12,7 +12,6 @@ use super::kind::Kind;
 use super::known;
 use super::random::{self, Tree};
 use crate::demo::say;
-use crate::oracle::Oracle;
 
 /// Cases made before any is run.
 const CHUNK: usize = 1000;
@@ -26,7 +25,6 @@ const SHRUNK: usize = 8;
 /// # Errors
 /// When nothing can be run.
 pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
-    let oracle = Oracle::start();
     let mut known: BTreeMap<Kind, usize> = BTreeMap::new();
     let (mut done, mut unknown) = (0, Vec::new());
     let mut trees = random::trees(seed, cases);
@@ -36,7 +34,7 @@ pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
             break;
         }
         let made: Vec<Case> = chunk.iter().map(|tree| tree.current()).collect();
-        let outcomes = batch::run(&oracle, &made, known::kind).await?;
+        let outcomes = batch::run(&made, known::kind).await?;
         for ((tree, case), outcome) in chunk.into_iter().zip(&made).zip(&outcomes) {
             let Some(difference) = &outcome.difference else { continue };
             match known::kind(case, difference) {
@@ -53,7 +51,7 @@ pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
         ));
     }
     let right = unknown.is_empty();
-    let shrunk = unknown.into_iter().take(SHRUNK).map(|tree| shrink(&oracle, tree));
+    let shrunk = unknown.into_iter().take(SHRUNK).map(shrink);
     for (case, outcome) in try_join_all(shrunk).await? {
         let yaml = serde_saphyr::to_string(&vec![&case]).map_err(|error| error.to_string())?;
         say(&format!("\n{yaml}{}", describe(&outcome.direct, &outcome.through)));
@@ -62,11 +60,11 @@ pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
 }
 
 /// The smallest case on the way down that still differs in an unknown way.
-async fn shrink(oracle: &Oracle, mut tree: Tree) -> Result<(Case, Outcome), String> {
+async fn shrink(mut tree: Tree) -> Result<(Case, Outcome), String> {
     let mut smallest = None;
     for _ in 0..STEPS {
         let case = tree.current();
-        let outcome = batch::run(oracle, std::slice::from_ref(&case), known::kind).await?.remove(0);
+        let outcome = batch::run(std::slice::from_ref(&case), known::kind).await?.remove(0);
         let differs =
             outcome.difference.as_ref().is_some_and(|difference| known::kind(&case, difference).is_none());
         let first = smallest.is_none();

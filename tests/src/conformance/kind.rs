@@ -26,9 +26,10 @@ impl Kind {
     pub fn reason(self) -> &'static str {
         match self {
             Self::D1 => {
-                "Envoy's HTTP codecs are not Go's: they refuse what smuggling is made of (two Content-Length, a blank \
-                 before a colon, bodies where none may be, headers that HTTP/2 forbids), join lines of one name, and \
-                 take a reset for the end of a body that ends with the connection"
+                "Envoy's HTTP codecs are not Go's. They refuse what smuggling is made of and what the RFCs forbid (two \
+                 Content-Length, a blank before a colon, a body where none may be, forbidden or repeated headers and broken \
+                 rules in HTTP/2, which gRPC's client bears), bear a few things that it does not, join lines of one name, \
+                 and take a reset for the end of a body that ends with the connection"
             }
             Self::D2 => {
                 "kubelet's gRPC and HTTP/2 clients try again within a probe when a connection or a stream is refused; \
