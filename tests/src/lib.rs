@@ -4,6 +4,7 @@ pub mod agent;
 pub mod app;
 pub mod caller;
 pub mod demo;
+pub mod docker;
 pub mod envoy;
 pub mod example;
 pub mod host;
