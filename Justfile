@@ -48,6 +48,10 @@ it *arguments: build
 [group('test')]
 e2e: (it "e2e_")
 
+# Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
+[group('test')]
+test-containers: (it "containers")
+
 # Validate every shipped Envoy configuration with the real Envoy
 [group('test')]
 envoy-validate: (it "e2e_config")

@@ -95,17 +95,23 @@ pub(crate) async fn both_files(daemon: &Daemon) {
         answers(15020, "/app-health/app/livez", 502).await;
         let merged = answers(15020, "/stats/prometheus", 200).await;
         assert!(merged.contains("app_health_probes_total") && merged.contains("app_health_agent_ready 1"));
-        daemon.compose(&file, &["stop", proxy]);
-        // With Envoy the agent ends, where it is Envoy's parent.
-        answers(15021, "/healthz/ready", if proxy == "envoy" { 503 } else { 0 }).await;
-        daemon.compose(&file, &["start", proxy]);
+        if proxy == "envoy" {
+            daemon.compose(&file, &["stop", "envoy"]);
+            assert_eq!(answers(15021, "/healthz/ready", 503).await.trim(), "envoy exited");
+            daemon.compose(&file, &["start", "envoy"]);
+        } else {
+            daemon.compose(&file, &["exec", "-T", "sidecar", "app-health-agent", "drain"]);
+            assert_eq!(answers(15021, "/healthz/ready", 503).await.trim(), "draining");
+            answers(15020, "/app-health/app/livez", 502).await;
+            daemon.compose(&file, &["restart", "sidecar"]);
+        }
         answers(15021, "/healthz/ready", 200).await;
+        answers(15020, "/app-health/app/livez", 502).await;
         daemon.compose(&file, &["down", "--volumes"]);
     }
 }
 
-/// Asks the published port until the answer has this status; its body. A port that is published answers by closing when nobody
-/// listens behind it, which counts as 0.
+/// Asks the published port until the answer has this status; its body.
 async fn answers(port: u16, path: &str, status: u16) -> String {
     let mut last = caller::Answer::default();
     for _ in 0..1000 {
