@@ -3,6 +3,9 @@
 set positional-arguments
 
 deny_version := "0.20.2"
+go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
+# A release of Kubernetes, that of tests/kubelet-prober/go.mod, is linked so: kubelet's probes say it in User-Agent.
+release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
 # List the recipes
@@ -30,9 +33,18 @@ release: wasm
 build: wasm
     cargo build --locked --package agent --package tests --bins
 
+# Build kubelet's own prober as a program: target/kubelet-prober/kubelet-prober
+[group('build')]
+oracle: _go
+    {{ go }} build -C tests/kubelet-prober -buildvcs=false -ldflags="{{ release_flags }}" -o ../../target/kubelet-prober/
+
+# Go comes with justw where the machine has none that is new enough
+_go:
+    @./justw --go
+
 # Everything that CI checks
 [group('test')]
-test: check-fmt clippy clippy-wasm doc unit deny it
+test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") it
 
 # Unit tests of every crate
 [group('test')]
@@ -47,6 +59,16 @@ it *arguments: build
 # Only what runs against the real Envoy
 [group('test')]
 e2e: (it "e2e_")
+
+# The proof: kubelet's verdicts, direct and through the filter, over tests/conformance; writes docs/conformance.md
+[group('test')]
+conformance *arguments: build oracle
+    @target/debug/conformance suite "$@"
+
+# The same with made-up cases: ./justw fuzz-conformance --seed 7 --cases 20000
+[group('test')]
+fuzz-conformance *arguments: build oracle
+    @target/debug/conformance fuzz "$@"
 
 # Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
 [group('test')]
@@ -64,15 +86,12 @@ bless:
 # The long runs: a million requests, minutes of load
 [group('test')]
 stress *arguments: build
-    cargo test --locked --release --package tests --test stress -- --ignored --nocapture "$@"
+    cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
 
 # Measure an area (probe, filter): a table, and target/bench/<area>.json
 [group('test')]
-bench area="probe" *arguments: wasm _wrk
+bench area="probe" *arguments: wasm oracle
     @shift; cargo bench --locked --package tests --bench {{ area }} -- "$@"
-
-_wrk:
-    @tests/benches/get-wrk
 
 # Format
 [group('lint')]
@@ -83,6 +102,13 @@ fmt:
 [group('lint')]
 check-fmt:
     cargo fmt --all --check
+
+# Check kubelet's prober as a program: format, vet, tests
+[group('lint')]
+check-go: _go
+    @! "$({{ go }} env GOROOT)/bin/gofmt" -d tests/kubelet-prober | grep .
+    {{ go }} vet -C tests/kubelet-prober ./...
+    {{ go }} test -C tests/kubelet-prober -ldflags="{{ release_flags }}" ./...
 
 # Lint natively, warnings are errors
 [group('lint')]

@@ -109,18 +109,18 @@ impl Metrics {
         let to = &mut self.registry;
         to.register("build_info", "This agent's version", build_info);
         to.register("envoy_info", "Envoy's version, once it has said it", self.envoy_info.clone());
-        to.register("ready", "Is everything met?", self.ready.clone());
-        to.register("condition", "Is this condition met?", self.condition.clone());
+        to.register("ready", "1 if everything is met", self.ready.clone());
+        to.register("condition", "1 if this condition is met", self.condition.clone());
         to.register(
             "startup_seconds",
             "From the agent's start to this Envoy's first readiness",
             self.startup_seconds.clone(),
         );
         to.register("envoy_epoch", "Number of this life of Envoy, from 1", self.envoy_epoch.clone());
-        to.register("draining", "Is a drain going on?", self.draining.clone());
+        to.register("draining", "1 while a drain goes on", self.draining.clone());
         to.register(
             "config_rejected",
-            "Was something of this setting left out?",
+            "1 if something of this setting was left out",
             self.config_rejected.clone(),
         );
         let changes = "Changes of readiness, by the conditions that made them";

@@ -8,6 +8,8 @@ use crate::reason::Reason;
 pub const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The most of an answer's body that is looked at, in bytes; a health answer has some ten.
 pub const ANSWER_BYTES: usize = 16 << 10;
+/// Before each message: whether it is compressed, and its length.
+const FRAME_HEAD: usize = 5;
 
 /// The request's body: a frame with a message that names `service`, or nothing when it is empty.
 pub fn request_frame(service: &str) -> Vec<u8> {
@@ -59,12 +61,14 @@ impl Answer<'_> {
         }
     }
 
-    /// The one uncompressed message of the body.
+    /// The one uncompressed message of the body. What follows it and is too short for the head of another one is
+    /// nothing to grpc-go.
     fn message(&self) -> Option<&[u8]> {
-        let (frame, message) = self.body.split_first_chunk::<5>()?;
+        let (frame, message) = self.body.split_first_chunk::<FRAME_HEAD>()?;
         let [0, length @ ..] = *frame else { return None };
         let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
-        (length == message.len() && self.body.len() == self.body_length).then_some(message)
+        let (message, rest) = message.split_at_checked(length)?;
+        (rest.len() < FRAME_HEAD && self.body.len() == self.body_length).then_some(message)
     }
 }
 

@@ -78,11 +78,11 @@ impl Request {
     }
 
     /// Name and value of each header as it is sent, but for user agent, `Referer` and `Authorization` of a redirect:
-    /// nothing about the connection over TLS, and in plaintext always `Connection: close`.
+    /// nothing about the connection over TLS, and in plaintext `Connection: close`, unless it asks for another protocol.
     pub fn sent_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tls = self.url.scheme == b"https";
-        let close =
-            (!tls && !closes(&self.headers)).then_some((b"connection".as_slice(), b"close".as_slice()));
+        let adds = !tls && !closes(&self.headers) && !upgrades(&self.headers);
+        let close = adds.then_some((b"connection".as_slice(), b"close".as_slice()));
         let sent = self.headers.iter().filter(move |(name, _)| !(tls && CONNECTION.contains(&name.as_str())));
         sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
     }
@@ -95,9 +95,20 @@ impl Request {
 
 /// Whether the first declared `Connection` says `close` already; Go's client looks at no other.
 fn closes(headers: &[(String, Vec<u8>)]) -> bool {
-    let close = |token: &[u8]| token.eq_ignore_ascii_case(b"close");
     let first = headers.iter().find(|(name, _)| name == "connection");
-    first.is_some_and(|(_, value)| value.split(|byte| b", \t".contains(byte)).any(close))
+    first.is_some_and(|(_, value)| has_token(value, b"close"))
+}
+
+/// Whether another protocol is asked for: then Go's client adds no `close` (`isProtocolSwitchHeader` of net/http).
+fn upgrades(headers: &[(String, Vec<u8>)]) -> bool {
+    let first = headers.iter().find(|(name, _)| name == "upgrade");
+    let mut connections = headers.iter().filter(|(name, _)| name == "connection");
+    first.is_some_and(|(_, value)| !value.is_empty())
+        && connections.any(|(_, value)| has_token(value, b"upgrade"))
+}
+
+fn has_token(value: &[u8], token: &[u8]) -> bool {
+    value.split(|byte| b", \t".contains(byte)).any(|found| found.eq_ignore_ascii_case(token))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The end of a sidecar with the real Envoy: drain, signals, `drain` and `quit`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tests::sidecar::{Builder, Sidecar, is_alive};
 use tests::{agent, caller, envoy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::e2e_agent_run::user_config;
 

@@ -157,11 +157,36 @@ async fn idle_callers_keep_nobody_out() {
     }
     let metrics = sidecar.local("GET /metrics", "").await.text();
     assert!(metrics.contains("connections_closed_total{server=\"ready\",reason=\"evicted\"}"), "{metrics}");
-    let paths: Vec<_> =
-        metrics.lines().filter(|line| line.contains("requests_total{server=\"ready\"")).collect();
-    assert!(
-        paths.iter().all(|line| line.contains("path=\"/healthz/ready\"") || line.contains("path=\"other\""))
-    );
+    let known = ["/healthz/ready", "/healthz/live", "other"].map(|path| format!("path=\"{path}\""));
+    let mut series = metrics.lines().filter(|line| line.contains("requests_total{server=\"ready\""));
+    assert!(series.all(|line| known.iter().any(|path| line.contains(path))), "{metrics}");
+}
+
+/// With 64 descriptors callers can take what is left of 40, and the poller keeps its two: nothing that they do makes Envoy look dead.
+#[tokio::test]
+async fn callers_cannot_take_the_poller_s_descriptors() {
+    let theirs = Builder::new("run-few-envoy").start();
+    theirs.until(200, "ready").await;
+    let admin = format!("unix:{}", theirs.folder.join("state/admin.sock").display());
+    let listener = format!("http://{}", envoy::probe_listener(theirs.ip));
+    let watching = Builder::bare("run-few")
+        .args(&["--no-envoy", "--admin", &admin, "--data-path", &listener])
+        .descriptors(64)
+        .start_plain();
+    watching.until(200, "ready").await;
+    let mut idle = Vec::new();
+    for _ in 0..10 {
+        for address in [watching.ready_address(), watching.local_address()] {
+            for _ in 0..50 {
+                idle.push(TcpStream::connect(address).await.expect("the port is open"));
+            }
+        }
+        // The data path is asked twice a second meanwhile.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(watching.ready("").await.status, 200);
+    }
+    let log = watching.log();
+    assert_eq!(log.matches(" pending condition=\"process\"").count(), 0, "{log}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ fn scripted(name: &'static str, answer: GrpcAnswer, status: u16, word: &'static 
 
 fn rows() -> Vec<Row> {
     let serving = || GrpcAnswer::serving(1);
-    let h2 = || Some(Tls { alpn: &["h2"], ..Tls::default() });
+    let h2 = || Some(Tls::with_alpn(&["h2"]));
     let with_body = |body: &[u8]| GrpcAnswer { body: body.to_vec(), ..serving() };
     let plain =
         |name, steps, prober, status, word| Row { name, app: Listens::Plain(steps), prober, status, word };

@@ -18,7 +18,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 async fn a_hanging_handshake_hangs_one_probe() {
     tls::install_provider();
     let ip = net::loopback();
-    let acceptor = Tls { alpn: &["http/1.1"], ..Tls::default() }.acceptor();
+    let acceptor = Tls::with_alpn(&["http/1.1"]).acceptor();
     let listener = TcpListener::bind((ip, 0)).await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! httpGet over TLS through the real Envoy: nothing is verified, everything that kubelet speaks is spoken.
 
 use tests::app::grpc::GrpcAnswer;
-use tests::app::tls::{self, Key, Tls};
+use tests::app::tls::{ClientCertificate, Key, Tls, Versions};
 use tests::app::{Step, answer};
 use tests::envoy::Version;
 
@@ -18,14 +18,14 @@ fn plain(name: &'static str, steps: Vec<Step>, status: u16, word: &'static str) 
 }
 
 /// An application that speaks HTTP/2, with a body and trailers.
-fn h2(name: &'static str, alpn: &'static [&'static str], status: u16) -> Row {
+fn h2(name: &'static str, alpn: &[&str], status: u16) -> Row {
     let answer = GrpcAnswer {
         status,
         headers: vec![("content-type", "text/plain"), ("set-cookie", "secret")],
         body: b"secret".to_vec(),
         trailers: vec![("x-trailer", "secret")],
     };
-    let tls = Tls { alpn, ..Tls::default() };
+    let tls = Tls::with_alpn(alpn);
     Row { name, app: Listens::Grpc(Some(tls), answer), prober: https_get(), status, word: "" }
 }
 
@@ -35,13 +35,18 @@ fn rows() -> Vec<Row> {
     vec![
         over("self-signed", default(), 200, ""),
         over("expired", Tls { expired: true, ..default() }, 200, ""),
-        over("other-name", Tls { name: "other.example.org", ..default() }, 200, ""),
+        over("other-name", Tls { name: "other.example.org".into(), ..default() }, 200, ""),
         over("rsa", Tls { key: Key::Rsa, ..default() }, 200, ""),
         over("ed25519", Tls { key: Key::Ed25519, ..default() }, 200, ""),
-        over("asks-for-certificate", Tls { asks_for_certificate: true, ..default() }, 200, ""),
-        over("alpn-http-1-1", Tls { alpn: &["http/1.1"], ..default() }, 200, ""),
-        over("only-1-2", Tls { versions: tls::ONLY_1_2, ..default() }, 200, ""),
-        over("only-1-3", Tls { versions: tls::ONLY_1_3, ..default() }, 200, ""),
+        over(
+            "asks-for-certificate",
+            Tls { client_certificate: ClientCertificate::Asked, ..default() },
+            200,
+            "",
+        ),
+        over("alpn-http-1-1", Tls::with_alpn(&["http/1.1"]), 200, ""),
+        over("only-1-2", Tls { versions: Versions::Only12, ..default() }, 200, ""),
+        over("only-1-3", Tls { versions: Versions::Only13, ..default() }, 200, ""),
         Row {
             name: "application",
             app: Listens::OverTls(default(), unavailable),
@@ -53,7 +58,7 @@ fn rows() -> Vec<Row> {
         h2("only-h2", &["h2"], 200),
         h2("h2-failure", &["h2"], 503),
         // A server that knows none of the protocols offered ends the handshake, and kubelet's client too.
-        over("alpn-unknown", Tls { alpn: &["spdy/1"], ..default() }, 525, "tls"),
+        over("alpn-unknown", Tls::with_alpn(&["spdy/1"]), 525, "tls"),
         Row {
             name: "tls-on-plaintext-port",
             app: Listens::OverTls(default(), answer(OK)),

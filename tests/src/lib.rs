@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod app;
 pub mod caller;
+pub mod conformance;
 pub mod demo;
 pub mod docker;
 pub mod envoy;
@@ -10,6 +11,7 @@ pub mod example;
 pub mod host;
 pub mod load;
 pub mod net;
+pub mod oracle;
 pub mod plain;
 pub mod pod;
 pub mod process;

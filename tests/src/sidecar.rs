@@ -68,6 +68,19 @@ impl Builder {
         self
     }
 
+    /// With so many descriptors at most, its Envoy too.
+    #[must_use]
+    pub fn descriptors(mut self, most: u32) -> Self {
+        let inner = self.command.as_std();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(inner.get_program());
+        command.args(inner.get_args()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        self.command = command;
+        self
+    }
+
     /// A variable of its environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {

@@ -60,7 +60,7 @@ impl MetricsConfig {
             ("--metrics-target", targets.iter().map(pair).collect())
         };
         for (port, path) in pairs {
-            match target(&port, &path, reserved, config.targets.len()) {
+            match target(&port, &path, reserved, &config.targets) {
                 Ok(target) => config.targets.push(target),
                 Err(reason) => {
                     warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; left out"));
@@ -94,8 +94,8 @@ fn annotations(
     }
 }
 
-fn target(port: &str, path: &str, reserved: &[u16], before: usize) -> Result<Target, &'static str> {
-    if before >= TARGETS {
+fn target(port: &str, path: &str, reserved: &[u16], before: &[Target]) -> Result<Target, &'static str> {
+    if before.len() >= TARGETS {
         return Err("more than 8 targets");
     }
     let is_number = !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -107,7 +107,8 @@ fn target(port: &str, path: &str, reserved: &[u16], before: usize) -> Result<Tar
     if !is_path {
         return Err("must be a path that begins with a slash");
     }
-    Ok(Target { port: number, path: path.to_owned() })
+    let target = Target { port: number, path: path.to_owned() };
+    if before.contains(&target) { Err("was named before") } else { Ok(target) }
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! From the arguments of `run` to checked values.
 
-use std::ffi::{OsStr, OsString};
+mod child;
+
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::bootstrap::{SidecarConfig, absolute, listeners, listeners_apart, not_port_0};
-use super::{Environment, MetricsConfig, PATH, istio};
+use super::bootstrap::{SidecarConfig, listeners, listeners_apart, not_port_0};
+use super::{Environment, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
 use crate::machine::Machine;
-use crate::program::{self, Missing};
+use child::{envoy_args, envoy_binary, readable};
 
 /// Where the data path is asked if the URL has no path: a probe that nobody can declare, since `~` is no container. The filter answers
 /// it in place.
@@ -25,16 +27,6 @@ const MINIMUM_DRAIN_DURATION: &str = "MINIMUM_DRAIN_DURATION";
 const DRAIN: Duration = Duration::from_secs(5);
 /// Where the admin port of an Envoy is whose configuration is not ours.
 const FOREIGN_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15000);
-/// Envoy's flags that the agent sets.
-const OUR_ENVOY_FLAGS: [&str; 7] = [
-    "--config-path",
-    "--config-yaml",
-    "--disable-hot-restart",
-    "--concurrency",
-    "--drain-strategy",
-    "--drain-time-s",
-    "--mode",
-];
 /// Workers where no limit says how many.
 const CONCURRENCY: u32 = 2;
 
@@ -160,13 +152,11 @@ impl RunConfig {
             (true, ..) => None,
             (_, Some(file), _) => Some(EnvoyFiles::Given(readable("--envoy-config", &file)?)),
             (_, None, user_config) => {
-                let mut sidecar = SidecarConfig::on(sidecar, false, environment, machine)?;
-                sidecar.bootstrap.reserved_ports.push(ready_address.port());
-                check_again(&sidecar, &ready_listener)?;
-                warnings.append(&mut sidecar.warnings);
+                let sidecar = sidecar_beside(sidecar, &ready_listener, environment, machine)?;
+                warnings.extend(sidecar.warnings.iter().cloned());
                 Some(match user_config {
-                    Some(file) => EnvoyFiles::Merged(readable("--user-config", &file)?, Box::new(sidecar)),
-                    None => EnvoyFiles::Rendered(Box::new(sidecar)),
+                    Some(file) => EnvoyFiles::Merged(readable("--user-config", &file)?, sidecar),
+                    None => EnvoyFiles::Rendered(sidecar),
                 })
             }
         };
@@ -247,13 +237,23 @@ fn exclusive(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// With the readiness port too: neither another listener on it, nor a probe that targets it.
-fn check_again(sidecar: &SidecarConfig, ready: &(&'static str, LocalAddress)) -> Result<(), Failure> {
+/// What is rendered, with the readiness port too: neither another listener on it, nor a probe that targets it.
+fn sidecar_beside(
+    args: SidecarArgs,
+    ready: &(&'static str, LocalAddress),
+    environment: &Environment,
+    machine: &Machine,
+) -> Result<Box<SidecarConfig>, Failure> {
+    let mut sidecar = SidecarConfig::on(args, false, environment, machine)?;
+    if let LocalAddress::Tcp(address) = &ready.1 {
+        sidecar.bootstrap.reserved_ports.push(address.port());
+    }
     let mut all = listeners(&sidecar.bootstrap);
     all.push(ready.clone());
     listeners_apart(&all)?;
-    let checked = probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes());
-    checked.map(|_| ()).map_err(|error| Failure::Usage(error.to_string()))
+    probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Box::new(sidecar))
 }
 
 fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Settings, Failure> {
@@ -281,46 +281,6 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Se
         scope: args.drain_scope,
         keeps_ready: args.drain_keeps_ready,
     })
-}
-
-fn readable(flag: &str, file: &std::path::Path) -> Result<PathBuf, Failure> {
-    let wrong = |error| Failure::Usage(format!("{flag} = {file:?}: {error}"));
-    std::fs::File::open(file).map_err(wrong)?;
-    absolute(flag, file)
-}
-
-fn envoy_binary(envoy: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, Failure> {
-    let path = environment.get(PATH).unwrap_or_default();
-    let command = envoy.as_ref().map_or(OsStr::new("envoy"), |envoy| envoy.as_os_str());
-    let found = program::find(command, path).map_err(|missing| {
-        let how = match missing {
-            Missing::NotFound => "not found",
-            Missing::NotExecutable => "cannot be executed",
-        };
-        Failure::Usage(match &envoy {
-            Some(envoy) => format!("--envoy = {envoy:?}: {how}; the PATH is {path:?}"),
-            None => format!(
-                "no Envoy: `envoy` is {how} on the PATH {path:?}; --envoy names one, --no-envoy watches one of somebody else"
-            ),
-        })
-    })?;
-    absolute("--envoy", &found)
-}
-
-fn envoy_args(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-    let is_ours = |arg: &&OsString| {
-        let arg = arg.to_string_lossy();
-        let name = arg.split('=').next().unwrap_or_default();
-        OUR_ENVOY_FLAGS.contains(&name) || arg == "--" || (arg.starts_with("-c") && !arg.starts_with("--"))
-    };
-    match args.iter().find(is_ours) {
-        Some(arg) => Err(Failure::Usage(format!(
-            "-- {}: the agent sets this flag of Envoy itself; see --envoy-config, --user-config, --concurrency, \
-             --drain-deadline-seconds",
-            arg.to_string_lossy()
-        ))),
-        None => Ok(args),
-    }
 }
 
 fn data_path_url(data_path: Option<OrOff<HttpUrl>>, probe_address: SocketAddr) -> Option<HttpUrl> {

@@ -1,5 +1,5 @@
 //! The main loop of `run`: Envoy's lives one after another, signals, orders of the local port, and the drain. What to do when is
-//! decided by values ([`Drain`], [`backoff`]); here it is done.
+//! decided by values ([`Drain`], `Backoff`); here it is done.
 
 mod backoff;
 

@@ -1,52 +1,43 @@
 //! `GET /stats/prometheus` on the local port: agent, Envoy and application in one answer. All are asked at once; what comes is written
 //! in order, in chunks, and nothing is kept longer than it takes to write it.
 
+mod request;
+mod source;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
-};
-use hyper::{Method, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, timeout_at};
-use tokio_util::task::AbortOnDropHandle;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Metrics;
 use super::merge::{Format, Merge, Part};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
-use crate::http_client;
 use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
 use crate::log::Repeated;
+use request::{accepts_open_metrics, deadline, envoy_path};
+use source::{Outcome, Piece, Question, Source};
 
 /// How many scrapes go on at a time.
 const SCRAPES: usize = 2;
-/// Without a word of the scraper's own.
-const DEADLINE: Duration = Duration::from_millis(9_500);
 /// The shortest, whatever the scraper says, and how much earlier than the scraper's own it is.
 const SLACK: Duration = Duration::from_millis(500);
-/// Of a connection.
-const CONNECT: Duration = Duration::from_secs(1);
 /// Of Envoy's part, in bytes.
 const ENVOY_LIMIT: usize = 64 << 20;
 /// Of an application's.
 const TARGET_LIMIT: usize = 10 << 20;
 /// Chunks of a part that wait: of 16 KiB at most, so 64 KiB.
 const CHUNKS: usize = 4;
-/// Parameters of the caller that Envoy gets.
-const ENVOY_PARAMETERS: [&str; 3] = ["usedonly", "filter", "text_readouts"];
 /// What a target is asked for.
 const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
 const ACCEPT_OPEN_METRICS: &str =
     "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
-/// How long a scraper waits, in seconds.
-const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
 
 /// What a scrape is made of.
 #[derive(Clone)]
@@ -57,60 +48,6 @@ pub struct Scraper {
     permits: Arc<Semaphore>,
     /// By part and target.
     missing: Arc<Mutex<BTreeMap<String, Repeated>>>,
-}
-
-/// How a part ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Ok,
-    Refused,
-    Timeout,
-    BadStatus,
-    BadBody,
-    TooLarge,
-}
-
-impl Outcome {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Refused => "refused",
-            Self::Timeout => "timeout",
-            Self::BadStatus => "bad_status",
-            Self::BadBody => "bad_body",
-            Self::TooLarge => "too_large",
-        }
-    }
-}
-
-impl From<hyper::Error> for Outcome {
-    fn from(_: hyper::Error) -> Self {
-        Self::BadBody
-    }
-}
-
-/// From a part that is being asked, in this order: a format perhaps, data, an outcome.
-enum Piece {
-    Begins(Format),
-    Data(Bytes),
-    Ends(Outcome, Duration),
-}
-
-/// A part that is being asked.
-struct Source {
-    part: &'static str,
-    /// A port, or nothing.
-    target: String,
-    pieces: mpsc::Receiver<Piece>,
-    _asking: AbortOnDropHandle<()>,
-}
-
-/// What to ask a source.
-struct Question {
-    url: HttpUrl,
-    accept: &'static str,
-    limit: usize,
-    deadline: Instant,
 }
 
 impl Scraper {
@@ -175,65 +112,19 @@ impl Scraper {
             };
             let accept = if open_metrics { ACCEPT_OPEN_METRICS } else { ACCEPT_TEXT };
             let question = Question { url, accept, limit: TARGET_LIMIT, deadline };
-            sources.push(Source::ask("application", port.to_string(), question));
+            sources.push(Source::ask("application", label(&sources, *port, path), question));
         }
         sources
     }
 }
 
-impl Source {
-    fn ask(part: &'static str, target: String, question: Question) -> Self {
-        let (sender, pieces) = mpsc::channel(CHUNKS);
-        let asking = tokio::spawn(async move {
-            let began = Instant::now();
-            let outcome = match timeout_at(question.deadline, read(&question, &sender)).await {
-                Ok(Ok(())) => Outcome::Ok,
-                Ok(Err(outcome)) => outcome,
-                Err(_) => Outcome::Timeout,
-            };
-            // A writer that is gone wants nothing any more.
-            let _ = sender.send(Piece::Ends(outcome, began.elapsed())).await;
-        });
-        Self { part, target, pieces, _asking: AbortOnDropHandle::new(asking) }
+/// A target is called by its port; a second one on the same port by its path too, or the two would be one series.
+fn label(before: &[Source], port: u16, path: &str) -> String {
+    let label = port.to_string();
+    if before.iter().all(|source| source.target != label) {
+        return label;
     }
-}
-
-async fn read(question: &Question, sender: &mpsc::Sender<Piece>) -> Result<(), Outcome> {
-    let connect = (Instant::now() + CONNECT).min(question.deadline);
-    let connection = match timeout_at(connect, http_client::connect(&question.url.endpoint)).await {
-        Ok(connection) => connection.map_err(|_| Outcome::Refused)?,
-        Err(_) => return Err(Outcome::Timeout),
-    };
-    let mut request = http_client::request(Method::GET, &question.url.authority, &question.url.path);
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(question.accept));
-    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let limit = question.limit;
-    connection.exchange(request, async |response| pass_on(response, limit, sender).await).await
-}
-
-async fn pass_on(
-    response: hyper::Response<Incoming>,
-    limit: usize,
-    sender: &mpsc::Sender<Piece>,
-) -> Result<(), Outcome> {
-    if response.status() != StatusCode::OK {
-        return Err(Outcome::BadStatus);
-    }
-    let header = |name| response.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-    if header(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-        return Err(Outcome::BadBody);
-    }
-    let format = Format::of(header(CONTENT_TYPE)).ok_or(Outcome::BadBody)?;
-    let gone = |_| Outcome::BadBody;
-    sender.send(Piece::Begins(format)).await.map_err(gone)?;
-    let mut body = response.into_body();
-    let mut room = limit;
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        room = room.checked_sub(data.len()).ok_or(Outcome::TooLarge)?;
-        sender.send(Piece::Data(data)).await.map_err(gone)?;
-    }
-    Ok(())
+    format!("{label}{}", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 impl Scraper {
@@ -334,7 +225,7 @@ fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> St
     let up = series("scrape_up", &|(_, outcome, _)| u8::from(*outcome == Outcome::Ok).to_string());
     let seconds = series("scrape_duration_seconds", &|(.., took)| format!("{:.6}", took.as_secs_f64()));
     format!(
-        "# HELP app_health_agent_scrape_up Is this part whole, in this scrape?\n# TYPE app_health_agent_scrape_up gauge\n{up}\
+        "# HELP app_health_agent_scrape_up 1 if this part is whole in this scrape\n# TYPE app_health_agent_scrape_up gauge\n{up}\
          # HELP app_health_agent_scrape_duration_seconds How long this part took\n\
          # TYPE app_health_agent_scrape_duration_seconds gauge\n{seconds}\
          # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that a family had already\n\
@@ -346,36 +237,6 @@ fn answer(format: Format, body: Body) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     response
-}
-
-fn deadline(headers: &HeaderMap) -> Duration {
-    let said = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
-    let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    said.map_or(DEADLINE, |said| said.saturating_sub(SLACK).clamp(SLACK, Duration::from_secs(600)))
-}
-
-/// `/stats/prometheus` with those parameters of the caller that choose metrics.
-fn envoy_path(query: &str) -> String {
-    let is_passed = |field: &&str| ENVOY_PARAMETERS.contains(&field.split('=').next().unwrap_or_default());
-    let passed: Vec<&str> = query.split('&').filter(is_passed).collect();
-    let separator = if passed.is_empty() { "" } else { "?" };
-    format!("/stats/prometheus{separator}{}", passed.join("&"))
-}
-
-/// Does the caller name OpenMetrics 1.0.0, and not with a weight of nothing?
-fn accepts_open_metrics(headers: &HeaderMap) -> bool {
-    let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    ranges.flat_map(|value| value.split(',')).any(|range| {
-        let mut words = range.split(';').map(str::trim);
-        let is_kind =
-            words.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
-        is_kind
-            && words.all(|word| match word.split_once('=') {
-                Some(("version", version)) => version.trim_matches('"') == "1.0.0",
-                Some(("q", weight)) => weight.parse::<f64>().is_ok_and(|weight| weight > 0.0),
-                _ => true,
-            })
-    })
 }
 
 #[cfg(test)]

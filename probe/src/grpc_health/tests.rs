@@ -108,17 +108,27 @@ fn bodies_that_are_not_one_plain_message() {
         b"\0".to_vec(),
         b"\0\0\0\0".to_vec(),
         [serving.clone(), serving.clone()].concat(),
-        [serving.clone(), b"\0".to_vec()].concat(),
+        [serving.clone(), b"\0\0\0\0\0".to_vec()].concat(),
         b"\x01\0\0\0\x02\x08\x01".to_vec(),
         b"\x02\0\0\0\x02\x08\x01".to_vec(),
         b"\x80\0\0\0\x02\x08\x01".to_vec(),
         b"\0\0\0\0\x01\x08\x01".to_vec(),
         b"\0\0\0\0\x03\x08\x01".to_vec(),
         b"\0\xff\xff\xff\xff\x08\x01".to_vec(),
-        b"\0\0\0\0\0\x08\x01".to_vec(),
         b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
     ] {
         check(&body, Reason::GrpcError);
+    }
+}
+
+#[test]
+fn less_than_a_frame_after_the_message_is_nothing() {
+    for (body, expected) in [
+        ([frame(b"\x08\x01"), b"\0\0\0\0".to_vec()].concat(), Reason::Ok),
+        ([frame(b"\x08\x01"), b"\xff".to_vec()].concat(), Reason::Ok),
+        ([frame(b""), b"\x08\x01".to_vec()].concat(), Reason::GrpcUnknown),
+    ] {
+        check(&body, expected);
     }
 }
 

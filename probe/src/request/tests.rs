@@ -145,6 +145,15 @@ fn connections() {
             &[("Keep-Alive", "5"), ("Proxy-Connection", "y"), ("Upgrade", "z")],
             &["keep-alive: 5", "proxy-connection: y", "upgrade: z", "connection: close"],
         ),
+        // Whoever asks for another protocol keeps the connection.
+        (
+            &[("Connection", "a, Upgrade"), ("Upgrade", "websocket")],
+            &["connection: a, Upgrade", "upgrade: websocket"],
+        ),
+        (
+            &[("Connection", "upgrade"), ("Upgrade", "")],
+            &["connection: upgrade", "upgrade: ", "connection: close"],
+        ),
     ] {
         let expected: Vec<_> = ["accept: */*"].iter().chain(plaintext).copied().collect();
         check(Scheme::Http, declared, &expected);

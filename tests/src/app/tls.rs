@@ -3,82 +3,146 @@
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ED25519,
-    PKCS_RSA_SHA256,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519, PKCS_RSA_SHA256,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use serde::{Deserialize, Serialize};
 use tokio_rustls::TlsAcceptor;
 
-/// TLS 1.2 alone.
-pub static ONLY_1_2: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
-/// TLS 1.3 alone.
-pub static ONLY_1_3: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
-
 /// How an application's TLS looks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Tls {
     /// The name in the certificate; no client checks it.
-    pub name: &'static str,
+    pub name: String,
     /// Whether the certificate is out of date.
     pub expired: bool,
     /// The kind of its key.
     pub key: Key,
-    /// Whether a client certificate is asked for (and its absence borne).
-    pub asks_for_certificate: bool,
+    /// Whether the certificate says that its key is for something else than signatures.
+    pub no_signature: bool,
+    /// Whether a client certificate is asked for.
+    pub client_certificate: ClientCertificate,
     /// What is offered by ALPN.
-    pub alpn: &'static [&'static str],
+    pub alpn: Vec<String>,
     /// Which versions are spoken.
-    pub versions: &'static [&'static SupportedProtocolVersion],
+    pub versions: Versions,
 }
 
 /// The kind of a certificate's key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Key {
     /// ECDSA on P-256.
+    #[default]
     P256,
+    /// ECDSA on P-384.
+    P384,
+    /// ECDSA on P-521.
+    P521,
     /// RSA of 2048 bits.
     Rsa,
     /// Ed25519.
     Ed25519,
 }
 
+/// What is made of the client's certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ClientCertificate {
+    /// Not asked for.
+    #[default]
+    No,
+    /// Asked for; its absence is borne.
+    Asked,
+    /// Without one the handshake fails.
+    Needed,
+}
+
+/// Which versions of TLS are spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Versions {
+    /// 1.2 and 1.3.
+    #[default]
+    #[serde(rename = "1.2, 1.3")]
+    Both,
+    /// 1.2 alone.
+    #[serde(rename = "1.2")]
+    Only12,
+    /// 1.3 alone.
+    #[serde(rename = "1.3")]
+    Only13,
+}
+
+static ONLY_1_2: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
+static ONLY_1_3: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
+impl Versions {
+    fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Both => rustls::ALL_VERSIONS,
+            Self::Only12 => ONLY_1_2,
+            Self::Only13 => ONLY_1_3,
+        }
+    }
+}
+
 impl Default for Tls {
     fn default() -> Self {
         Self {
-            name: "app.example.com",
+            name: "app.example.com".into(),
             expired: false,
-            key: Key::P256,
-            asks_for_certificate: false,
-            alpn: &[],
-            versions: rustls::ALL_VERSIONS,
+            key: Key::default(),
+            no_signature: false,
+            client_certificate: ClientCertificate::default(),
+            alpn: Vec::new(),
+            versions: Versions::default(),
         }
     }
 }
 
 impl Tls {
+    /// The default, and this offered by ALPN.
+    pub fn with_alpn(names: &[&str]) -> Self {
+        Self { alpn: names.iter().map(ToString::to_string).collect(), ..Self::default() }
+    }
+
     /// An acceptor with a self-signed certificate of its own.
     pub fn acceptor(&self) -> TlsAcceptor {
         let key = match self.key {
             Key::P256 => KeyPair::generate(),
+            Key::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+            Key::P521 => KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512),
             Key::Rsa => KeyPair::generate_for(&PKCS_RSA_SHA256),
             Key::Ed25519 => KeyPair::generate_for(&PKCS_ED25519),
         }
         .expect("a key");
-        let mut parameters = CertificateParams::new(vec![self.name.into()]).expect("a name");
+        let mut parameters = CertificateParams::new(vec![self.name.clone()]).expect("a name");
         if self.expired {
             parameters.not_after = rcgen::date_time_ymd(2001, 1, 1);
         }
+        if self.no_signature {
+            parameters.key_usages = match self.key {
+                Key::Rsa => vec![KeyUsagePurpose::KeyEncipherment],
+                _ => vec![KeyUsagePurpose::KeyAgreement],
+            };
+        }
         let certificate = parameters.self_signed(&key).expect("a certificate");
-        let builder = ServerConfig::builder_with_protocol_versions(self.versions);
-        let builder = if self.asks_for_certificate {
+        let builder = ServerConfig::builder_with_protocol_versions(self.versions.supported());
+        let builder = if self.client_certificate == ClientCertificate::No {
+            builder.with_no_client_auth()
+        } else {
             let mut roots = RootCertStore::empty();
             roots.add(certificate.der().clone()).expect("a root");
-            let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).allow_unauthenticated().build();
-            builder.with_client_cert_verifier(verifier.expect("a verifier"))
-        } else {
-            builder.with_no_client_auth()
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
+            let verifier = match self.client_certificate {
+                ClientCertificate::Needed => verifier,
+                _ => verifier.allow_unauthenticated(),
+            };
+            builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
         };
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut config =

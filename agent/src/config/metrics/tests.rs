@@ -16,6 +16,7 @@ fn targets_and_what_is_left_out() {
         (vec![], vec![], 0),
         (vec!["8080"], vec!["8080/metrics"], 0),
         (vec!["8080/a?b=c", "9"], vec!["8080/a?b=c", "9/metrics"], 0),
+        (vec!["9", "9/metrics", "9/other"], vec!["9/metrics", "9/other"], 1),
         (vec!["0", "08080", "65536", "x", "-1", "", "15020", "8080/a b"], vec![], 8),
         (vec!["1", "2", "3", "4", "5", "6", "7", "8", "9"], (1..=8).map(|_| "").collect(), 1),
     ] {

@@ -1,6 +1,8 @@
+use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use super::request::SCRAPE_TIMEOUT;
 use super::*;
 
 /// An application that answers each scrape so; the rest of an answer that is cut off never comes. Its port, and what it was asked.
@@ -128,6 +130,16 @@ async fn open_metrics_where_everybody_speaks_it() {
         assert_eq!(content_type.starts_with("application/openmetrics-text"), is_open, "{text}");
         assert_eq!(text.matches("# EOF").count(), usize::from(is_open), "{text}");
         assert!(!is_open || text.ends_with("# EOF\n"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn two_targets_on_one_port_are_two_series() {
+    let (port, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
+    let (_, text) = scraped(&scraper(None, &[port, port]), &headers(&[]), "").await;
+    for target in [format!("{port}"), format!("{port}/metrics")] {
+        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{target}\"}} 1\n");
+        assert_eq!(text.matches(&line).count(), 1, "{text}");
     }
 }
 

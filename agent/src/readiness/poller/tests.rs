@@ -136,3 +136,100 @@ async fn a_dead_envoy_and_the_next_one() {
     body(&observer, "ready\n").await;
     assert_eq!(observer.subscribe().borrow().epoch, 2);
 }
+
+/// What an admin port that is in trouble does with each connection.
+#[derive(Debug, Clone, Copy)]
+enum Trouble {
+    /// Takes so long, and answers well then.
+    Late(Duration),
+    /// Writes for ever.
+    Endless,
+    /// Writes something else.
+    Garbage,
+    /// Answers with another status.
+    Status,
+    /// Closes.
+    Closes,
+}
+
+/// An admin port in trouble; how many bytes of one answer it could write at most.
+async fn troubled(trouble: Trouble) -> (HttpUrl, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = HttpUrl {
+        endpoint: Endpoint::Ip(listener.local_addr().unwrap()),
+        authority: "localhost".into(),
+        path: "/".into(),
+    };
+    let written = Arc::new(AtomicUsize::new(0));
+    let most = written.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let most = most.clone();
+            tokio::spawn(async move {
+                let mut request = [0; 2048];
+                let Ok(length) = stream.read(&mut request).await else { return };
+                let head = String::from_utf8_lossy(&request[..length]).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or_default();
+                let good =
+                    LIVE.iter().find(|(start, ..)| path.starts_with(start)).map_or("", |(.., body)| body);
+                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{good}", good.len());
+                match trouble {
+                    Trouble::Late(time) => {
+                        tokio::time::sleep(time).await;
+                        let _ = stream.write_all(answer.as_bytes()).await;
+                    }
+                    Trouble::Endless => {
+                        let mut bytes = 0;
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+                        while stream.write_all(&[b'x'; 64 * 1024]).await.is_ok() {
+                            bytes += 64 * 1024;
+                            most.fetch_max(bytes, Ordering::SeqCst);
+                        }
+                    }
+                    Trouble::Garbage => drop(stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n\xff<html>").await),
+                    Trouble::Status => {
+                        drop(stream.write_all(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n").await)
+                    }
+                    Trouble::Closes => {}
+                }
+            });
+        }
+    });
+    (url, written)
+}
+
+#[tokio::test]
+async fn an_admin_port_in_trouble_is_told_and_counted() {
+    for (trouble, outcome) in [
+        (Trouble::Endless, "too_large"),
+        (Trouble::Garbage, "bad_body"),
+        (Trouble::Status, "bad_status"),
+        (Trouble::Closes, "bad_body"),
+        (Trouble::Late(Duration::from_secs(60)), "timeout"),
+    ] {
+        let (listener, (admin, written)) = (scripted(&LIVE).await, troubled(trouble).await);
+        let (observer, task) = watch_envoy(&admin, &listener.url);
+        body(&observer, "envoy admin not answering\n").await;
+        let series = format!("admin_questions_total{{outcome=\"{outcome}\"}}");
+        for round in 0.. {
+            if observer.metrics().encode().contains(&series) {
+                break;
+            }
+            assert!(round < 200, "{trouble:?}: {}", observer.metrics().encode());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        task.abort();
+        // What the kernel keeps on the way comes on top of the 4 KiB that are read.
+        assert!(written.load(Ordering::SeqCst) < 16 << 20, "{trouble:?}: {written:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_admin_port_that_is_slower_than_the_first_deadline_is_understood_at_the_second() {
+    let (listener, (admin, _)) =
+        (scripted(&LIVE).await, troubled(Trouble::Late(Duration::from_millis(300))).await);
+    let (observer, _task) = watch_envoy(&admin, &listener.url);
+    body(&observer, "ready\n").await;
+    assert!(observer.metrics().encode().contains("admin_questions_total{outcome=\"timeout\"}"));
+}

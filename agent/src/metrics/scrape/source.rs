@@ -1,0 +1,130 @@
+//! One part of merged metrics: asked by a task of its own, which waits while nobody takes what it has.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::CHUNKS;
+use crate::address::HttpUrl;
+use crate::http_client;
+use crate::metrics::merge::Format;
+
+/// Of a connection.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// How a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ok,
+    Refused,
+    Timeout,
+    BadStatus,
+    BadBody,
+    TooLarge,
+}
+
+impl Outcome {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::BadStatus => "bad_status",
+            Self::BadBody => "bad_body",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl From<hyper::Error> for Outcome {
+    fn from(_: hyper::Error) -> Self {
+        Self::BadBody
+    }
+}
+
+/// From a part that is being asked, in this order: a format perhaps, data, an outcome.
+pub(super) enum Piece {
+    Begins(Format),
+    Data(Bytes),
+    Ends(Outcome, Duration),
+}
+
+/// A part that is being asked.
+pub(super) struct Source {
+    pub(super) part: &'static str,
+    /// A port, and a path perhaps; for Envoy nothing. Escaped as a label.
+    pub(super) target: String,
+    pub(super) pieces: mpsc::Receiver<Piece>,
+    _asking: AbortOnDropHandle<()>,
+}
+
+/// What to ask a source.
+pub(super) struct Question {
+    pub(super) url: HttpUrl,
+    pub(super) accept: &'static str,
+    pub(super) limit: usize,
+    pub(super) deadline: Instant,
+}
+
+impl Source {
+    /// Begins to ask.
+    pub(super) fn ask(part: &'static str, target: String, question: Question) -> Self {
+        let (sender, pieces) = mpsc::channel(CHUNKS);
+        let asking = tokio::spawn(async move {
+            let began = Instant::now();
+            let outcome = match timeout_at(question.deadline, read(&question, &sender)).await {
+                Ok(Ok(())) => Outcome::Ok,
+                Ok(Err(outcome)) => outcome,
+                Err(_) => Outcome::Timeout,
+            };
+            // A writer that is gone wants nothing any more.
+            let _ = sender.send(Piece::Ends(outcome, began.elapsed())).await;
+        });
+        Self { part, target, pieces, _asking: AbortOnDropHandle::new(asking) }
+    }
+}
+
+async fn read(question: &Question, sender: &mpsc::Sender<Piece>) -> Result<(), Outcome> {
+    let connect = (Instant::now() + CONNECT).min(question.deadline);
+    let connection = match timeout_at(connect, http_client::connect(&question.url.endpoint)).await {
+        Ok(connection) => connection.map_err(|_| Outcome::Refused)?,
+        Err(_) => return Err(Outcome::Timeout),
+    };
+    let mut request = http_client::request(Method::GET, &question.url.authority, &question.url.path);
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(question.accept));
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let limit = question.limit;
+    connection.exchange(request, async |response| pass_on(response, limit, sender).await).await
+}
+
+async fn pass_on(
+    response: hyper::Response<Incoming>,
+    limit: usize,
+    sender: &mpsc::Sender<Piece>,
+) -> Result<(), Outcome> {
+    if response.status() != StatusCode::OK {
+        return Err(Outcome::BadStatus);
+    }
+    let header = |name| response.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    if header(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        return Err(Outcome::BadBody);
+    }
+    let format = Format::of(header(CONTENT_TYPE)).ok_or(Outcome::BadBody)?;
+    let gone = |_| Outcome::BadBody;
+    sender.send(Piece::Begins(format)).await.map_err(gone)?;
+    let mut body = response.into_body();
+    let mut room = limit;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        room = room.checked_sub(data.len()).ok_or(Outcome::TooLarge)?;
+        sender.send(Piece::Data(data)).await.map_err(gone)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Bytes that are written down as text: each character below U+0100 is the byte of that number, so that `"\xff"` in
+//! YAML is one byte and readable text is itself.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What an application sends.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    /// The bytes that this text stands for.
+    ///
+    /// # Errors
+    /// The first character that is no byte.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let byte = |character: char| {
+            u8::try_from(u32::from(character))
+                .map_err(|_| format!("{character:?} is not one byte: write \\x.."))
+        };
+        text.chars().map(byte).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The text that stands for these bytes.
+    pub fn text(&self) -> String {
+        self.0.iter().copied().map(char::from).collect()
+    }
+
+    /// The same with every `{name}` replaced.
+    #[must_use]
+    pub fn filled(&self, places: &[(String, String)]) -> Vec<u8> {
+        fill(&self.text(), places).chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect()
+    }
+}
+
+/// `text` with every `{name}` replaced by what `places` says of it.
+pub fn fill(text: &str, places: &[(String, String)]) -> String {
+    places.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+impl From<&str> for Bytes {
+    /// Of text within Latin-1; anything else becomes `?`.
+    fn from(text: &str) -> Self {
+        Self(text.chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect())
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether the bytes of an HTTP/1 answer are as RFC 9110 and RFC 9112 have them. Envoy and Go read every such answer
+//! alike; over others they may disagree, each in its own right.
+
+/// What an application's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes1 {
+    /// A whole answer.
+    Complete,
+    /// An answer whose body ends with the connection.
+    UntilClose,
+    /// The beginning of an answer.
+    Incomplete,
+    /// No answer that a server may send.
+    Invalid(&'static str),
+}
+
+/// What the status line and the headers say of the body.
+#[derive(Clone, Copy)]
+enum Framing {
+    Length(usize),
+    Chunked,
+    Nothing,
+    UntilClose,
+}
+
+/// Judges all that an application writes on one connection.
+pub fn judge(mut bytes: &[u8]) -> Bytes1 {
+    loop {
+        let Some(end) = find(bytes, b"\r\n\r\n") else {
+            return match lines(bytes).map(|lines| partial(&lines)) {
+                Some(Ok(())) | None => Bytes1::Incomplete,
+                Some(Err(reason)) => Bytes1::Invalid(reason),
+            };
+        };
+        let (head, rest) = (&bytes[..end], &bytes[end + 4..]);
+        match framing(head) {
+            Err(reason) => return Bytes1::Invalid(reason),
+            Ok((status, _)) if (100..200).contains(&status) && status != 101 => bytes = rest,
+            Ok((_, Framing::Nothing)) => return Bytes1::Complete,
+            Ok((_, Framing::UntilClose)) => return Bytes1::UntilClose,
+            Ok((_, Framing::Length(length))) if rest.len() >= length => return Bytes1::Complete,
+            Ok((_, Framing::Length(_))) => return Bytes1::Incomplete,
+            Ok((_, Framing::Chunked)) => return chunks(rest),
+        }
+    }
+}
+
+/// The status and the framing that a head without its last empty line says.
+fn framing(head: &[u8]) -> Result<(u16, Framing), &'static str> {
+    let mut lines = split(head);
+    let (status, old) = status_line(lines.next().unwrap_or_default())?;
+    let (mut lengths, mut codings, mut locations) = (Vec::new(), Vec::new(), 0);
+    for line in lines {
+        let (name, value) = field(line)?;
+        match name.as_str() {
+            "content-length" => lengths.push(value),
+            "transfer-encoding" => codings.push(value),
+            "location" => {
+                locations += 1;
+                if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    return Err("a Location that is no URI");
+                }
+            }
+            // A server that says so and does not switch, or says it twice, is on its own.
+            "upgrade" | "trailer" => return Err("a header that changes the protocol"),
+            _ => {}
+        }
+    }
+    if locations > 1 {
+        return Err("two Location lines");
+    }
+    let bodiless = (100..200).contains(&status) || status == 204;
+    let framing = match (lengths.as_slice(), codings.as_slice()) {
+        ([], []) if bodiless || status == 304 => Framing::Nothing,
+        _ if bodiless => return Err("a body that may not be"),
+        ([], []) => Framing::UntilClose,
+        ([length], [])
+            if length.len() < 10
+                && !length.is_empty()
+                && length.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            if status == 304 {
+                Framing::Nothing
+            } else {
+                Framing::Length(length.parse().unwrap_or(usize::MAX))
+            }
+        }
+        ([], [coding]) if coding.eq_ignore_ascii_case("chunked") && !old => {
+            if status == 304 {
+                Framing::Nothing
+            } else {
+                Framing::Chunked
+            }
+        }
+        _ => return Err("two lengths, or one that is none"),
+    };
+    Ok((status, framing))
+}
+
+/// The status, and whether the version is 1.0.
+fn status_line(line: &[u8]) -> Result<(u16, bool), &'static str> {
+    let old = line.starts_with(b"HTTP/1.0 ");
+    let digits = match line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 ")) {
+        Some([a, b, c, b' ', reason @ ..]) if reason.iter().all(|byte| is_text(*byte)) => [*a, *b, *c],
+        _ => return Err("a status line that is none"),
+    };
+    let status =
+        std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let status = status.and_then(|text| text.parse().ok()).filter(|status| (100..600).contains(status));
+    Ok((status.ok_or("a status that is none")?, old))
+}
+
+/// Name in lower case and value of a header line.
+fn field(line: &[u8]) -> Result<(String, String), &'static str> {
+    let colon = line.iter().position(|byte| *byte == b':').ok_or("a header without a colon")?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    if name.is_empty() || !name.iter().all(token) {
+        return Err("a header name that is none");
+    }
+    if !value.iter().all(|byte| is_text(*byte)) {
+        return Err("a control character");
+    }
+    let value: String = value.trim_ascii().iter().copied().map(char::from).collect();
+    Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), value))
+}
+
+/// Printable, a blank, a tab, or beyond ASCII.
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// The whole lines of a head that has not ended; `None` where there is none yet.
+fn lines(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let end = bytes.windows(2).rposition(|pair| pair == b"\r\n")?;
+    Some(split(&bytes[..end]).collect())
+}
+
+fn partial(lines: &[&[u8]]) -> Result<(), &'static str> {
+    let (first, rest) = lines.split_first().ok_or("nothing")?;
+    status_line(first)?;
+    rest.iter().try_for_each(|line| field(line).map(drop))
+}
+
+/// The body of a chunked answer.
+fn chunks(mut bytes: &[u8]) -> Bytes1 {
+    loop {
+        let Some(end) = find(bytes, b"\r\n") else {
+            let size = |byte: &u8| byte.is_ascii_hexdigit();
+            let started = bytes.iter().all(size) && bytes.len() < 8;
+            return if started { Bytes1::Incomplete } else { Bytes1::Invalid("a chunk size that is none") };
+        };
+        let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
+        let (line, extension) = line.split_once(';').unwrap_or((line, "x"));
+        if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'=')
+        {
+            return Bytes1::Invalid("a chunk extension that is none");
+        }
+        let digits = !line.is_empty() && line.len() < 8 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(size) = usize::from_str_radix(line, 16).ok().filter(|_| digits) else {
+            return Bytes1::Invalid("a chunk size that is none");
+        };
+        bytes = &bytes[end + 2..];
+        if size == 0 {
+            return trailers(bytes);
+        }
+        match bytes.get(size..size + 2) {
+            Some(b"\r\n") => bytes = &bytes[size + 2..],
+            Some(_) => return Bytes1::Invalid("a chunk without its end"),
+            None if bytes.get(size).is_some_and(|byte| *byte != b'\r') => {
+                return Bytes1::Invalid("a chunk without its end");
+            }
+            None => return Bytes1::Incomplete,
+        }
+    }
+}
+
+/// What comes after the last chunk.
+fn trailers(bytes: &[u8]) -> Bytes1 {
+    if bytes.starts_with(b"\r\n") {
+        return Bytes1::Complete;
+    }
+    let Some(end) = find(bytes, b"\r\n\r\n") else { return Bytes1::Incomplete };
+    if split(&bytes[..end]).all(|line| field(line).is_ok()) {
+        Bytes1::Complete
+    } else {
+        Bytes1::Invalid("a trailer that is none")
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// The lines between CR LF.
+fn split(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut done = false;
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let Some(end) = find(bytes, b"\r\n") else {
+            done = true;
+            return Some(bytes);
+        };
+        let line = &bytes[..end];
+        bytes = &bytes[end + 2..];
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+use super::{Bytes1, judge};
+
+#[test]
+fn answers() {
+    for (bytes, expected) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Bytes1::Complete),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", Bytes1::Complete),
+        ("HTTP/1.1 100 \r\n\r\nHTTP/1.1 204 \r\n\r\n", Bytes1::Complete),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Bytes1::Complete),
+        ("HTTP/1.0 200 OK\r\n\r\nok", Bytes1::UntilClose),
+        ("", Bytes1::Incomplete),
+        ("HTTP/1.1 200 OK\r\nContent-", Bytes1::Incomplete),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Bytes1::Incomplete),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", Bytes1::Incomplete),
+    ] {
+        assert_eq!(judge(bytes.as_bytes()), expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn no_answers() {
+    for bytes in [
+        "HTTP/1.1 200\r\n\r\n",
+        "HTTP/1.2 200 OK\r\n\r\n",
+        "HTTP/1.1 600 OK\r\n\r\n",
+        "HTTP/1.1 204 \r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nX: a\x01\r\nContent-",
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxx\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokx\r\n",
+        "hello\r\n",
+    ] {
+        assert!(matches!(judge(bytes.as_bytes()), Bytes1::Invalid(_)), "{bytes:?}");
+    }
+}
