@@ -114,7 +114,7 @@ pub(crate) async fn both_files(daemon: &Daemon) {
 /// Asks the published port until the answer has this status; its body.
 async fn answers(port: u16, path: &str, status: u16) -> String {
     let mut last = caller::Answer::default();
-    for _ in 0..1000 {
+    for _ in 0..1500 {
         last = caller::get(SocketAddr::from(([127, 0, 0, 1], port)), path, &[]).await;
         if last.status == status {
             return last.text();

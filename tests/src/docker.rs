@@ -180,10 +180,13 @@ impl Drop for Daemon {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
-        let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
-        for folder in hierarchies.map(|entry| entry.path()).chain([PathBuf::from("/sys/fs/cgroup")]) {
-            // Not every folder there is a hierarchy.
-            let _ = std::fs::remove_dir(folder.join(&self.cgroup));
+        // One hierarchy, or one in each folder; the newer builder has a group below ours.
+        let root = PathBuf::from("/sys/fs/cgroup");
+        for hierarchy in folders(&root).into_iter().chain([root]) {
+            let ours = hierarchy.join(&self.cgroup);
+            for folder in folders(&ours).into_iter().chain([ours]) {
+                let _ = std::fs::remove_dir(folder);
+            }
         }
         // Hundreds of megabytes, while the log is worth keeping. The mounts in it vanish a moment after the processes.
         for _ in 0..100 {
@@ -193,6 +196,11 @@ impl Drop for Daemon {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// What is directly below a folder; nothing where there is no such folder.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// A program on the PATH.

@@ -77,7 +77,7 @@ impl Container<'_> {
     pub async fn until(&self, port: u16, path: &str, status: u16) -> Answer {
         let address = self.address(port);
         let mut last = Answer::default();
-        for _ in 0..1000 {
+        for _ in 0..1500 {
             last = caller::get(address, path, &[]).await;
             if last.status == status {
                 return last;
@@ -97,7 +97,7 @@ impl Container<'_> {
     /// # Panics
     /// When it does not come.
     pub async fn end(&self) -> i64 {
-        for _ in 0..1000 {
+        for _ in 0..1500 {
             if self.inspect("/State/Running") == false {
                 return self.inspect("/State/ExitCode").as_i64().expect("a code");
             }
