@@ -70,6 +70,10 @@ conformance *arguments: build oracle
 fuzz-conformance *arguments: build oracle
     @target/debug/conformance fuzz "$@"
 
+# Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
+[group('test')]
+test-containers: (it "containers")
+
 # Validate every shipped Envoy configuration with the real Envoy
 [group('test')]
 envoy-validate: (it "e2e_config")

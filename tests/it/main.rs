@@ -1,5 +1,8 @@
 //! The one integration binary: a module for each thing that is tested.
 
+mod containers;
+mod containers_compose;
+mod containers_life;
 mod e2e;
 mod e2e_agent;
 mod e2e_agent_drain;

@@ -5,6 +5,7 @@ pub mod app;
 pub mod caller;
 pub mod conformance;
 pub mod demo;
+pub mod docker;
 pub mod envoy;
 pub mod example;
 pub mod host;

@@ -4,8 +4,7 @@ use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, SidecarConfig};
 use app_health_agent::state_dir;
 use clap::Parser as _;
-use serde_json::Value;
-use tests::envoy::{self, Version, validate, workspace};
+use tests::envoy::{self, Version, validate};
 use tests::example;
 use tokio::process::Command as Process;
 
@@ -95,45 +94,4 @@ async fn a_bootstrap_merges_into_an_existing_configuration() {
         .await
         .expect("Envoy starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// The commands of the compose file are the agent's, and the prober table in it is accepted.
-#[test]
-fn the_compose_file_speaks_to_the_agent_as_it_is() {
-    let file = workspace().join("envoy-config/compose/compose.yaml");
-    let compose = example::parse(&std::fs::read_to_string(file).expect("the compose file is there"));
-    let services = &compose["services"];
-    let words = |list: &Value| -> Vec<String> {
-        let list = list.as_array().expect("a list").iter();
-        list.map(|word| word.as_str().expect("a word").to_owned()).collect()
-    };
-    let state_dir = "/var/run/app-health";
-    let command = words(&services["bootstrap"]["command"]);
-    let Command::Bootstrap(args) = parse(command.iter().map(String::as_str)) else {
-        panic!("{command:?}");
-    };
-    let table = services["bootstrap"]["environment"]["ISTIO_KUBE_APP_PROBERS"].as_str().expect("text");
-    let config = BootstrapConfig::new(*args, &Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]))
-        .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(config.sidecar.warnings, Vec::<String>::new());
-    let output = config.output.expect("a file").display().to_string();
-    assert_eq!(output, format!("{state_dir}/envoy.json"));
-    let envoy = words(&services["envoy"]["command"]);
-    assert_eq!(&envoy[..2], &["--config-path".to_owned(), output]);
-
-    let command = words(&services["agent"]["command"]);
-    let Command::Run(run) = parse(command.iter().map(String::as_str)) else { panic!("{command:?}") };
-    assert!(run.no_envoy);
-    assert_eq!(
-        run.sidecar.admin,
-        Some(config.sidecar.bootstrap.admin),
-        "Envoy and agent mean the same socket"
-    );
-    let check = words(&services["agent"]["healthcheck"]["test"]);
-    assert!(matches!(parse(check[2..].iter().map(String::as_str)), Command::Wait(_)), "{check:?}");
-    for service in ["bootstrap", "envoy", "agent"] {
-        let volumes = words(&services[service]["volumes"]);
-        assert_eq!(volumes, [format!("state:{state_dir}")], "{service}");
-        assert_eq!(services[service]["network_mode"], "service:pod", "{service}");
-    }
 }

@@ -1,0 +1,98 @@
+//! The images of the tests, without a registry: an Envoy as the base, the sidecar by the shipped Dockerfile, an application.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Daemon, find};
+use crate::agent;
+use crate::envoy::{Version, workspace};
+
+/// In the place of the official Envoy: the same binary with the libraries that it and the agent need, and no shell.
+pub const BASE: &str = "app-health-test/envoy";
+/// What the Dockerfile makes on top of it.
+pub const SIDECAR: &str = "app-health-test/sidecar";
+/// For applications, and to look into other containers.
+pub const BUSYBOX: &str = "app-health-test/busybox";
+/// An application whose image has the agent too, for `wait`.
+pub const HELD: &str = "app-health-test/held";
+
+/// As the official image has it: a script that is not there, so that a start by it would be seen.
+const BASE_FILE: &str = "FROM scratch
+COPY . /
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ENTRYPOINT [\"/docker-entrypoint.sh\"]
+CMD [\"envoy\", \"-c\", \"/etc/envoy/envoy.yaml\"]
+";
+
+impl Daemon {
+    /// Makes all of them.
+    pub(super) fn make_images(&self) {
+        let envoy = Version::Newest.binary();
+        let base = self.context("base");
+        place(&envoy, &base.join("usr/local/bin/envoy"));
+        for program in [&envoy, &agent::binary()] {
+            libraries(program).iter().for_each(|file| place(file, &below(&base, file)));
+        }
+        fs::create_dir_all(base.join("run")).expect("a writable folder");
+        fs::create_dir_all(base.join("var")).expect("a writable folder");
+        symlink("/run", base.join("var/run")).expect("a writable folder");
+        self.build(BASE, BASE_FILE, &base, &[]);
+
+        let context = self.context("sidecar");
+        place(&agent::binary(), &context.join("target/release/app-health-agent"));
+        let text = fs::read_to_string(workspace().join("Dockerfile")).expect("the Dockerfile is there");
+        let argument = format!("ENVOY_IMAGE={BASE}");
+        self.build(SIDECAR, &text, &context, &["--target", "prebuilt", "--build-arg", &argument]);
+
+        let context = self.context("busybox");
+        busybox(&context);
+        self.build(BUSYBOX, "FROM scratch\nCOPY . /\n", &context, &[]);
+        self.build(HELD, &format!("FROM {SIDECAR}\nCOPY . /\n"), &context, &[]);
+        fs::remove_dir_all(self.folder.join("images")).expect("ours");
+    }
+
+    fn context(&self, name: &str) -> PathBuf {
+        let folder = self.folder.join("images").join(name);
+        fs::create_dir_all(&folder).expect("a writable folder");
+        folder
+    }
+
+    fn build(&self, tag: &str, text: &str, context: &Path, more: &[&str]) {
+        let file = self.folder.join("Dockerfile");
+        fs::write(&file, text).expect("a writable folder");
+        let (file, context) = (file.to_str().expect("UTF-8"), context.to_str().expect("UTF-8"));
+        let words = ["build", "--quiet", "--tag", tag, "--file", file];
+        self.ask(&[&words[..], more, &[context]].concat());
+    }
+}
+
+/// Busybox under all its names, and what it needs if it is not static.
+fn busybox(root: &Path) {
+    let program = find("busybox").expect("it was looked for");
+    place(&program, &root.join("bin/busybox"));
+    libraries(&program).iter().for_each(|file| place(file, &below(root, file)));
+    let output = Command::new(&program).arg("--list").output().expect("busybox starts");
+    for name in String::from_utf8_lossy(&output.stdout).lines().filter(|name| *name != "busybox") {
+        symlink("busybox", root.join("bin").join(name)).expect("a writable folder");
+    }
+    fs::create_dir_all(root.join("tmp")).expect("a writable folder");
+}
+
+/// The files that a program is linked with at its start, the loader among them; none for a static one.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let output = Command::new("ldd").arg(program).output().expect("ldd starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+}
+
+fn below(root: &Path, file: &Path) -> PathBuf {
+    root.join(file.strip_prefix("/").expect("an absolute path"))
+}
+
+/// Puts the file that `from` leads to at `to`; a second copy of the same replaces the first.
+fn place(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().expect("it has a folder")).expect("a writable folder");
+    fs::copy(from, to).unwrap_or_else(|error| panic!("{} to {}: {error}", from.display(), to.display()));
+}
