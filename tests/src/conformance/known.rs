@@ -11,8 +11,8 @@ const HEAD: usize = 1 << 20;
 const LINES: usize = 990;
 /// Of a health answer.
 const MESSAGE: usize = 16 << 10;
-/// Errors of HTTP/2 upon which Go asks again (RFC 9113, section 7): `REFUSED_STREAM`.
-const REFUSED_STREAM: u32 = 7;
+/// Errors of HTTP/2 upon which Go's client asks again (RFC 9113, section 7): `PROTOCOL_ERROR`, `REFUSED_STREAM`.
+const ASKED_AGAIN: [u32; 2] = [1, 7];
 
 /// The kind of this difference, if the case is known for one.
 pub fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
@@ -82,7 +82,7 @@ fn redirects(case: &Case) -> bool {
 fn second_try(case: &Case) -> bool {
     let refuses = |step: &Step| {
         matches!(step, Step::GoAway { .. })
-            || matches!(step, Step::ResetStream(code) if *code == REFUSED_STREAM)
+            || matches!(step, Step::ResetStream(code) if ASKED_AGAIN.contains(code))
     };
     let refused = connections(case).any(|connection| connection.steps.iter().any(refuses));
     let changes_its_mind = case.probe.grpc.is_some() && case.app.connections.len() > 1;
