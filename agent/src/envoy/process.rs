@@ -88,10 +88,11 @@ impl Validation {
         self.pid
     }
 
-    /// What Envoy says against it; `None`: nothing, or not in time.
+    /// What Envoy says against it; `None`: nothing, not in time, or it was killed before it could say.
     pub async fn refusal(self) -> Option<String> {
         let output = tokio::time::timeout(VALIDATE, self.child.wait_with_output()).await.ok()?.ok()?;
-        (!output.status.success()).then(|| last_words(&String::from_utf8_lossy(&output.stderr)))
+        let refuses = output.status.code().is_some_and(|code| code != 0);
+        refuses.then(|| last_words(&String::from_utf8_lossy(&output.stderr)))
     }
 }
 

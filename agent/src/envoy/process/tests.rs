@@ -55,7 +55,9 @@ async fn a_signal_reaches_the_whole_group() {
 
 #[tokio::test]
 async fn a_refusal_is_the_last_words() {
-    assert_eq!(command("exit 0").validate().unwrap().refusal().await, None);
+    for script in ["exit 0", "echo no memory >&2; kill -9 $$"] {
+        assert_eq!(command(script).validate().unwrap().refusal().await, None, "{script}");
+    }
     assert_eq!(
         command("echo no such cluster >&2; exit 1").validate().unwrap().refusal().await.as_deref(),
         Some("no such cluster")
