@@ -3,10 +3,15 @@
 mod e2e;
 mod e2e_agent;
 mod e2e_agent_drain;
+mod e2e_agent_drain_traffic;
 mod e2e_agent_exit;
+mod e2e_agent_expositions;
+mod e2e_agent_flags;
+mod e2e_agent_full_disk;
 mod e2e_agent_local;
 mod e2e_agent_metrics;
 mod e2e_agent_run;
+mod e2e_agent_stages;
 mod e2e_body;
 mod e2e_config;
 mod e2e_grpc;
