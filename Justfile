@@ -42,6 +42,10 @@ oracle: _go
 _go:
     @./justw --go
 
+# Prometheus' own parser, for the tests of merged metrics
+_promtool:
+    @./justw --promtool
+
 # Everything that CI checks
 [group('test')]
 test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") it
@@ -53,7 +57,7 @@ unit: wasm
 
 # The filter in wasmtime, the agent, and everything against the real Envoy; a name picks tests: ./justw it e2e_http
 [group('test')]
-it *arguments: build
+it *arguments: build _promtool
     cargo test --locked --package tests --test it -- "$@"
 
 # Only what runs against the real Envoy

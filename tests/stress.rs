@@ -2,7 +2,7 @@
 //! measured. They take turns, since each wants the machine for itself.
 
 use tests::report::{self, Row};
-use tests::stress::{drain, flood, gone, mixed, ports, slow, swap, timeouts, trap};
+use tests::stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 use tokio::sync::Mutex;
 
 /// Held by the run that has its turn.
@@ -25,6 +25,12 @@ async fn a_hundred_traps_a_second_for_a_minute() {
 #[ignore = "some minutes"]
 async fn a_million_mixed_requests() {
     run("mixed requests", mixed::run("s-mixed", 1_000_000)).await;
+}
+
+#[tokio::test]
+#[ignore = "some minutes"]
+async fn a_million_odd_requests_to_the_agent() {
+    run("odd requests", odd::run("s-odd", 1_000_000)).await;
 }
 
 #[tokio::test]
@@ -67,4 +73,10 @@ async fn drains_with_probes_in_flight() {
 #[ignore = "half a minute"]
 async fn callers_that_leave() {
     run("callers gone", gone::run("s-gone", 100)).await;
+}
+
+#[tokio::test]
+#[ignore = "two minutes"]
+async fn ten_restarts_of_envoy_in_a_row() {
+    run("restarts", restarts::run("s-restarts", 10)).await;
 }

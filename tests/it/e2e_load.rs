@@ -1,6 +1,6 @@
 //! The long runs in a short form: the same code with smaller counts. The stress recipe has all of them in full.
 
-use tests::stress::{drain, flood, gone, mixed, ports, slow, swap, timeouts, trap};
+use tests::stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 
 #[tokio::test]
 async fn a_filter_that_traps_harms_nothing_else() {
@@ -10,6 +10,11 @@ async fn a_filter_that_traps_harms_nothing_else() {
 #[tokio::test]
 async fn mixed_requests_leave_nothing() {
     mixed::run("mixed", 2000).await;
+}
+
+#[tokio::test]
+async fn odd_requests_leave_nothing_in_the_agent() {
+    odd::run("odd", 6000).await;
 }
 
 #[tokio::test]
@@ -45,4 +50,9 @@ async fn probes_in_flight_outlive_a_drain() {
 #[tokio::test]
 async fn callers_that_leave_free_the_application() {
     gone::run("gone", 2).await;
+}
+
+#[tokio::test]
+async fn an_envoy_that_dies_is_started_again_where_nobody_else_would() {
+    restarts::run("restarts", 3).await;
 }

@@ -1,5 +1,6 @@
 //! The harness of the tests, as a library: what is real and what is scripted.
 
+pub mod admin;
 pub mod agent;
 pub mod app;
 pub mod caller;
@@ -15,6 +16,7 @@ pub mod oracle;
 pub mod plain;
 pub mod pod;
 pub mod process;
+pub mod promtool;
 pub mod report;
 pub mod sidecar;
 pub mod stress;

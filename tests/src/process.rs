@@ -31,8 +31,20 @@ impl Process {
     /// # Panics
     /// When the process has ended.
     pub fn rss(self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory that it ever had, in bytes (`VmHWM`).
+    ///
+    /// # Panics
+    /// When the process has ended.
+    pub fn peak_rss(self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0)).expect("a running process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a process has memory");
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
         kib << 10
     }

@@ -61,6 +61,12 @@ impl Builder {
         Self { ip, folder, command, envoy_args: Vec::new() }
     }
 
+    /// Beside somebody else's Envoy, which answers at that admin port; its probe listener is not asked.
+    #[must_use]
+    pub fn watching(self, admin: SocketAddr) -> Self {
+        self.args(&["--no-envoy", "--admin", &admin.to_string(), "--data-path", "off"])
+    }
+
     /// More flags.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {
@@ -70,11 +76,21 @@ impl Builder {
 
     /// With so many descriptors at most, its Envoy too.
     #[must_use]
-    pub fn descriptors(mut self, most: u32) -> Self {
+    pub fn descriptors(self, most: u32) -> Self {
+        self.inside(&["sh", "-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")])
+    }
+
+    /// By another program, which gets the agent's command line behind `words` and becomes it in the end, or ends as it
+    /// does.
+    ///
+    /// # Panics
+    /// Without a word.
+    #[must_use]
+    pub fn inside(mut self, words: &[&str]) -> Self {
+        let (program, first) = words.split_first().expect("a program");
         let inner = self.command.as_std();
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(inner.get_program());
-        command.args(inner.get_args()).env_clear();
+        let mut command = Command::new(program);
+        command.args(first).arg(inner.get_program()).args(inner.get_args()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).kill_on_drop(true);
         self.command = command;

@@ -1,0 +1,135 @@
+//! Envoy's admin port, scripted: what it says can change at any time, and so can whether it says anything.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::net;
+
+/// What comes of [`Mood::Floods`].
+const FLOOD: usize = 20_000_000;
+/// Between two bytes of [`Mood::Drips`].
+const DRIP: Duration = Duration::from_millis(50);
+
+/// How the admin port answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// As an Envoy that serves; its configuration is static.
+    Serves,
+    /// The same before its workers have started.
+    Starts,
+    /// Takes the question and never says a word.
+    Hangs,
+    /// Says a byte now and then, and comes to no end.
+    Drips,
+    /// Says 20 MB, whatever the question.
+    Floods,
+}
+
+/// An admin port, gone on drop.
+pub struct ScriptedAdmin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+struct Shared {
+    mood: Mutex<Mood>,
+    metrics: String,
+    started_told: Mutex<Option<Instant>>,
+}
+
+impl ScriptedAdmin {
+    /// Listens on an address of its own. `metrics`: what `/stats/prometheus` says.
+    ///
+    /// # Panics
+    /// When it cannot listen.
+    pub async fn start(mood: Mood, metrics: String) -> Self {
+        let listener = TcpListener::bind((net::loopback(), 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let shared = Arc::new(Shared { mood: Mutex::new(mood), metrics, started_told: Mutex::default() });
+        let accepting = tokio::spawn(accept(listener, shared.clone()));
+        Self { address, shared, _accepting: AbortOnDropHandle::new(accepting) }
+    }
+
+    /// From now on it answers so.
+    ///
+    /// # Panics
+    /// Never: nothing panics while it holds the lock.
+    pub fn set(&self, mood: Mood) {
+        *self.shared.mood.lock().expect("nobody panicked") = mood;
+    }
+
+    /// When it last began to say that workers have started, if it did since this was asked last.
+    ///
+    /// # Panics
+    /// Never: nothing panics while it holds the lock.
+    pub fn take_started(&self) -> Option<Instant> {
+        self.shared.started_told.lock().expect("nobody panicked").take()
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let shared = shared.clone();
+        // A caller that has heard enough is no error.
+        tokio::spawn(async move { answer(stream, &shared).await });
+    }
+}
+
+async fn answer(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        if stream.read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let mood = *shared.mood.lock().expect("nobody panicked");
+    match mood {
+        Mood::Serves | Mood::Starts => say(&mut stream, path, mood, shared).await,
+        Mood::Hangs => stream.read(&mut [0]).await.map(|_| ()),
+        Mood::Drips => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n").await?;
+            loop {
+                stream.write_all(b"L").await?;
+                sleep(DRIP).await;
+            }
+        }
+        Mood::Floods => {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {FLOOD}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(&vec![b'L'; FLOOD]).await
+        }
+    }
+}
+
+async fn say(stream: &mut TcpStream, path: &str, mood: Mood, shared: &Shared) -> std::io::Result<()> {
+    let workers = u8::from(mood == Mood::Serves);
+    let stats = format!("listener_manager.workers_started: {workers}\n");
+    let (status, body) = match path.split('?').next().unwrap_or_default() {
+        "/ready" => ("200 OK", "LIVE\n"),
+        "/stats" => {
+            if mood == Mood::Serves {
+                *shared.started_told.lock().expect("nobody panicked") = Some(Instant::now());
+            }
+            ("200 OK", stats.as_str())
+        }
+        "/stats/prometheus" => ("200 OK", shared.metrics.as_str()),
+        "/server_info" => {
+            ("200 OK", r#"{"version": "0/1.40.0/Clean", "state": "LIVE", "uptime_current_epoch": "5s"}"#)
+        }
+        _ => ("404 Not Found", ""),
+    };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await
+}

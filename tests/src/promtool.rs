@@ -1,0 +1,76 @@
+//! Prometheus' own parsers, as the program `promtool`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::envoy::workspace;
+
+/// `promtool`, found.
+pub struct Promtool(PathBuf);
+
+impl Promtool {
+    /// The one that `./justw` has put there, or the machine's. `None`: there is none, which is said on stderr.
+    ///
+    /// # Panics
+    /// Where there is none in CI: a test without it has not passed.
+    pub fn find() -> Option<Self> {
+        let ours = workspace().join(".tools/bin/promtool");
+        let machine = ["/usr/local/bin", "/usr/bin"].map(|folder| Path::new(folder).join("promtool"));
+        let found = [ours].into_iter().chain(machine).find(|path| path.exists());
+        if found.is_none() {
+            assert!(std::env::var_os("CI").is_none(), "promtool is missing");
+            // Past the capture of test output: what is not tested has to be seen.
+            let note = "promtool is missing (Debian's package prometheus): merged metrics are not parsed by Prometheus\n";
+            std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
+        }
+        found.map(Self)
+    }
+
+    /// Parses text format 0.0.4; the lines of its linter.
+    ///
+    /// # Errors
+    /// What the parser does not understand.
+    ///
+    /// # Panics
+    /// When promtool cannot be run.
+    pub fn text(&self, exposition: &str) -> Result<String, String> {
+        let mut command = Command::new(&self.0);
+        command
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("promtool starts");
+        let written = child.stdin.take().expect("it is piped").write_all(exposition.as_bytes());
+        let output = child.wait_with_output().expect("promtool ends");
+        // It reads to the end, or to the first line that it does not understand.
+        written
+            .or_else(|error| if output.status.code() == Some(1) { Ok(()) } else { Err(error) })
+            .expect("a pipe");
+        let words = words(&output);
+        // 3: the linter would have it another way.
+        if matches!(output.status.code(), Some(0 | 3)) { Ok(words) } else { Err(words) }
+    }
+
+    /// Parses OpenMetrics. Samples need a time stamp each, since they go into blocks of a database in `folder`.
+    ///
+    /// # Errors
+    /// What the parser does not understand.
+    ///
+    /// # Panics
+    /// When promtool cannot be run.
+    pub fn open_metrics(&self, exposition: &str, folder: &Path) -> Result<(), String> {
+        let (file, blocks) = (folder.join("metrics.om"), folder.join("blocks"));
+        std::fs::write(&file, exposition).expect("a writable folder");
+        let mut command = Command::new(&self.0);
+        command.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(&blocks);
+        let output = command.output().expect("promtool starts");
+        if output.status.success() { Ok(()) } else { Err(words(&output)) }
+    }
+}
+
+fn words(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
