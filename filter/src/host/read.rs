@@ -38,11 +38,14 @@ pub(super) struct Read {
     body_length: usize,
 }
 
+/// Envoy counts a callout's time from the beginning of its event loop's turn, and so ends it a little early.
+const EARLY: Duration = Duration::from_millis(50);
+
 impl Read {
     /// `check`: of a gRPC check, else of a hop; `timeout`: the probe's.
     pub(super) fn of(check: bool, size: CallSize, timeout: Duration) -> Self {
         let CallSize { headers, body_size: body_length, trailers } = size;
-        let late = || elapsed().is_some_and(|elapsed| elapsed >= timeout);
+        let late = || elapsed().is_some_and(|elapsed| elapsed.saturating_add(EARLY) >= timeout);
         let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
         // An answer of headers alone has its status there; after a body it is in the trailers or nowhere.
         let trailer = |name| match (trailers, body_length) {

@@ -68,6 +68,16 @@ pub fn markdown(chapters: &[Findings]) -> String {
     page
 }
 
+/// The page without the statuses that kubelet printed: which of two causes comes first may be a race, the verdict is none.
+pub fn verdicts(page: &str) -> String {
+    let mut text = String::with_capacity(page.len());
+    for (index, part) in page.split("| failure ").enumerate() {
+        text.push_str(if index == 0 { "" } else { "| failure " });
+        text.push_str(part.trim_start_matches(|character: char| index > 0 && character.is_ascii_digit()));
+    }
+    text
+}
+
 fn heading(title: &str) -> String {
     let mut characters = title.chars();
     characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
@@ -77,3 +87,6 @@ fn heading(title: &str) -> String {
 fn cell(name: &str) -> String {
     name.replace('|', "\\|").replace('<', "&lt;")
 }
+
+#[cfg(test)]
+mod tests;
