@@ -92,10 +92,18 @@ bless:
 stress *arguments: build
     cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter): a table, and target/bench/<area>.json
+# Measure an area (probe, filter, agent): a table, and target/bench/<area>.json
 [group('test')]
-bench area="probe" *arguments: wasm oracle
+bench area="probe" *arguments: wasm
+    @just "_bench-{{ area }}"
     @shift; cargo bench --locked --package tests --bench {{ area }} -- "$@"
+
+# What each area measures besides the filter
+_bench-probe: oracle
+
+_bench-filter:
+
+_bench-agent: release
 
 # Format
 [group('lint')]
