@@ -1,22 +1,16 @@
 //! The shipped image in real containers, of a Docker daemon of our own. Where no daemon can be started, nothing of this is tested, and
 //! that is said where it is seen.
 
-use std::io::Write as _;
-
 use tests::docker::Daemon;
+use tests::not_tested;
 
 use crate::{containers_compose as compose, containers_life as life};
-
-/// Past the capture of test output: what is not tested has to be seen.
-pub(crate) fn note(text: &str) {
-    std::io::stderr().write_all(format!("containers: {text}\n").as_bytes()).expect("stderr is open");
-}
 
 #[test]
 fn the_image_in_real_containers() {
     let daemon = match Daemon::start("containers") {
         Ok(daemon) => daemon,
-        Err(reason) => return note(&format!("NOT TESTED, no container was started: {reason}")),
+        Err(reason) => return not_tested::say("the image in containers", &reason.to_string()),
     };
     let failed = std::thread::scope(|scope| {
         let cases = [

@@ -10,9 +10,8 @@ use clap::Parser as _;
 use serde_json::Value;
 use tests::docker::Daemon;
 use tests::envoy::workspace;
+use tests::not_tested;
 use tests::{caller, example};
-
-use crate::containers::note;
 
 const STATE_DIR: &str = "/var/run/app-health/state";
 
@@ -81,8 +80,9 @@ pub(crate) async fn both_files(daemon: &Daemon) {
     for (name, proxy) in [("compose.yaml", "sidecar"), ("envoy-apart.yaml", "envoy")] {
         let file = file(name);
         if daemon.compose(&file, &["up", "--detach", "--no-build"]).is_none() {
-            return note(
-                "the compose files are NOT TESTED: neither `docker compose` nor docker-compose is here",
+            return not_tested::say(
+                "the compose files",
+                "neither `docker compose` nor docker-compose is here",
             );
         }
         // The application was held back until the proxy was ready.

@@ -1,6 +1,5 @@
 //! IPv6 through the real Envoy: from `::6` in a network namespace of our own where there is root, else from `::1`.
 
-use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use tests::app::tls::{self, Tls};
 use tests::app::{App, answer};
 use tests::caller;
 use tests::envoy::Version;
+use tests::not_tested;
 use tests::pod::Pod;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -32,9 +32,7 @@ fn every_kind_over_ipv6() {
     let test = std::thread::spawn(|| {
         let own_namespace = namespace();
         if !own_namespace {
-            // Past the capture of test output: what is not tested has to be seen.
-            let note = "e2e_ipv6: no root or no `ip`: the source address ::6 is not tested, all else is\n";
-            std::io::stderr().write_all(note.as_bytes()).expect("stderr is open");
+            not_tested::say("the source address ::6", "no root, or no program `ip`");
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(probes(own_namespace));

@@ -12,6 +12,7 @@ pub mod example;
 pub mod host;
 pub mod load;
 pub mod net;
+pub mod not_tested;
 pub mod oracle;
 pub mod plain;
 pub mod pod;
