@@ -4,16 +4,16 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// How many names the parts of a scrape may add, each of them. An entry has eight bytes, so that all together stay below 4 MiB, also in
-/// the moment in which the table grows.
+/// How many names a part may add. An entry has eight bytes, so all parts of a scrape stay below 2 MiB, also in the moment in which the
+/// table grows; Envoy itself has some thousand families at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room(usize);
 
 impl Room {
     /// For Envoy.
-    pub const ENVOY: Self = Self(60_000);
+    pub const ENVOY: Self = Self(30_000);
     /// For each of eight targets, and for the agent itself.
-    pub const TARGET: Self = Self(20_000);
+    pub const TARGET: Self = Self(10_000);
 
     /// For so many names.
     #[cfg(test)]
