@@ -1,7 +1,11 @@
 //! The agent's own metrics. Every label has a closed set of values: nothing that a caller chooses makes a series.
 
+pub mod families;
+pub mod format;
+pub mod labels;
 pub mod line;
 pub mod merge;
+mod number;
 mod process;
 pub mod scrape;
 

@@ -11,12 +11,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Metrics;
-use super::merge::{Format, Merge, Part};
+use super::families::Room;
+use super::format::Format;
+use super::merge::{Merge, Part};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
@@ -91,7 +94,16 @@ impl Scraper {
             }
         }
         let (chunks, body) = Body::chunks(CHUNKS);
-        tokio::spawn(self.clone().write(format, sources, first, chunks, permit));
+        let gone = chunks.clone();
+        let write = self.clone().write(format, sources, first, chunks);
+        tokio::spawn(async move {
+            let _permit = permit;
+            // A caller that has gone frees its place at once, whatever a part may be doing.
+            tokio::select! {
+                () = write => {}
+                () = gone.closed() => debug!("the scraper has gone"),
+            }
+        });
         let mut response = answer(format, body);
         response.extensions_mut().insert(AnswerWithin(within + SLACK));
         response
@@ -101,7 +113,8 @@ impl Scraper {
         let mut sources = Vec::new();
         if self.config.envoy {
             let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
-            let question = Question { url, accept: ACCEPT_TEXT, limit: ENVOY_LIMIT, deadline };
+            let room = Room::ENVOY;
+            let question = Question { url, accept: ACCEPT_TEXT, limit: ENVOY_LIMIT, room, deadline };
             sources.push(Source::ask("envoy", String::new(), question));
         }
         for Target { port, path } in &self.config.targets {
@@ -111,7 +124,7 @@ impl Scraper {
                 path: path.clone(),
             };
             let accept = if open_metrics { ACCEPT_OPEN_METRICS } else { ACCEPT_TEXT };
-            let question = Question { url, accept, limit: TARGET_LIMIT, deadline };
+            let question = Question { url, accept, limit: TARGET_LIMIT, room: Room::TARGET, deadline };
             sources.push(Source::ask("application", label(&sources, *port, path), question));
         }
         sources
@@ -128,15 +141,8 @@ fn label(before: &[Source], port: u16, path: &str) -> String {
 }
 
 impl Scraper {
-    /// Writes the parts in order, and what became of them. Ends early when the caller has gone.
-    async fn write(
-        self,
-        format: Format,
-        sources: Vec<Source>,
-        mut first: Option<Piece>,
-        chunks: Chunks,
-        _permit: OwnedSemaphorePermit,
-    ) {
+    /// Writes the parts in order, and what became of them.
+    async fn write(self, format: Format, sources: Vec<Source>, mut first: Option<Piece>, chunks: Chunks) {
         let mut merge = Merge::new(format);
         let mut out = Vec::new();
         own_part(&self.metrics, &mut merge, &mut out);
@@ -150,7 +156,7 @@ impl Scraper {
             outcomes.push((source, outcome, took));
         }
         let told = outcome_part(&outcomes, merge.duplicates());
-        let mut part = Part::new(Format::Text);
+        let mut part = Part::new(Format::Text, Room::TARGET);
         let fed = merge.feed(&mut part, told.as_bytes(), &mut out);
         let finished = merge.finish(part, true, &mut out);
         debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");
@@ -180,7 +186,7 @@ async fn copy(
     out: &mut Vec<u8>,
     chunks: &Chunks,
 ) -> Option<(Outcome, Duration)> {
-    let mut part = Part::new(Format::Text);
+    let mut part = Part::new(Format::Text, source.room);
     let began = Instant::now();
     let (outcome, took) = loop {
         let piece = match first.take() {
@@ -188,26 +194,28 @@ async fn copy(
             None => source.pieces.recv().await,
         };
         match piece {
-            Some(Piece::Begins(format)) => part = Part::new(format),
+            Some(Piece::Begins(format)) => part = Part::new(format, source.room),
             Some(Piece::Data(data)) => {
                 let fed = merge.feed(&mut part, &data, out);
                 if !out.is_empty() {
                     chunks.send(std::mem::take(out).into()).await.ok()?;
                 }
-                if fed.is_err() {
-                    break (Outcome::BadBody, began.elapsed());
+                if let Err(cut) = fed {
+                    break (cut.into(), began.elapsed());
                 }
+                // Where everybody is quick nothing above waits, and others have questions too.
+                yield_now().await;
             }
             Some(Piece::Ends(outcome, took)) => break (outcome, took),
             None => break (Outcome::BadBody, began.elapsed()),
         }
     };
     let finished = merge.finish(part, outcome == Outcome::Ok, out);
-    Some((if finished.is_ok() { outcome } else { Outcome::BadBody }, took))
+    Some((finished.map_or_else(Outcome::from, |()| outcome), took))
 }
 
 fn own_part(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
-    let mut part = Part::new(Format::OpenMetrics);
+    let mut part = Part::new(Format::OpenMetrics, Room::TARGET);
     let fed = merge.feed(&mut part, metrics.encode().as_bytes(), out);
     let finished = merge.finish(part, true, out);
     debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");

@@ -2,13 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+const ROOM: Room = Room::TARGET;
+
 /// Parts with their formats, and whether they came to their ends.
 fn merged(format: Format, parts: &[(Format, &str, bool)]) -> (String, u64, Vec<bool>) {
     let mut merge = Merge::new(format);
     let mut out = Vec::new();
     let mut good = Vec::new();
     for (from, text, whole) in parts {
-        let mut part = Part::new(*from);
+        let mut part = Part::new(*from, ROOM);
         let fed = merge.feed(&mut part, text.as_bytes(), &mut out);
         let finished = merge.finish(part, *whole && fed.is_ok(), &mut out);
         good.push(fed.is_ok() && finished.is_ok());
@@ -52,7 +54,7 @@ fn what_breaks_off_is_cut_after_its_last_whole_line() {
 
 #[test]
 fn open_metrics_becomes_text() {
-    let open = "# HELP a Counted.\n# TYPE a counter\n# UNIT a things\na_total{x=\"1\"} 3 1.5 # {id=\"z\"} 1 2\na_created 7\n\
+    let open = "# HELP a Counted.\n# TYPE a counter\n# UNIT a \na_total{x=\"1\"} 3 1.5 # {id=\"z\"} 1 2\na_created 7\n\
                 # TYPE b info\n# HELP b Info.\nb_info{v=\"1\"} 1\n# TYPE c unknown\nc 1\n# TYPE d histogram\n# HELP d D.\n\
                 d_bucket{le=\"+Inf\"} 1 # {} 4\n# EOF\n";
     let text = "# HELP a_total Counted.\n# TYPE a_total counter\na_total{x=\"1\"} 3 1500\na_created 7\n\
@@ -64,27 +66,85 @@ fn open_metrics_becomes_text() {
 #[test]
 fn open_metrics_ends_once_and_last() {
     let one = "# TYPE a counter\na_total 1\n# EOF\n";
-    let other = "# TYPE b counter\n# UNIT b seconds\nb_total 1 2 # {} 3\n# EOF\n";
+    let other = "# TYPE b counter\n# UNIT b_seconds seconds\nb_total 1 2 # {} 3\n# EOF\n";
     let (text, ..) = merged(OPEN, &[(OPEN, one, true), (OPEN, other, true)]);
     assert_eq!(
         text,
-        "# TYPE a counter\na_total 1\n# TYPE b counter\n# UNIT b seconds\nb_total 1 2 # {} 3\n# EOF\n"
+        "# TYPE a counter\na_total 1\n# TYPE b counter\n# UNIT b_seconds seconds\nb_total 1 2 # {} 3\n# EOF\n"
     );
     assert!(!merged(TEXT, &[(TEXT, one, true)]).0.contains("EOF"), "in text nowhere");
 }
 
 #[test]
-fn formats() {
-    for (content_type, format) in [
-        (None, Some(TEXT)),
-        (Some("text/plain; version=0.0.4"), Some(TEXT)),
-        (Some("TEXT/PLAIN"), Some(TEXT)),
-        (Some("application/openmetrics-text; version=1.0.0"), Some(OPEN)),
-        (Some("application/vnd.google.protobuf"), None),
-        (Some("text/html"), None),
+fn one_odd_line_cuts_its_part_alone() {
+    for odd in [
+        "x -nan",
+        "x 1 1.5",
+        "x 1 #comment",
+        "# TYPE x foo",
+        "# HELP 0x y",
+        "x{foo} 1",
+        "x 1\r2",
+        "# TYPE g histogram\ng_bucket{le=\"x\"} 1",
+        "# TYPE g summary\ng{quantile=\"-nan\"} 1",
     ] {
-        assert_eq!(Format::of(content_type), format, "{content_type:?}");
+        let part = format!("a 1\n{odd}\nb 2\n");
+        let (text, _, good) = merged(TEXT, &[(TEXT, &part, true), (TEXT, "z 9\n", true)]);
+        assert!(
+            text.starts_with("a 1\n") && text.ends_with("z 9\n") && !text.contains("b 2"),
+            "{odd}: {text}"
+        );
+        assert!(!text.contains('x') && !text.contains("g_bucket"), "{odd}: {text}");
+        assert_eq!(good, [false, true], "{odd}");
     }
+}
+
+#[test]
+fn what_a_parser_may_refuse_is_written_anew() {
+    for (part, text) in [
+        ("a\t1 \nb 2 3\t\n", "a 1\nb 2 3\n"),
+        ("#\tTYPE  a\tgauge \n", "# TYPE a gauge\n"),
+        ("# HELP a C:\\dir \\\\ \\n \\\n", "# HELP a C:\\\\dir \\\\ \\n \\\\\n"),
+        ("# HELP a \\\"b\\\"\n", "# HELP a \\\\\"b\\\\\"\n"),
+        ("#TYPE a foo\na{b=\"1\",}2\n", "a{b=\"1\",} 2\n"),
+    ] {
+        let (found, _, good) = merged(TEXT, &[(TEXT, part, true)]);
+        assert_eq!((found.as_str(), good), (text, vec![true]), "{part:?}");
+    }
+    let open = "# HELP a \\\"b\\\"\n# TYPE a gauge\n# EOF\n";
+    assert_eq!(merged(TEXT, &[(OPEN, open, true)]).0, "# HELP a \"b\"\n# TYPE a gauge\n");
+}
+
+#[test]
+fn open_metrics_that_text_cannot_say_is_cut() {
+    for (odd, is_said) in
+        [("b 1 1.5", true), ("b 1 NaN", false), ("b 1 1e300", false), ("b 1 -7", false), ("b 1 -0", true)]
+    {
+        let part = format!("a 1\n{odd}\n# EOF\n");
+        let (text, _, good) = merged(TEXT, &[(OPEN, &part, true)]);
+        assert_eq!((good[0], text.contains("b 1 ")), (is_said, is_said), "{odd}: {text}");
+        assert!(text.starts_with("a 1\n"), "{odd}: {text}");
+    }
+}
+
+#[test]
+fn open_metrics_without_its_end_is_not_whole() {
+    assert_eq!(merged(TEXT, &[(OPEN, "a 1\n", true)]), ("a 1\n".to_owned(), 0, vec![false]));
+    assert_eq!(merged(TEXT, &[(OPEN, "a 1\n# EOF\nb 2\n", true)]), ("a 1\n".to_owned(), 0, vec![false]));
+}
+
+#[test]
+fn each_part_has_room_for_so_many_families() {
+    let many: String = (0..100).map(|number| format!("x{number} 1\n")).collect();
+    let mut merge = Merge::new(TEXT);
+    let (mut greedy, mut modest, mut out) =
+        (Part::new(TEXT, Room::of(50)), Part::new(TEXT, Room::of(2)), Vec::new());
+    assert_eq!(merge.feed(&mut greedy, many.as_bytes(), &mut out), Err(Cut::TooManyFamilies));
+    assert_eq!(merge.finish(greedy, false, &mut out), Ok(()));
+    assert_eq!(merge.feed(&mut modest, b"# TYPE y gauge\ny 1\nx7 2\n# HELP z Z.\n", &mut out), Ok(()));
+    assert_eq!(merge.finish(modest, true, &mut out), Ok(()));
+    let expected: String = (0..50).map(|number| format!("x{number} 1\n")).collect();
+    assert_eq!(String::from_utf8(out).unwrap(), expected + "# TYPE y gauge\ny 1\nx7 2\n# HELP z Z.\n");
 }
 
 proptest! {
@@ -93,7 +153,7 @@ proptest! {
     fn chunks_do_not_matter(cuts in proptest::collection::vec(0..120usize, 0..8)) {
         let text = "# HELP a A.\n# TYPE a counter\na_total{x=\"}\"} 1 2 # {} 3\n# TYPE b gauge\nb 1\nc 2\n# EOF\n";
         let mut merge = Merge::new(TEXT);
-        let (mut part, mut out) = (Part::new(OPEN), Vec::new());
+        let (mut part, mut out) = (Part::new(OPEN, ROOM), Vec::new());
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.sort_unstable();
         let mut from = 0;
@@ -109,11 +169,11 @@ proptest! {
     #[test]
     fn garbage_in_lines_out(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let mut merge = Merge::new(TEXT);
-        let (mut part, mut out) = (Part::new(TEXT), Vec::new());
+        let (mut part, mut out) = (Part::new(TEXT, ROOM), Vec::new());
         let fed = merge.feed(&mut part, &bytes, &mut out);
         let _ = merge.finish(part, fed.is_ok(), &mut out);
         let text = String::from_utf8(out).unwrap();
         prop_assert!(text.is_empty() || text.ends_with('\n'));
-        prop_assert!(text.lines().all(|line| Line::parse(line).is_some()));
+        prop_assert!(text.lines().all(|line| Line::parse(line, TEXT).is_some()));
     }
 }

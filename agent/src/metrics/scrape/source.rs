@@ -14,7 +14,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::CHUNKS;
 use crate::address::HttpUrl;
 use crate::http_client;
-use crate::metrics::merge::Format;
+use crate::metrics::families::Room;
+use crate::metrics::format::Format;
+use crate::metrics::merge::Cut;
 
 /// Of a connection.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -49,6 +51,15 @@ impl From<hyper::Error> for Outcome {
     }
 }
 
+impl From<Cut> for Outcome {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::NoExposition => Self::BadBody,
+            Cut::TooManyFamilies => Self::TooLarge,
+        }
+    }
+}
+
 /// From a part that is being asked, in this order: a format perhaps, data, an outcome.
 pub(super) enum Piece {
     Begins(Format),
@@ -62,6 +73,8 @@ pub(super) struct Source {
     /// A port, and a path perhaps; for Envoy nothing. Escaped as a label.
     pub(super) target: String,
     pub(super) pieces: mpsc::Receiver<Piece>,
+    /// For its families.
+    pub(super) room: Room,
     _asking: AbortOnDropHandle<()>,
 }
 
@@ -69,7 +82,9 @@ pub(super) struct Source {
 pub(super) struct Question {
     pub(super) url: HttpUrl,
     pub(super) accept: &'static str,
+    /// Of its body, in bytes.
     pub(super) limit: usize,
+    pub(super) room: Room,
     pub(super) deadline: Instant,
 }
 
@@ -77,6 +92,7 @@ impl Source {
     /// Begins to ask.
     pub(super) fn ask(part: &'static str, target: String, question: Question) -> Self {
         let (sender, pieces) = mpsc::channel(CHUNKS);
+        let room = question.room;
         let asking = tokio::spawn(async move {
             let began = Instant::now();
             let outcome = match timeout_at(question.deadline, read(&question, &sender)).await {
@@ -87,7 +103,7 @@ impl Source {
             // A writer that is gone wants nothing any more.
             let _ = sender.send(Piece::Ends(outcome, began.elapsed())).await;
         });
-        Self { part, target, pieces, _asking: AbortOnDropHandle::new(asking) }
+        Self { part, target, pieces, room, _asking: AbortOnDropHandle::new(asking) }
     }
 }
 

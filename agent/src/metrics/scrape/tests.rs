@@ -1,9 +1,11 @@
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use super::request::SCRAPE_TIMEOUT;
 use super::*;
+use crate::http_server::{self, Call, Limits, Server, serve};
 
 /// An application that answers each scrape so; the rest of an answer that is cut off never comes. Its port, and what it was asked.
 async fn application(answer: &'static str, closes: bool) -> (u16, Arc<std::sync::Mutex<String>>) {
@@ -155,12 +157,79 @@ async fn the_third_scrape_comes_back_later() {
     drop((first, second));
 }
 
+#[tokio::test]
+async fn a_caller_that_has_gone_frees_its_place() {
+    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
+    let scraper = scraper(None, &[hung]);
+    let headers = headers(&[(SCRAPE_TIMEOUT, "600")]);
+    let first = scraper.merged(&headers, "").await;
+    let _second = scraper.merged(&headers, "").await;
+    assert_eq!(scraper.merged(&headers, "").await.status(), 503);
+    drop(first);
+    // Long before any deadline.
+    let free = scraper.permits.acquire();
+    assert!(tokio::time::timeout(Duration::from_secs(5), free).await.is_ok(), "its place is free");
+}
+
+#[tokio::test]
+async fn a_connection_that_closes_frees_its_place() {
+    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
+    let scraper = scraper(None, &[hung]);
+    let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
+    let address = listener.local_addr().unwrap();
+    let server =
+        Server { name: "local", paths: &[], limits: Limits::new(1024), metrics: scraper.metrics.clone() };
+    let handler = {
+        let scraper = scraper.clone();
+        move |call: Call| {
+            let scraper = scraper.clone();
+            async move { scraper.merged(&call.headers, &call.query).await }
+        }
+    };
+    let serving = tokio::spawn(serve(listener, server, CancellationToken::new(), handler));
+    for _ in 0..3 {
+        let mut callers = Vec::new();
+        for _ in 0..SCRAPES {
+            let mut caller = TcpStream::connect(address).await.unwrap();
+            caller.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+            let mut head = [0; 12];
+            caller.read_exact(&mut head).await.unwrap();
+            assert_eq!(&head, b"HTTP/1.1 200");
+            callers.push(caller);
+        }
+        assert_eq!(scraper.permits.available_permits(), 0);
+        drop(callers);
+        let all = scraper.permits.acquire_many(SCRAPES.try_into().unwrap());
+        drop(tokio::time::timeout(Duration::from_secs(5), all).await.expect("their places are free"));
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn too_many_families_cost_one_part_alone() {
+    let names: String = (0..15_000).map(|number| format!("x{number} 1\n")).collect();
+    let greedy: &'static str = format!("HTTP/1.1 200 OK\r\n\r\n{names}").leak();
+    let (greedy, _) = application(greedy, true).await;
+    let (good, _) = application("HTTP/1.1 200 OK\r\n\r\n# TYPE g gauge\ng 1\n", true).await;
+    let scraper = scraper(None, &[greedy, good]);
+    let (_, text) = scraped(&scraper, &headers(&[]), "").await;
+    assert!(text.contains("\nx9999 1\n# TYPE g gauge\ng 1\n"), "cut, and then the other one");
+    for (port, up) in [(greedy, 0), (good, 1)] {
+        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{port}\"}} {up}\n");
+        assert!(text.contains(&line), "{line}");
+    }
+    let own = scraper.own().into_body().collect().await.unwrap().to_bytes();
+    let series = "app_health_agent_scrapes_total{part=\"application\",outcome=\"too_large\"} 1\n";
+    assert!(String::from_utf8_lossy(&own).contains(series));
+}
+
 #[test]
 fn deadlines() {
     for (said, millis) in [
         (None, 9500),
         (Some("10"), 9500),
         (Some("2.5"), 2000),
+        (Some("600"), 9500),
         (Some("0.1"), 500),
         (Some("-1"), 9500),
         (Some("NaN"), 9500),
