@@ -206,8 +206,16 @@ fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
     ))
 }
 
+/// Runs a command to its end, which a resolver that hangs does not delay.
+pub fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_background();
+    ended
+}
+
 /// One thread is enough for what the agent does.
-pub fn runtime() -> Result<Runtime, Failure> {
+fn runtime() -> Result<Runtime, Failure> {
     Builder::new_current_thread()
         .enable_all()
         .build()
