@@ -118,6 +118,33 @@ async fn orders_are_obeyed_while_a_configuration_is_judged() {
     until_gone(judging).await;
 }
 
+/// Without a descriptor to spare no Envoy can be started; where nobody else restarts, the next try is the agent's.
+#[tokio::test]
+async fn a_start_that_fails_later_is_tried_again() {
+    let builder = Builder::new("exit-again");
+    let sidecar = builder.args(&["--envoy-restart", "always"]).start();
+    sidecar.until(200, "ready").await;
+    let limit = async |limit: &str| {
+        let mut command = tokio::process::Command::new("prlimit");
+        command.args(["--pid", &sidecar.pid().to_string(), &format!("--nofile={limit}:")]);
+        assert!(command.status().await.expect("prlimit of util-linux").success());
+    };
+    limit("3").await;
+    kill(sidecar.envoy(), Signal::SIGKILL).expect("Envoy runs");
+    for _ in 0..1000 {
+        if sidecar.log().contains("cannot start Envoy") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    limit("1024").await;
+    sidecar.until(200, "ready").await;
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("cannot start Envoy"), "{log}");
+}
+
 /// Envoy prints the whole configuration when it refuses one that breaks a rule.
 #[tokio::test]
 async fn a_refusal_tells_no_header_value() {
