@@ -155,15 +155,17 @@ impl FromStr for HttpUrl {
             .authority()
             .filter(|authority| !authority.as_str().contains('@'))
             .ok_or(AddressError::NoUrl)?;
-        let port = match authority.port() {
-            Some(port) => port.as_u16(),
-            None if authority.as_str().ends_with(':') => return Err(AddressError::NoUrl),
-            None => 80,
-        };
-        if port == 0 {
-            return Err(AddressError::NoUrl);
-        }
         let host = authority.host();
+        // By hand: hyper's port is absent too if it is none.
+        let port = match authority.as_str().strip_prefix(host) {
+            Some("") => Some(80),
+            Some(rest) => rest
+                .strip_prefix(':')
+                .filter(|port| !port.starts_with('+'))
+                .and_then(|port| port.parse::<u16>().ok()),
+            None => None,
+        };
+        let port = port.filter(|port| *port != 0).ok_or(AddressError::NoUrl)?;
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         let endpoint = match literal.parse::<IpAddr>() {
             Ok(ip) => Endpoint::Ip(SocketAddr::new(ip, port)),

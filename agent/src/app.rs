@@ -50,11 +50,26 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
 
 /// Starts Envoy unless it is somebody else's, watches it, answers 15021 and 15004, and ends with it.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
+    // First of all, since a signal without a handler is lost on PID 1.
+    let runtime = runtime()?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?
+    };
     let log = log::init(config.log_level, config.log_format);
     for warning in &config.warnings {
         warn!("{warning}");
     }
-    prepare::ask_version(&mut config)?;
+    let version = async {
+        tokio::select! {
+            version = prepare::ask_version(&mut config) => version.map(|()| true),
+            () = signals.end(|| ()) => Ok(false),
+        }
+    };
+    if !runtime.block_on(version)? {
+        info!("terminating; envoy was not started yet");
+        return Ok(());
+    }
     say(&config);
     // Bound before anything is written or started: from now on every question has an answer.
     let ready = http_server::bind(config.ready_address).map_err(|error| {
@@ -62,10 +77,12 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;
-    let runtime = runtime()?;
     // A mistake of ours ends Envoy in order, on the way out of `serve`, and is a code of its own.
-    let served =
-        catch_unwind(AssertUnwindSafe(|| runtime.block_on(serve(config, prepared, ready, local, log))));
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(serve(config, prepared, (ready, local), signals, log))
+    }));
+    // A resolver that hangs holds nothing up.
+    runtime.shutdown_background();
     served.unwrap_or_else(|_| Err(broken_part("supervisor", None)))
 }
 
@@ -100,12 +117,11 @@ fn say(config: &RunConfig) {
 async fn serve(
     config: RunConfig,
     prepared: Prepared,
-    ready: Bound,
-    local: Bound,
+    (ready, local): (Bound, Bound),
+    signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
     let system = |error: std::io::Error| Failure::Machine(format!("cannot start: {error}"));
-    let signals = Signals::new().map_err(system)?;
     let policy = Policy {
         dynamic: config.dynamic,
         data_path: config.data_path.is_some(),
@@ -190,8 +206,16 @@ fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
     ))
 }
 
+/// Runs a command to its end, which a resolver that hangs does not delay.
+pub fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_background();
+    ended
+}
+
 /// One thread is enough for what the agent does.
-pub fn runtime() -> Result<Runtime, Failure> {
+fn runtime() -> Result<Runtime, Failure> {
     Builder::new_current_thread()
         .enable_all()
         .build()

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod process;
+pub mod question;
 pub mod supervisor;
 
 use serde::Deserialize;

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::stderr;
+
 /// Where Kubernetes reads a container's last words, unless the Pod says otherwise.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
 /// Longest termination message, in bytes. Kubernetes would take 4096, shared with the container's log.
@@ -65,9 +67,15 @@ impl Failure {
 /// The end of a command: 0, or the failure's code after its line was written to stderr and to the termination message. That goes to
 /// `termination_message`, which is created if need be, or to Kubernetes' own file if that exists.
 pub fn of_command(result: Result<(), Failure>, termination_message: Option<&Path>) -> ExitCode {
-    let Err(failure) = result else { return ExitCode::SUCCESS };
-    say(&failure.to_string(), termination_message);
-    ExitCode::from(failure.code())
+    let code = match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say(&failure.to_string(), termination_message);
+            ExitCode::from(failure.code())
+        }
+    };
+    stderr::flush();
+    code
 }
 
 /// The end of a command line that clap did not take: help and version are 0, everything else 64 (clap would say 2).
@@ -81,13 +89,14 @@ pub fn of_clap(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     } else {
         say(&one_line(&error.to_string()), None);
+        stderr::flush();
     }
     ExitCode::from(64)
 }
 
-/// Writes `line` to stderr. A closed stderr changes nothing.
+/// Writes `line` to stderr. A closed one changes nothing, nor one that nobody reads.
 pub fn stderr_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "app-health-agent: {line}");
+    stderr::write(format!("app-health-agent: {line}\n").as_bytes());
 }
 
 fn say(line: &str, termination_message: Option<&Path>) {

@@ -1,9 +1,11 @@
 //! One HTTP/1.1 request on a new connection, with a limit on what is read. Deadlines are the caller's: dropping a future ends its
 //! connection.
 
+use std::error::Error as _;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -42,6 +44,15 @@ pub struct Answer {
 #[error("no HTTP answer: {0}")]
 pub struct NoAnswer(#[from] hyper::Error);
 
+impl NoAnswer {
+    /// What came is no HTTP, or its body breaks off; otherwise the connection ended before an answer.
+    pub fn is_garbage(&self) -> bool {
+        let source = self.0.source().and_then(|source| source.downcast_ref::<io::Error>());
+        let breaks_off = source.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        self.0.is_parse() || self.0.is_parse_too_large() || breaks_off
+    }
+}
+
 /// A name that no resolver knows.
 #[derive(Debug, Error)]
 pub enum NoConnection {
@@ -53,25 +64,49 @@ pub enum NoConnection {
     UnknownName(io::Error),
 }
 
-/// Dials. A name is looked up, and its addresses are tried in order; `localhost` is 127.0.0.1, then ::1.
-pub async fn connect(endpoint: &Endpoint) -> Result<Connection, NoConnection> {
-    let addresses: Vec<SocketAddr> = match endpoint {
-        Endpoint::Unix(path) => {
-            let stream = UnixStream::connect(path).await.map_err(NoConnection::Refused)?;
-            return Ok(Connection(Box::new(stream)));
-        }
-        Endpoint::Ip(address) => vec![*address],
+/// Whom to dial, with nothing left to look up.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// A Unix socket.
+    Unix(&'a Path),
+    /// Tried in order.
+    Addresses(Vec<SocketAddr>),
+}
+
+/// Looks a name up; that is all which may take its time, and which goes on in a thread of its own when this is dropped. `localhost` is
+/// 127.0.0.1, then ::1.
+pub async fn look_up(endpoint: &Endpoint) -> Result<Found<'_>, NoConnection> {
+    Ok(match endpoint {
+        Endpoint::Unix(path) => Found::Unix(path),
+        Endpoint::Ip(address) => Found::Addresses(vec![*address]),
         Endpoint::Localhost(port) => {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            loopback.map(|ip| SocketAddr::new(ip, *port)).to_vec()
+            Found::Addresses(loopback.map(|ip| SocketAddr::new(ip, *port)).to_vec())
         }
         Endpoint::Name(name, port) => {
             let found = tokio::net::lookup_host((name.as_str(), *port)).await;
-            found.map_err(NoConnection::UnknownName)?.collect()
+            Found::Addresses(found.map_err(NoConnection::UnknownName)?.collect())
         }
-    };
-    let stream = TcpStream::connect(addresses.as_slice()).await.map_err(NoConnection::Refused)?;
-    Ok(Connection(Box::new(stream)))
+    })
+}
+
+/// Looks up and dials.
+pub async fn connect(endpoint: &Endpoint) -> Result<Connection, NoConnection> {
+    look_up(endpoint).await?.dial().await
+}
+
+impl Found<'_> {
+    /// Dials.
+    pub async fn dial(self) -> Result<Connection, NoConnection> {
+        let stream: Box<dyn Stream> = match self {
+            Self::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(NoConnection::Refused)?),
+            Self::Addresses(addresses) => {
+                let stream = TcpStream::connect(addresses.as_slice()).await;
+                Box::new(stream.map_err(NoConnection::Refused)?)
+            }
+        };
+        Ok(Connection(stream))
+    }
 }
 
 impl Connection {

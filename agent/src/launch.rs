@@ -12,6 +12,9 @@ use nix::unistd::getppid;
 
 use crate::exit::Failure;
 
+/// The exit code if there is nothing to become; Envoy has none like it.
+pub const NOT_STARTED: u8 = 71;
+
 /// Returns only if it cannot become `command`, or if there is no `parent` any more.
 pub fn run(parent: i32, command: &[OsString]) -> Result<(), Failure> {
     let failed = |error: nix::Error| Failure::Machine(format!("launch: {error}"));

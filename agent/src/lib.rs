@@ -24,5 +24,6 @@ pub mod reference;
 pub mod shutdown;
 pub mod signals;
 pub mod state_dir;
+pub mod stderr;
 pub mod tell;
 pub mod wait;

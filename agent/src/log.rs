@@ -1,6 +1,5 @@
 //! The log on stderr, and its level at run time.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LogFormat, LogLevel};
 use crate::config::level_filter;
+use crate::exit::stderr_line;
+use crate::stderr::LogLine;
 
 /// Between two lines about the same.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -55,11 +56,13 @@ impl Repeated {
 /// Begins to log; once in a process.
 pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
     let (level, handle) = reload::Layer::new(level);
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let lines = fmt::layer().with_writer(|| LogLine).with_ansi(false);
     let lines = match format {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };
+    // Nor must the words of a panic stop anything, which the standard library would write by itself.
+    std::panic::set_hook(Box::new(|panic| stderr_line(&panic.to_string())));
     tracing_subscriber::registry().with(lines.with_filter(level)).init();
     LogLevelHandle(Arc::new(move |level| handle.reload(level).is_ok()))
 }

@@ -8,7 +8,7 @@ use crate::address::HttpUrl;
 use crate::app;
 use crate::config::{DrainConfig, QuitConfig};
 use crate::exit::{self, Failure};
-use crate::http_client::{self, NoConnection};
+use crate::http_client;
 use crate::local;
 
 /// How much of an answer is read, in bytes.
@@ -21,7 +21,7 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
     let wait = config.wait.as_millis();
     let path = if wait == 0 { local::DRAIN.to_owned() } else { format!("{}?wait={wait}", local::DRAIN) };
     let within = config.timeout + config.wait;
-    match app::runtime()?.block_on(async { post(&config.url, &path, Instant::now() + within).await }) {
+    match app::block_on(async { Ok(post(&config.url, &path, Instant::now() + within).await) })? {
         Answer::Done => Ok(()),
         Answer::Nobody => {
             exit::stderr_line(&format!("nothing to drain: no agent listens at {}", config.url.authority));
@@ -33,7 +33,7 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
 
 /// Tells the agent to end. Tries until its time is over, since a quick Job may end before its sidecar listens.
 pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
-    app::runtime()?.block_on(async {
+    app::block_on(async {
         let end = Instant::now() + config.timeout;
         loop {
             match post(&config.url, local::QUIT, end).await {
@@ -64,10 +64,14 @@ enum Answer {
 
 async fn post(url: &HttpUrl, path: &str, end: Instant) -> Answer {
     let silent = || Answer::Not("no answer in time".to_owned());
-    let connection = match timeout_at(end, http_client::connect(&url.endpoint)).await {
+    let found = match timeout_at(end, http_client::look_up(&url.endpoint)).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => return Answer::Not(error.to_string()),
+        Err(_) => return Answer::Not("name not resolved".to_owned()),
+    };
+    let connection = match timeout_at(end, found.dial()).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(NoConnection::Refused(_))) => return Answer::Nobody,
-        Ok(Err(NoConnection::UnknownName(error))) => return Answer::Not(error.to_string()),
+        Ok(Err(_)) => return Answer::Nobody,
         Err(_) => return silent(),
     };
     match timeout_at(end, connection.post(&url.authority, path, ANSWER)).await {

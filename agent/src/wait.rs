@@ -32,7 +32,7 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
         exit::stderr_line(&format!("not waiting: {name} says that there is no sidecar"));
         return command::become_it(&config.command);
     }
-    let waited = app::runtime()?.block_on(async {
+    let waited = app::block_on(async {
         let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
         tokio::select! {
             waited = wait(&config, exit::stderr_line) => waited,
@@ -135,8 +135,9 @@ impl Pauses {
                 Duration::ZERO
             }
             Attempt::Refused | Attempt::Closed => REFUSED_PAUSE.min(self.period),
-            Attempt::UnknownName => self.period,
-            Attempt::NotReady { held: false, .. } | Attempt::Answers(_) => {
+            // A resolver that hangs is asked by one thread more each time.
+            Attempt::UnknownName | Attempt::NotResolved => self.period,
+            Attempt::NotReady { held: false, .. } | Attempt::Answers(_) | Attempt::NotHttp => {
                 let pause = self.next;
                 self.next = (pause * 2).min(self.period);
                 pause

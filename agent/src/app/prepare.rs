@@ -1,14 +1,18 @@
 //! What `run` does before there is a runtime: ports, files, and how Envoy is started.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use tracing::warn;
+
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
 use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
-use crate::envoy::process::{self, EnvoyCommand};
+use crate::envoy::process::EnvoyCommand;
+use crate::envoy::question;
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
 use crate::http_server::{self, Bound};
@@ -29,7 +33,8 @@ pub(super) struct Prepared {
 }
 
 /// The bootstrap is for the Envoy that will read it: asks which it is, unless that was said.
-pub(super) fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
+/// One that does not say it in time is taken for the newest: a slow disk is no mistake.
+pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
     let Some(envoy) = &mut config.envoy else { return Ok(()) };
     let binary = envoy.binary.display().to_string();
     let wrong = |why: String| Failure::Usage(format!("Envoy, {binary}: {why}"));
@@ -37,7 +42,17 @@ pub(super) fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
         EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
         _ => return Ok(()),
     };
-    let said = process::version(&envoy.binary).map_err(|error| wrong(error.to_string()))?;
+    let said = match question::version(&envoy.binary).await {
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            let newest = EnvoyVersion::NEWEST;
+            warn!(
+                "Envoy, {binary}: says no version to --version in time; taken for {newest}, another one is --envoy-version"
+            );
+            sidecar.bootstrap.envoy_version = newest;
+            return Ok(());
+        }
+        said => said.map_err(|error| wrong(error.to_string()))?,
+    };
     let word =
         said.ok_or_else(|| wrong("says no version to --version; --envoy-version names it".to_owned()))?;
     // `1.41.0-dev` counts as 1.41.0.
@@ -76,6 +91,8 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
         launcher: Some(PathBuf::from(OURSELVES)),
         configuration,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
+        // Of two parts that are not valid together Envoy prints the whole, with what the prober table holds.
+        judge_first: matches!(envoy.files, EnvoyFiles::Merged(..)),
         admin: config.admin.clone(),
     };
     let shown = envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());

@@ -17,12 +17,7 @@ use tokio::process::{Child, Command};
 use crate::address::LocalAddress;
 
 /// Istio's prober table, which holds header values that are nobody's but the filter's.
-const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
-/// How long Envoy may take to judge a configuration.
-const VALIDATE: Duration = Duration::from_secs(10);
-/// How much of its words is passed on, in bytes.
-const WORDS: usize = 1024;
-
+pub(super) const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
 /// How Envoy is started, the same way each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvoyCommand {
@@ -34,6 +29,8 @@ pub struct EnvoyCommand {
     pub configuration: Vec<OsString>,
     /// All others.
     pub flags: Vec<OsString>,
+    /// Its configuration is judged before it starts: what it prints when it refuses one goes to the log, all of it.
+    pub judge_first: bool,
     /// The admin socket of the one before is removed.
     pub admin: LocalAddress,
 }
@@ -52,6 +49,14 @@ impl EnvoyCommand {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
         }
+        let mut command = self.launched();
+        command.args(&self.flags).env_remove(APP_PROBERS).stdin(Stdio::null());
+        let child = command.process_group(0).spawn()?;
+        Ok(EnvoyProcess { pid: pid(&child), child })
+    }
+
+    /// The binary and its configuration, without any other flag.
+    pub(super) fn launched(&self) -> Command {
         let mut command = match &self.launcher {
             Some(launcher) => {
                 let mut command = Command::new(launcher);
@@ -60,76 +65,14 @@ impl EnvoyCommand {
             }
             None => Command::new(&self.binary),
         };
-        command.args(&self.configuration).args(&self.flags);
-        let child = command.env_remove(APP_PROBERS).stdin(Stdio::null()).process_group(0).spawn()?;
-        Ok(EnvoyProcess { pid: pid(&child), child })
-    }
-
-    /// Lets Envoy judge its configuration.
-    pub fn validate(&self) -> io::Result<Validation> {
-        let mut command = Command::new(&self.binary);
-        command.args(&self.configuration).args(["--mode", "validate", "--log-level", "error"]);
-        command.env_remove(APP_PROBERS).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.kill_on_drop(true).spawn()?;
-        Ok(Validation { pid: pid(&child), child })
+        command.args(&self.configuration);
+        command
     }
 }
 
-/// An Envoy that judges its configuration.
-#[derive(Debug)]
-pub struct Validation {
-    child: Child,
-    pid: Pid,
-}
-
-impl Validation {
-    /// Its number.
-    pub fn pid(&self) -> Pid {
-        self.pid
-    }
-
-    /// What Envoy says against it; `None`: nothing, not in time, or it was killed before it could say.
-    pub async fn refusal(self) -> Option<String> {
-        let output = tokio::time::timeout(VALIDATE, self.child.wait_with_output()).await.ok()?.ok()?;
-        let refuses = output.status.code().is_some_and(|code| code != 0);
-        refuses.then(|| last_words(&String::from_utf8_lossy(&output.stderr)))
-    }
-}
-
-fn pid(child: &Child) -> Pid {
+pub(super) fn pid(child: &Child) -> Pid {
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
     Pid::from_raw(pid.expect("a child that was not waited for has a number"))
-}
-
-/// What `envoy --version` says, for [`crate::envoy_version::EnvoyVersion`]: `1.40.0`.
-pub fn version(binary: &Path) -> io::Result<Option<String>> {
-    let mut command = std::process::Command::new(binary);
-    let output = command.arg("--version").env_remove(APP_PROBERS).stdin(Stdio::null()).output()?;
-    Ok(version_word(&String::from_utf8_lossy(&output.stdout)))
-}
-
-/// `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
-fn version_word(text: &str) -> Option<String> {
-    text.split("version:").nth(1)?.trim().split('/').nth(1).map(str::to_owned)
-}
-
-/// The end of a text as one line.
-fn last_words(text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    let mut room = WORDS;
-    for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
-        let line: String = line.chars().map(|char| if char.is_control() { '?' } else { char }).collect();
-        if line.len() + 2 > room {
-            if lines.is_empty() {
-                lines.push(line.chars().take(WORDS / 4).collect());
-            }
-            break;
-        }
-        room -= line.len() + 2;
-        lines.push(line);
-    }
-    lines.reverse();
-    lines.join("; ")
 }
 
 /// What an Envoy that was killed has left.
@@ -165,6 +108,12 @@ impl EnvoyProcess {
     pub fn signal(&self, signal: Signal) {
         // One that has ended already needs none.
         let _ = killpg(self.pid, signal);
+    }
+
+    /// Is anything left of its process group? The end of a script is not that of the Envoy that it started. The kernel gives the
+    /// number to nobody else as long as one of the group lives.
+    pub fn has_group(&self) -> bool {
+        killpg(self.pid, None).is_ok()
     }
 }
 

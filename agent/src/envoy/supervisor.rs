@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::admin;
 use super::process::{Ended, EnvoyCommand, EnvoyProcess, reap_strangers};
+use super::question::Validation;
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
 use crate::drain::{Drain, Settings, Step};
 use crate::exit::Failure;
+use crate::log::Repeated;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Ready};
 use crate::signals::{Signalled, Signals};
@@ -29,6 +32,8 @@ const DRAIN_QUESTION: Duration = Duration::from_secs(1);
 const ENVOY_END: Duration = Duration::from_secs(3);
 /// What the kernel gets to take it away after SIGKILL.
 const ENVOY_KILLED: Duration = Duration::from_secs(1);
+/// Between two looks at what a script that has ended left in its process group.
+const GROUP: Duration = Duration::from_millis(20);
 
 /// What the local port may order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +76,11 @@ pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<
         command,
         restart,
         life: Life::None,
+        was_started: false,
         backoff: Backoff::default(),
         orders,
         signals,
+        hang_ups: Repeated::default(),
     };
     let ended = supervisor.watch(broken).await;
     supervisor.observer.tell(Observation::Terminating);
@@ -96,8 +103,30 @@ enum Life {
     /// There is none, or it is somebody else's.
     None,
     Running(EnvoyProcess, Duration),
+    /// Another one judges the configuration.
+    Judged(Judging),
     /// The next one is started then.
     Next(Duration),
+}
+
+struct Judging {
+    pid: Pid,
+    refusal: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
+    then: Then,
+}
+
+/// What follows if the configuration is not refused.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    Start,
+    /// Its Envoy has ended, so that something else was wrong. And how long it lived.
+    Over(Ended, Duration),
+}
+
+/// What an Envoy's life comes to.
+enum Event {
+    Ended(Ended),
+    Judged(Option<String>),
 }
 
 struct Supervisor {
@@ -108,9 +137,11 @@ struct Supervisor {
     command: Option<EnvoyCommand>,
     restart: EnvoyRestart,
     life: Life,
+    was_started: bool,
     backoff: Backoff,
     orders: mpsc::Receiver<Order>,
     signals: Signals,
+    hang_ups: Repeated,
 }
 
 /// An answer to a drain's question.
@@ -125,7 +156,7 @@ impl Supervisor {
     async fn watch(&mut self, broken: impl Future<Output = Failure>) -> Result<End, Failure> {
         let mut broken = std::pin::pin!(broken);
         let mut asking: Option<Asking> = None;
-        self.start()?;
+        self.begin()?;
         loop {
             let now = self.observer.now();
             let step = self.drain.next(now);
@@ -153,8 +184,12 @@ impl Supervisor {
                     }
                     Order::Quit => return Ok(End::InOrder),
                 },
-                ended = ended(&mut self.life) => {
-                    if let Some(end) = self.ended(ended).await? {
+                event = event(&mut self.life) => {
+                    let end = match event {
+                        Event::Ended(ended) => self.ended(ended)?,
+                        Event::Judged(refusal) => self.judged(refusal)?,
+                    };
+                    if let Some(end) = end {
                         return Ok(end);
                     }
                 }
@@ -167,12 +202,35 @@ impl Supervisor {
         }
     }
 
+    /// Starts an Envoy, after its configuration was judged if need be.
+    fn begin(&mut self) -> Result<(), Failure> {
+        let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
+        if is_judged && self.judge(Then::Start) { Ok(()) } else { self.start() }
+    }
+
+    /// `false`: nobody can be started who would judge it.
+    fn judge(&mut self, then: Then) -> bool {
+        let Some(validation) = self.command.as_ref().and_then(|command| Validation::start(command).ok())
+        else {
+            return false;
+        };
+        let pid = validation.pid();
+        self.life = Life::Judged(Judging { pid, refusal: Box::pin(validation.refusal()), then });
+        true
+    }
+
     fn start(&mut self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
-        let process = command.start().map_err(|error| {
-            Failure::Machine(format!("cannot start Envoy, {}: {error}", command.binary.display()))
-        })?;
+        let process = match command.start() {
+            Ok(process) => process,
+            Err(error) => {
+                let binary = command.binary.display();
+                let failure = Failure::Machine(format!("cannot start Envoy, {binary}: {error}"));
+                return self.not_started(failure);
+            }
+        };
         info!(pid = process.pid().as_raw(), binary = %command.binary.display(), "envoy started");
+        self.was_started = true;
         self.observer.tell(Observation::Started);
         self.life = Life::Running(process, self.observer.now());
         Ok(())
@@ -180,9 +238,26 @@ impl Supervisor {
 
     fn start_if_due(&mut self) -> Result<(), Failure> {
         match self.life {
-            Life::Next(at) if self.observer.now() >= at => self.start(),
+            Life::Next(at) if self.observer.now() >= at => self.begin(),
             _ => Ok(()),
         }
+    }
+
+    /// What kept an Envoy from its start ends the agent if it was the first one. Later it may pass, as a want of descriptors does.
+    fn not_started(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !self.was_started {
+            return Err(failure);
+        }
+        error!("{failure}");
+        self.start_later(Duration::ZERO);
+        Ok(())
+    }
+
+    fn start_later(&mut self, lived: Duration) {
+        let pause = self.backoff.next(lived, backoff::random());
+        info!(seconds = pause.as_secs_f64(), "envoy will be started again");
+        self.observer.tell(Observation::Restarting);
+        self.life = Life::Next(self.observer.now() + pause);
     }
 
     /// `Some`: the loop is over.
@@ -192,7 +267,9 @@ impl Supervisor {
                 warn!(signal = name, "a second signal: the drain is cut short");
                 return Some(End::Now);
             }
-            Signalled::End(name) if !self.observer.look(Ready::was_ready) => {
+            Signalled::End(name)
+                if !self.observer.look(Ready::was_ready) || matches!(self.life, Life::Judged(_)) =>
+            {
                 info!(signal = name, "terminating; envoy was not ready yet, so nothing is drained");
                 return Some(End::InOrder);
             }
@@ -205,7 +282,11 @@ impl Supervisor {
                     process.signal(Signal::SIGUSR1);
                 }
             }
-            Signalled::HangUp => info!("SIGHUP is ignored: the configuration is read at the start alone"),
+            Signalled::HangUp => {
+                if let Some(times) = self.hang_ups.came(Instant::now()) {
+                    info!(times, "SIGHUP is ignored: the configuration is read at the start alone");
+                }
+            }
             Signalled::Child => self.reap(),
         }
         None
@@ -219,15 +300,20 @@ impl Supervisor {
     fn reap(&self) {
         let own: Vec<_> = match &self.life {
             Life::Running(process, _) => vec![process.pid()],
+            Life::Judged(judging) => vec![judging.pid],
             _ => Vec::new(),
         };
         reap_strangers(&own);
     }
 
-    /// Envoy is gone. `Some`: that was to be expected.
-    async fn ended(&mut self, ended: Ended) -> Result<Option<End>, Failure> {
+    /// Envoy is gone, or the script that started it. `Some`: that was to be expected.
+    fn ended(&mut self, ended: Ended) -> Result<Option<End>, Failure> {
         let lived = match std::mem::replace(&mut self.life, Life::None) {
-            Life::Running(_, since) => self.observer.now().saturating_sub(since),
+            Life::Running(process, since) => {
+                // An Envoy behind a script would keep the ports, beside the next one and for ever.
+                process.signal(Signal::SIGKILL);
+                self.observer.now().saturating_sub(since)
+            }
             _ => Duration::ZERO,
         };
         self.observer.tell(Observation::Exited);
@@ -238,31 +324,33 @@ impl Supervisor {
             return Ok(Some(End::InOrder));
         }
         error!(%ended, seconds = lived.as_secs_f64(), "envoy ended unasked");
-        if !self.observer.look(Ready::was_live)
-            && let Some(command) = &self.command
-        {
-            let refusal = match command.validate() {
-                Ok(validation) => {
-                    let own = [validation.pid()];
-                    tokio::select! {
-                        refusal = validation.refusal() => refusal,
-                        () = self.signals.end(|| reap_strangers(&own)) => return Ok(Some(End::InOrder)),
-                    }
-                }
-                Err(_) => None,
-            };
-            self.reap();
-            if let Some(words) = refusal {
-                return Err(Failure::Usage(format!("Envoy refuses its configuration: {words}")));
-            }
+        let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
+        let was_live = self.observer.look(Ready::was_live);
+        if !was_live && !is_judged && self.judge(Then::Over(ended, lived)) {
+            return Ok(None);
         }
+        self.over(ended, lived)
+    }
+
+    /// Whether Envoy takes its configuration is known now, if it can be.
+    fn judged(&mut self, refusal: Option<String>) -> Result<Option<End>, Failure> {
+        let judged = std::mem::replace(&mut self.life, Life::None);
+        self.reap();
+        let refused = |words| Failure::Usage(format!("Envoy refuses its configuration: {words}"));
+        match (judged, refusal) {
+            (Life::Judged(Judging { then: Then::Over(ended, lived), .. }), None) => self.over(ended, lived),
+            (Life::Judged(Judging { then: Then::Over(..), .. }), Some(words)) => Err(refused(words)),
+            (_, Some(words)) => self.not_started(refused(words)).map(|()| None),
+            (_, None) => self.start().map(|()| None),
+        }
+    }
+
+    /// A life ended unasked.
+    fn over(&mut self, ended: Ended, lived: Duration) -> Result<Option<End>, Failure> {
         match self.restart {
             EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy ended unasked, {ended}"))),
             EnvoyRestart::Always => {
-                let pause = self.backoff.next(lived, backoff::random());
-                info!(seconds = pause.as_secs_f64(), "envoy will be started again");
-                self.observer.tell(Observation::Restarting);
-                self.life = Life::Next(self.observer.now() + pause);
+                self.start_later(lived);
                 Ok(None)
             }
         }
@@ -301,7 +389,7 @@ impl Supervisor {
             let own = [process.pid()];
             process.signal(Signal::SIGTERM);
             let ended = tokio::select! {
-                ended = timeout(grace, process.ended()) => ended.ok(),
+                ended = timeout(grace, whole_group_ended(process)) => ended.ok(),
                 () = self.signals.end(|| reap_strangers(&own)) => None,
             };
             if let Some(ended) = ended {
@@ -316,9 +404,20 @@ impl Supervisor {
     }
 }
 
-async fn ended(life: &mut Life) -> Ended {
+/// Returns when it has ended, and what it had started too.
+async fn whole_group_ended(process: &mut EnvoyProcess) -> Ended {
+    let ended = process.ended().await;
+    while process.has_group() {
+        sleep(GROUP).await;
+        reap_strangers(&[]);
+    }
+    ended
+}
+
+async fn event(life: &mut Life) -> Event {
     match life {
-        Life::Running(process, _) => process.ended().await,
+        Life::Running(process, _) => Event::Ended(process.ended().await),
+        Life::Judged(judging) => Event::Judged(judging.refusal.as_mut().await),
         _ => std::future::pending().await,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::HttpUrl;
-use crate::http_client::{self, Answer, NoConnection};
+use crate::http_client::{self, Answer};
 
 /// How much of a body is read.
 const BODY_LIMIT: usize = 4 * 1024;
@@ -34,10 +34,14 @@ pub(super) enum Attempt {
     Silent(Duration),
     /// A connection that ended without an answer.
     Closed,
+    /// A connection that brought something else.
+    NotHttp,
     /// No connection.
     Refused,
     /// No address for the name.
     UnknownName,
+    /// Nobody said in time what the address is.
+    NotResolved,
 }
 
 impl Attempt {
@@ -49,13 +53,15 @@ impl Attempt {
             Self::Answers(status) | Self::KeyRefused(status) => Some(format!("answers {status}")),
             Self::Silent(timeout) => Some(format!("no answer in {}ms", timeout.as_millis())),
             Self::Closed | Self::Refused => Some("connection refused".to_owned()),
+            Self::NotHttp => Some("no HTTP answer".to_owned()),
             Self::UnknownName => Some("name unknown".to_owned()),
+            Self::NotResolved => Some("name not resolved".to_owned()),
         }
     }
 
     /// Somebody accepted a connection, so there is a sidecar.
     pub(super) fn accepted(&self) -> bool {
-        !matches!(self, Self::Refused | Self::UnknownName)
+        !matches!(self, Self::Refused | Self::UnknownName | Self::NotResolved)
     }
 }
 
@@ -74,17 +80,18 @@ impl<'a> Attempts<'a> {
     pub(super) async fn next(&mut self, timeout: Duration) -> Attempt {
         let asked = Instant::now();
         let deadline = asked + timeout;
-        let connection = match timeout_at(deadline, http_client::connect(&self.url.endpoint)).await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(NoConnection::Refused(_))) => return Attempt::Refused,
-            // A connection that is not accepted in time: nobody is there yet.
-            Err(_) => return Attempt::Refused,
-            Ok(Err(NoConnection::UnknownName(_))) => return Attempt::UnknownName,
+        let found = match timeout_at(deadline, http_client::look_up(&self.url.endpoint)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) => return Attempt::UnknownName,
+            Err(_) => return Attempt::NotResolved,
         };
+        // One that is not accepted in time: nobody is there yet.
+        let Ok(Ok(connection)) = timeout_at(deadline, found.dial()).await else { return Attempt::Refused };
         let hold = self.hold(timeout);
         let path = self.path(hold);
         match timeout_at(deadline, connection.get(&self.url.authority, &path, BODY_LIMIT)).await {
             Ok(Ok(answer)) => self.judge(&answer, hold, asked.elapsed()),
+            Ok(Err(error)) if error.is_garbage() => Attempt::NotHttp,
             Ok(Err(_)) => Attempt::Closed,
             Err(_) => Attempt::Silent(timeout),
         }

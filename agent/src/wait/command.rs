@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::exit::Failure;
 use crate::program::{self, Missing};
+use crate::stderr;
 
 /// Is there such a command?
 pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
@@ -20,6 +21,8 @@ pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
 /// Becomes the command: the same process, the same environment. Returns if there is none, or if it cannot be.
 pub(super) fn become_it(command: &[OsString]) -> Result<(), Failure> {
     let Some((file, args)) = command.split_first() else { return Ok(()) };
+    // What is not written by then is never written.
+    stderr::flush();
     let error = Command::new(file).args(args).exec();
     let file = file.to_string_lossy().into_owned();
     Err(match error.kind() {

@@ -61,6 +61,8 @@ async fn ready_sooner_or_later() {
         (&[PENDING, READY], Some("clusters not received")),
         (&["", PENDING, READY], Some("connection refused")),
         (&["-", READY], Some("no answer in 300ms")),
+        (&["garbage\r\n\r\n", READY], Some("no HTTP answer")),
+        (&["HTTP/1.1 503 X\r\ncontent-length: 9\r\n\r\ndrain", READY], Some("no HTTP answer")),
         (&[FOUND, READY], Some("answers 302")),
     ] {
         let answers: &'static [&'static str] = Box::leak(answers.to_vec().into_boxed_slice());
@@ -161,6 +163,7 @@ fn pauses() {
         (Attempt::Refused, 10),
         (Attempt::Closed, 10),
         (Attempt::UnknownName, 90),
+        (Attempt::NotResolved, 90),
         (Attempt::Silent(Duration::ZERO), 0),
         (Attempt::KeyRefused(404), 0),
     ] {

@@ -8,27 +8,13 @@ fn flags() {
     assert_eq!(flags, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
 }
 
-#[test]
-fn versions() {
-    let text = "\n/bin/envoy  version: 9e558/1.40.0/Clean/RELEASE/BoringSSL\n\n";
-    assert_eq!(version_word(text).as_deref(), Some("1.40.0"));
-    assert_eq!(version_word("sh: bad option"), None);
-}
-
-#[test]
-fn the_last_words_are_one_line() {
-    assert_eq!(last_words("a\n\n b\u{7}\n"), "a; b?");
-    let long = format!("{}\n{}", "x".repeat(900), "y".repeat(900));
-    assert_eq!(last_words(&long), "y".repeat(900));
-    assert!(last_words(&"z".repeat(5000)).len() <= WORDS);
-}
-
 fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
         binary: "/bin/sh".into(),
         launcher: None,
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
+        judge_first: false,
         admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
     }
 }
@@ -54,14 +40,14 @@ async fn a_signal_reaches_the_whole_group() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_last_words() {
-    for script in ["exit 0", "echo no memory >&2; kill -9 $$"] {
-        assert_eq!(command(script).validate().unwrap().refusal().await, None, "{script}");
-    }
-    assert_eq!(
-        command("echo no such cluster >&2; exit 1").validate().unwrap().refusal().await.as_deref(),
-        Some("no such cluster")
-    );
+async fn a_group_outlives_its_leader_until_it_is_killed() {
+    let mut process = command("sleep 1000 & exit 0").start().unwrap();
+    assert_eq!(process.ended().await, Ended::Code(0));
+    assert!(process.has_group());
+    process.signal(Signal::SIGKILL);
+    let mut alone = command("exit 0").start().unwrap();
+    alone.ended().await;
+    assert!(!alone.has_group());
 }
 
 #[test]

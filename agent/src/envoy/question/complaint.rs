@@ -1,0 +1,96 @@
+//! What an Envoy that refuses its configuration says: one line of it is the reason, and behind that there may be the whole configuration,
+//! with header values that are nobody's but the filter's.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How much of the beginning is kept, and as much of the end, in bytes.
+const KEPT: usize = 16 * 1024;
+/// The longest complaint, in bytes.
+const COMPLAINT: usize = 1024;
+/// Stands before the reason: `error initializing configuration 'FILE': `.
+const INITIALIZING: &str = "error initializing configuration '";
+/// A configuration as protobuf prints it for people begins with such a word.
+const DUMP: &str = "goo.gle/debug";
+/// Stands before the reason if a configuration was printed first.
+const AFTER_DUMP: &str = ": ";
+
+/// The beginning and the end of what was said.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    beginning: Vec<u8>,
+    /// What came behind the beginning, at most twice [`KEPT`].
+    end: Vec<u8>,
+    cut: bool,
+}
+
+impl Words {
+    /// Reads until there is no more; an error is an end too.
+    pub(super) async fn of(mut said: impl AsyncRead + Unpin) -> Self {
+        let mut words = Self::default();
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = said.read(&mut buffer).await {
+            words.push(&buffer[..length]);
+        }
+        words
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let (beginning, rest) = bytes.split_at(bytes.len().min(KEPT - self.beginning.len()));
+        self.beginning.extend_from_slice(beginning);
+        self.end.extend_from_slice(rest);
+        if self.end.len() > 2 * KEPT {
+            self.end.drain(..self.end.len() - KEPT);
+            self.cut = true;
+        }
+    }
+
+    /// The reason as one line; `None`: nothing was said.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let (beginning, end) = (String::from_utf8_lossy(&self.beginning), String::from_utf8_lossy(&self.end));
+        if self.cut {
+            // Where it was cut no line is whole.
+            let beginning = beginning.rsplit_once('\n').map_or(&*beginning, |(whole, _)| whole);
+            let end = end.split_once('\n').map_or("", |(_, whole)| whole);
+            complaint(&format!("{beginning}\n{end}"))
+        } else {
+            complaint(&[beginning, end].concat())
+        }
+    }
+}
+
+fn complaint(text: &str) -> Option<String> {
+    let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let reason = match text.split_once(INITIALIZING) {
+        None => {
+            // Of its flags Envoy complains in two lines, the second one indented.
+            let first = lines.next()?.trim();
+            match lines.next().filter(|line| line.starts_with(' ')) {
+                Some(second) => format!("{first}; {}", second.trim()),
+                None => first.to_owned(),
+            }
+        }
+        Some((_, told)) => {
+            let told = told.split_once("': ").map_or(told, |(_, reason)| reason);
+            let first = told.lines().next().unwrap_or_default().trim();
+            if first.starts_with(DUMP) {
+                told.lines()
+                    .rev()
+                    .find_map(|line| line.strip_prefix(AFTER_DUMP))
+                    .unwrap_or("no reason")
+                    .to_owned()
+            } else {
+                first.to_owned()
+            }
+        }
+    };
+    Some(one_line(&reason))
+}
+
+fn one_line(text: &str) -> String {
+    let mut line: String = text.chars().map(|char| if char.is_control() { '?' } else { char }).collect();
+    line.truncate(line.floor_char_boundary(COMPLAINT));
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+use std::io::{BufRead, BufReader};
+
+use super::*;
+
+#[test]
+fn lines_that_nobody_reads_are_dropped_and_counted() {
+    let (reader, writer) = io::pipe().unwrap();
+    let lines = Lines::to(writer);
+    // A pipe takes 64 KiB, and what may wait is as much: most of this fits nowhere, and nothing here waits for a reader.
+    for number in 0..10_000 {
+        lines.push(format!("{number:099}\n").as_bytes());
+    }
+    let reader = thread::spawn(move || {
+        let lines = BufReader::new(reader).lines().map(Result::unwrap);
+        lines.take_while(|line| line != "end").collect::<Vec<_>>()
+    });
+    // Now that it is read there is room again.
+    lines.flush(Duration::from_secs(30));
+    lines.push(b"end\n");
+    let (mut next, mut missing) = (0, 0);
+    for line in reader.join().unwrap() {
+        let found: u64 = match line.strip_prefix("app-health-agent: ") {
+            Some(gap) => {
+                let dropped = gap.split(' ').next().unwrap().parse::<u64>().unwrap();
+                missing += dropped;
+                next += dropped;
+                continue;
+            }
+            None => line.parse().unwrap(),
+        };
+        assert_eq!(found, next);
+        next += 1;
+    }
+    assert_eq!(next, 10_000);
+    assert!(missing > 5_000, "{missing}");
+}
+
+#[test]
+fn what_was_pushed_is_there_after_a_flush() {
+    let (reader, writer) = io::pipe().unwrap();
+    let lines = Lines::to(writer);
+    lines.push(b"one\n");
+    lines.push(b"two\n");
+    lines.flush(Duration::from_secs(30));
+    let read: Vec<String> = BufReader::new(reader).lines().take(2).map(Result::unwrap).collect();
+    assert_eq!(read, ["one", "two"]);
+}
+
+#[test]
+fn what_waits_is_bounded() {
+    let mut waiting = Waiting::default();
+    for _ in 0..ROOM {
+        waiting.push(b"ab\n");
+    }
+    assert!(waiting.bytes <= ROOM && waiting.dropped > 0);
+    waiting.push(&vec![b'x'; ROOM + 1]);
+    let dropped = waiting.dropped;
+    while waiting.pop().is_some() {}
+    assert_eq!(waiting.bytes, 0);
+    waiting.push(b"cd\n");
+    let gap = waiting.pop().unwrap();
+    assert!(String::from_utf8_lossy(&gap).contains(&format!(" {dropped} lines are missing")));
+    assert_eq!(waiting.pop().as_deref(), Some(b"cd\n".as_slice()));
+}
