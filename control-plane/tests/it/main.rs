@@ -1,0 +1,3 @@
+//! The binary `app-health` from outside: a module for each thing that is tested.
+
+mod inject;
