@@ -1,7 +1,9 @@
 //! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin. No twin
 //! ends in `_PORT`, since kubelet sets such names for Services.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
@@ -16,7 +18,8 @@ use crate::inject::settings::{Mode, SidecarMode};
     about = "Rewrites Pods so that kubelet's probes arrive at the filter inside Envoy.",
     after_help = "Typical use:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   by hand\n  \
-        app-health inject -f shop.yaml --diff                 what would change"
+        app-health inject -f shop.yaml --diff                 what would change\n  \
+        app-health webhook                                    by the API server, inside the cluster"
 )]
 pub struct Args {
     /// What to do.
@@ -29,6 +32,8 @@ pub struct Args {
 pub enum Command {
     /// Inject into files: YAML or JSON in, the same out
     Inject(InjectArgs),
+    /// Answer the API server: HTTPS POST /inject
+    Webhook(WebhookArgs),
 }
 
 /// Settings of both commands.
@@ -138,6 +143,56 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// Flags of `webhook`.
+#[derive(Debug, clap::Args)]
+pub struct WebhookArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields speak for themselves")]
+    pub settings: SettingsArgs,
+    /// Where POST /inject is answered, over TLS
+    #[arg(long, env = "APP_HEALTH_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15017")]
+    pub address: SocketAddr,
+    /// Where /metrics, /healthz/live and /healthz/ready are answered, in plaintext
+    #[arg(
+        long,
+        env = "APP_HEALTH_MONITORING_ADDRESS",
+        value_name = "ADDRESS:PORT",
+        default_value = "[::]:15014"
+    )]
+    pub monitoring_address: SocketAddr,
+    /// Folder with tls.crt and tls.key, as in a mounted Secret. Default: a certificate of our own, put into the webhook's configuration
+    #[arg(long, env = "APP_HEALTH_CERT_DIR", value_name = "DIR")]
+    pub cert_dir: Option<PathBuf>,
+    /// Demand a client certificate that this CA signed
+    #[arg(long, env = "APP_HEALTH_CLIENT_CA", value_name = "FILE")]
+    pub client_ca: Option<PathBuf>,
+    /// And with this common name or subject alternative name
+    #[arg(long, env = "APP_HEALTH_CLIENT_NAME", value_name = "NAME", requires = "client_ca")]
+    pub client_name: Option<String>,
+    /// Whose caBundle the self-made CA belongs into: a MutatingWebhookConfiguration
+    #[arg(long, env = "APP_HEALTH_WEBHOOK_CONFIG", value_name = "NAME", default_value = "app-health")]
+    pub webhook_config: String,
+    /// The Service in front of this process, which a self-made certificate names
+    #[arg(long, env = "APP_HEALTH_SERVICE", value_name = "NAME", default_value = "app-health-webhook")]
+    pub service: String,
+    /// Its namespace, which is never touched. Default: POD_NAMESPACE, else app-health-system
+    #[arg(long, env = "APP_HEALTH_NAMESPACE", value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// After SIGTERM, go on accepting for so long: 5s, 500ms
+    #[arg(long, env = "APP_HEALTH_SHUTDOWN_GRACE", value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub shutdown_grace: Duration,
+}
+
+/// Whole seconds or milliseconds: `5s`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be like 5s or 500ms".to_owned();
+    let (number, unit): (_, fn(u64) -> Duration) = match text.strip_suffix("ms") {
+        Some(number) => (number, Duration::from_millis),
+        None => (text.strip_suffix('s').ok_or_else(wrong)?, Duration::from_secs),
+    };
+    number.parse().map(unit).map_err(|_| wrong())
 }
 
 #[cfg(test)]

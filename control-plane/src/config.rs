@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::args::{Args, Color, FormatArg, InjectArgs, SettingsArgs};
+use crate::args::{Args, Color, FormatArg, InjectArgs, SettingsArgs, WebhookArgs};
 use crate::exit::Failure;
 use crate::inject::settings::{Settings, may_be_status_port};
 use crate::inject::stream::Format;
 use crate::inject::template::Template;
 
+/// The namespace of this Pod, by the downward API.
+const POD_NAMESPACE: &str = "POD_NAMESPACE";
+/// The namespace of the shipped manifests.
+const NAMESPACE: &str = "app-health-system";
 /// Set to anything: no colours (https://no-color.org).
 const NO_COLOR: &str = "NO_COLOR";
 
@@ -182,6 +188,120 @@ impl InjectConfig {
             target,
             format,
             strict,
+        })
+    }
+}
+
+/// The template's file, and how to make settings of it again.
+#[derive(Debug, Clone)]
+pub struct TemplateFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it held at first.
+    pub text: String,
+    args: SettingsArgs,
+}
+
+impl TemplateFile {
+    /// The settings with another text in the file.
+    pub fn settings(&self, text: &str) -> Result<Settings, Failure> {
+        Settings::with_template(self.args.clone(), Some(text))
+    }
+}
+
+/// A certificate that somebody else makes.
+#[derive(Debug, Clone)]
+pub struct CertificateFiles {
+    /// With tls.crt and tls.key.
+    pub directory: PathBuf,
+    /// Who signs client certificates; absent: none are asked for.
+    pub client_ca: Option<PathBuf>,
+    /// The name that a client must have.
+    pub client_name: Option<String>,
+}
+
+/// A certificate of our own.
+#[derive(Debug, Clone)]
+pub struct SelfSigned {
+    /// What it is good for: `<service>.<namespace>.svc`.
+    pub names: Vec<String>,
+    /// As in [`CertificateFiles`].
+    pub client_ca: Option<PathBuf>,
+    /// As in [`CertificateFiles`].
+    pub client_name: Option<String>,
+}
+
+/// Where the certificate comes from.
+#[derive(Debug, Clone)]
+pub enum Certificates {
+    /// From files.
+    Files(CertificateFiles),
+    /// From a CA in a Secret.
+    SelfSigned(SelfSigned),
+}
+
+/// What `webhook` does.
+#[derive(Debug)]
+pub struct WebhookConfig {
+    /// How Pods are injected.
+    pub settings: Settings,
+    /// Present: the template may change.
+    pub template: Option<TemplateFile>,
+    /// Of the reviews.
+    pub address: SocketAddr,
+    /// Of metrics and health.
+    pub monitoring_address: SocketAddr,
+    /// Of the reviews' server.
+    pub certificates: Certificates,
+    /// This Pod's namespace, and the name of the webhook's configuration.
+    pub cluster: (String, String),
+    /// How long a terminating webhook goes on accepting.
+    pub shutdown_grace: Duration,
+}
+
+impl WebhookConfig {
+    /// Reads the template; certificates are read later.
+    pub fn new(args: WebhookArgs, environment: &Environment) -> Result<Self, Failure> {
+        let WebhookArgs {
+            mut settings,
+            address,
+            monitoring_address,
+            cert_dir,
+            client_ca,
+            client_name,
+            webhook_config,
+            service,
+            namespace,
+            shutdown_grace,
+        } = args;
+        let of_pod = environment.get(POD_NAMESPACE).and_then(OsStr::to_str).map(str::to_owned);
+        let namespace = namespace.or(of_pod).unwrap_or_else(|| NAMESPACE.to_owned());
+        settings.ignored_namespaces.push(namespace.clone());
+        let certificates = match cert_dir {
+            Some(directory) => Certificates::Files(CertificateFiles { directory, client_ca, client_name }),
+            None => {
+                let name = format!("{service}.{namespace}.svc");
+                let names =
+                    vec![name.clone(), format!("{name}.cluster.local"), format!("{service}.{namespace}")];
+                Certificates::SelfSigned(SelfSigned { names, client_ca, client_name })
+            }
+        };
+        let (settings, template) = match settings.template.clone() {
+            None => (Settings::with_template(settings, None)?, None),
+            Some(path) => {
+                let text = read_template(&path)?;
+                let file = TemplateFile { path, text, args: settings };
+                (file.settings(&file.text)?, Some(file))
+            }
+        };
+        Ok(Self {
+            settings,
+            template,
+            address,
+            monitoring_address,
+            certificates,
+            cluster: (namespace, webhook_config),
+            shutdown_grace,
         })
     }
 }

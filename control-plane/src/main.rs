@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use app_health::args::Command;
-use app_health::config::{Environment, InjectConfig};
+use app_health::config::{Environment, InjectConfig, WebhookConfig};
 use app_health::exit::{self, Failure};
-use app_health::inject;
+use app_health::{inject, webhook};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -18,5 +18,6 @@ fn main() -> ExitCode {
 fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Inject(args) => inject::command::run(InjectConfig::new(args, environment)?),
+        Command::Webhook(args) => webhook::run(WebhookConfig::new(args, environment)?),
     }
 }

@@ -1,6 +1,15 @@
 use super::*;
 
 #[test]
+fn durations_have_a_unit() {
+    assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+    assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+    for wrong in ["5", "s", "-1s", "5m", ""] {
+        duration(wrong).expect_err(wrong);
+    }
+}
+
+#[test]
 fn every_flag_has_its_twin() {
     use clap::CommandFactory as _;
     for command in Args::command().get_subcommands() {
