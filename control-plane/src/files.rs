@@ -25,10 +25,10 @@ pub struct Source {
 /// Reads everything that was named, directories in byte order.
 ///
 /// # Errors
-/// One that names each input that cannot be read, or is larger than 64 MiB.
+/// One that names each input that cannot be read; or, if all can, each that is larger than 64 MiB.
 pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> {
     let mut paths = Vec::new();
-    let mut errors = Vec::new();
+    let (mut errors, mut too_large) = (Vec::new(), Vec::new());
     for name in names {
         if name == Path::new("-") {
             paths.push(None);
@@ -45,19 +45,22 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> 
             Some(path) => File::open(path).and_then(read_limited),
         };
         match bytes {
+            Ok(bytes) if bytes.len() as u64 > LIMIT => too_large.push(format!("{name}: more than 64 MiB")),
             Ok(bytes) => sources.push(Source { name, path, bytes }),
             Err(error) => errors.push(format!("{name}: {error}")),
         }
     }
-    if errors.is_empty() { Ok(sources) } else { Err(Failure::CannotRead(errors.join("\n"))) }
+    match (errors.is_empty(), too_large.is_empty()) {
+        (true, true) => Ok(sources),
+        (true, false) => Err(Failure::Data(too_large.join("\n"))),
+        (false, _) => Err(Failure::CannotRead(errors.join("\n"))),
+    }
 }
 
+/// At most a byte more than may be.
 fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "more than 64 MiB"));
-    }
     Ok(bytes)
 }
 

@@ -5,6 +5,7 @@ pub mod args;
 pub mod config;
 pub mod exit;
 pub mod files;
+pub mod fuzz;
 pub mod inject;
 pub mod json;
 pub mod monitoring;

@@ -94,7 +94,9 @@ fn exit_codes() {
         ],
     );
     fs::write(folder.0.join("latin.yaml"), b"a: b\nc: d\xe9\n").expect("a file");
-    let cases: [(&[&str], i32, &str); 20] = [
+    let large = fs::File::create(folder.0.join("large.yaml")).expect("a file");
+    large.set_len((64 << 20) + 1).expect("a file with a hole");
+    let cases: [(&[&str], i32, &str); 21] = [
         (&["-f", "pod.yaml"], 0, ""),
         (&["-f", "other.yaml", "--diff"], 0, ""),
         (&["-f", "pod.yaml", "--diff"], 1, ""),
@@ -121,6 +123,7 @@ fn exit_codes() {
             "app-health: list.yaml:1: document 1 (List): items[0].spec.containers: must be a list",
         ),
         (&["-f", "latin.yaml"], 65, "app-health: latin.yaml:2:5: is not UTF-8"),
+        (&["-f", "large.yaml"], 65, "app-health: large.yaml: more than 64 MiB"),
         (&["-f", "absent.yaml"], 66, "absent.yaml: No such file"),
         (&["-f", "pod.yaml", "-o", "absent/x.yaml"], 73, "absent/x.yaml: No such file"),
         (&["-f", "pod.yaml", "-o", "/dev/full"], 73, "/dev/full: No space left"),
