@@ -97,17 +97,7 @@ impl Webhook {
 
     /// A page of the monitoring port: status and body.
     pub(crate) fn page(&self, path: &str) -> io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect(self.monitoring)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let status = text
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok())
-            .ok_or(io::ErrorKind::InvalidData)?;
-        Ok((status, text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()))
+        page(self.monitoring, path)
     }
 
     /// Waits until the metrics hold a line that begins so.
@@ -148,6 +138,18 @@ impl Webhook {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
+}
+
+/// A page in plaintext: status and body.
+pub(crate) fn page(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let status =
+        text.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+    Ok((status, text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()))
 }
 
 impl Drop for Webhook {
