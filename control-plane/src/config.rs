@@ -21,7 +21,7 @@ use crate::inject::template::Template;
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
 /// The namespace of the shipped manifests.
 const NAMESPACE: &str = "app-health-system";
-/// Set to anything: no colours (https://no-color.org).
+/// Set to anything: no colours (<https://no-color.org>).
 const NO_COLOR: &str = "NO_COLOR";
 
 /// The process' environment as a value, so that tests have their own.

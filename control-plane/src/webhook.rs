@@ -32,6 +32,8 @@ use metrics::Metrics;
 const CONNECTIONS: usize = 512;
 /// And of those who watch.
 const MONITORING_CONNECTIONS: usize = 64;
+/// Threads that answer. One is enough for what an API server asks; the other one answers while that one is busy with a handshake.
+const THREADS: usize = 2;
 /// Native sidecars are on by default from this minor version of Kubernetes 1 on.
 const NATIVE_SIDECARS: u32 = 29;
 /// How often files are looked at.
@@ -45,7 +47,7 @@ pub fn run(config: WebhookConfig) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.install_default().map_err(|_| Failure::Broken("there is another crypto provider".to_owned()))?;
-    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Machine(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(serve(config));
     // What still looks at files or asks the API server need not be waited for.

@@ -76,6 +76,8 @@ impl Webhook {
             .args(["--cert-dir", folder.to_str().expect("UTF-8")])
             .args(flags.iter().map(|flag| flag.replace("{}", folder.to_str().expect("UTF-8"))))
             .env("KUBECONFIG", "/dev/null")
+            // As in the shipped Deployment.
+            .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
             .stdout(Stdio::null())
             .stderr(fs::File::create(folder.join("log")).expect("a log"))
             .spawn()
