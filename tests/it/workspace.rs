@@ -58,7 +58,13 @@ fn the_arrows_point_one_way() {
     let filter = tree("filter");
     assert!(!filter.iter().any(|name| matches!(name.as_str(), "agent" | "tests" | "tokio" | "proxy-wasm")));
     let agent = tree("agent");
-    assert!(!agent.iter().any(|name| matches!(name.as_str(), "filter" | "tests" | "serde-saphyr")));
+    assert!(
+        !agent
+            .iter()
+            .any(|name| matches!(name.as_str(), "filter" | "tests" | "control-plane" | "serde-saphyr"))
+    );
+    let control_plane = tree("control-plane");
+    assert!(!control_plane.iter().any(|name| matches!(name.as_str(), "filter" | "agent" | "tests" | "ring")));
 }
 
 #[test]
@@ -71,10 +77,13 @@ fn modules_are_files_of_their_name() {
 #[test]
 fn the_environment_is_read_in_one_file_of_each_binary() {
     let reads = |path: &PathBuf| std::fs::read_to_string(path).expect("a source").contains("std::env");
-    for folder in ["probe/src", "filter/src", "agent/src"] {
+    for folder in ["probe/src", "filter/src", "agent/src", "control-plane/src"] {
         let readers: Vec<PathBuf> =
             files(&workspace().join(folder), ".rs").into_iter().filter(reads).collect();
-        let allowed = |path: &PathBuf| path.ends_with("agent/src/config.rs") || path.ends_with("tests.rs");
+        let allowed = |path: &PathBuf| {
+            let config = ["agent/src/config.rs", "control-plane/src/config.rs"];
+            config.iter().any(|file| path.ends_with(file)) || path.ends_with("tests.rs")
+        };
         assert!(readers.iter().all(allowed), "{readers:?}");
     }
 }

@@ -1,0 +1,26 @@
+use super::*;
+
+#[test]
+fn durations_have_a_unit() {
+    assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+    assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+    for wrong in ["5", "s", "-1s", "5m", ""] {
+        duration(wrong).expect_err(wrong);
+    }
+}
+
+#[test]
+fn every_flag_has_its_twin() {
+    use clap::CommandFactory as _;
+    for command in Args::command().get_subcommands() {
+        for flag in
+            command.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
+        {
+            let twin = flag.get_env().expect("a twin").to_string_lossy().into_owned();
+            let long = flag.get_long().expect("a long name").to_ascii_uppercase().replace('-', "_");
+            let expected = if long == "STATUS_PORT" { "STATUSPORT".to_owned() } else { long };
+            assert_eq!(twin, format!("APP_HEALTH_{expected}"));
+            assert!(!twin.ends_with("_PORT"));
+        }
+    }
+}

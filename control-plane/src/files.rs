@@ -1,0 +1,148 @@
+//! Files read whole, and written all or none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// The largest input, in bytes.
+const LIMIT: u64 = 64 << 20;
+/// What directories are searched for.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Bytes that were read, and where from.
+#[derive(Debug)]
+pub struct Source {
+    /// For people: the path as it was given, or `stdin`.
+    pub name: String,
+    /// Absent for stdin.
+    pub path: Option<PathBuf>,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads everything that was named, directories in byte order.
+///
+/// # Errors
+/// One that names each input that cannot be read; or, if all can, each that is larger than 64 MiB.
+pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> {
+    let mut paths = Vec::new();
+    let (mut errors, mut too_large) = (Vec::new(), Vec::new());
+    for name in names {
+        if name == Path::new("-") {
+            paths.push(None);
+        } else if let Err(error) = expand(name, recursive, true, &mut paths) {
+            errors.push(error);
+        }
+    }
+    let mut sources = Vec::new();
+    for path in paths {
+        let name =
+            path.as_ref().map_or_else(|| "stdin".to_owned(), |path: &PathBuf| path.display().to_string());
+        let bytes = match &path {
+            None => read_limited(io::stdin().lock()),
+            Some(path) => File::open(path).and_then(read_limited),
+        };
+        match bytes {
+            Ok(bytes) if bytes.len() as u64 > LIMIT => too_large.push(format!("{name}: more than 64 MiB")),
+            Ok(bytes) => sources.push(Source { name, path, bytes }),
+            Err(error) => errors.push(format!("{name}: {error}")),
+        }
+    }
+    match (errors.is_empty(), too_large.is_empty()) {
+        (true, true) => Ok(sources),
+        (true, false) => Err(Failure::Data(too_large.join("\n"))),
+        (false, _) => Err(Failure::CannotRead(errors.join("\n"))),
+    }
+}
+
+/// At most a byte more than may be.
+fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn expand(path: &Path, recursive: bool, named: bool, paths: &mut Vec<Option<PathBuf>>) -> Result<(), String> {
+    let fail = |error: io::Error| format!("{}: {error}", path.display());
+    if !path.is_dir() {
+        let wanted =
+            path.extension().is_some_and(|extension| ENDINGS.iter().any(|ending| extension == *ending));
+        if named || wanted {
+            paths.push(Some(path.to_owned()));
+        }
+        return Ok(());
+    }
+    if !named && !recursive {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(path)
+        .and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
+        })
+        .map_err(fail)?;
+    entries.sort();
+    entries.iter().try_for_each(|entry| expand(entry, recursive, false, paths))
+}
+
+/// Writes all files: each beside its place first, then all are renamed. Before the last of them is written nothing has changed.
+pub fn write_all(files: &[(PathBuf, String)]) -> Result<(), Failure> {
+    let mut written = Vec::new();
+    for (path, text) in files {
+        // A link stays one: what it leads to is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.app-health", std::process::id()));
+        let beside = PathBuf::from(beside);
+        let result = write_beside(&path, &beside, text.as_bytes());
+        written.push((path.clone(), beside));
+        if let Err(error) = result {
+            remove(&written);
+            return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
+        }
+    }
+    for (path, beside) in &written {
+        if let Err(error) = fs::rename(beside, path) {
+            remove(&written);
+            return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
+        }
+    }
+    Ok(())
+}
+
+fn write_beside(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    let permissions = match fs::metadata(path) {
+        Ok(found) if found.permissions().readonly() => {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "is read-only"));
+        }
+        Ok(found) => Some(found.permissions()),
+        Err(_) => None,
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
+    file.write_all(bytes)?;
+    permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))
+}
+
+fn remove(written: &[(PathBuf, PathBuf)]) {
+    for (_, beside) in written {
+        let _ = fs::remove_file(beside);
+    }
+}
+
+/// Writes to a file: a regular one, or none, is replaced; into a pipe or a device the bytes are written.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let written =
+            OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        return written.map_err(|error| Failure::CannotWrite(format!("{}: {error}", path.display())));
+    }
+    write_all(&[(path.to_owned(), text.to_owned())])
+}
+
+/// Writes to stdout.
+pub fn write_stdout(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| Failure::CannotWrite(format!("stdout: {error}")))
+}

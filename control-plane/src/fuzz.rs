@@ -1,0 +1,69 @@
+//! What strangers may send, as plain functions over bytes: they end, they do not panic, and what they answer holds together. Tests replay a
+//! corpus and seeded mutations of it; a fuzzer may call the same functions.
+
+use serde_json::Value;
+
+use crate::inject::document;
+use crate::inject::settings::{Mode, Settings, SidecarMode};
+use crate::inject::stream::{self, Format};
+use crate::inject::template::Template;
+use crate::webhook::review;
+
+/// Settings with the defaults of the command line.
+fn settings() -> Settings {
+    Settings {
+        sidecar_name: crate::inject::settings::SIDECAR_NAME.to_owned(),
+        mode: Mode::Auto,
+        template: Template::built_in(crate::inject::settings::SIDECAR_NAME, None)
+            .expect("the built-in template is right"),
+        sidecar_mode: SidecarMode::Native,
+        hold: true,
+        rewrite_probes: true,
+        status_port: crate::inject::settings::STATUS_PORT,
+        ignored_namespaces: vec!["kube-system".to_owned()],
+    }
+}
+
+/// An AdmissionReview: whatever comes, the answer allows it, is JSON, and its warnings are short.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn admission_review(body: &[u8]) {
+    thread_local!(static SETTINGS: Settings = settings());
+    let Ok(reviewed) = SETTINGS.with(|settings| review::review(body, settings)) else { return };
+    let answer: Value = serde_json::from_slice(&reviewed.body).expect("the answer is JSON");
+    let response = &answer["response"];
+    assert_eq!(response["allowed"], true);
+    assert_eq!(response.get("patch").is_some(), response.get("patchType").is_some());
+    let warnings = response["warnings"].as_array().map_or(&[][..], Vec::as_slice);
+    let length: usize = warnings.iter().filter_map(Value::as_str).map(|text| text.chars().count()).sum();
+    assert!(length <= 4096, "{length} characters of warnings");
+}
+
+/// A stream of documents: what is written is read again as the same value, and a second injection changes nothing.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn documents(bytes: &[u8]) {
+    thread_local!(static SETTINGS: Settings = settings());
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for document in stream::read(text).into_iter().flatten() {
+        let Ok(injected) = SETTINGS.with(|settings| document::inject(&document.value, settings)) else {
+            continue;
+        };
+        for format in [Format::Yaml, Format::Json] {
+            let written = document.with(&injected.value, format);
+            let mut read = stream::read(&written).into_iter().filter_map(|document| match document {
+                Ok(document) => (document.number > 0).then_some(document.value),
+                Err(error) => panic!("{error}: {written}"),
+            });
+            assert_eq!(read.next().unwrap_or_default(), injected.value, "{written}");
+        }
+        let again =
+            SETTINGS.with(|settings| document::inject(&injected.value, settings)).expect("still a workload");
+        assert!(!again.changed, "{}", injected.value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+use std::fs;
+use std::path::Path;
+
+/// A generator of numbers (xorshift), the same at each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(bound.max(1)).expect("64 bits")).expect("below a usize")
+    }
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz-corpus").join(target);
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a corpus").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let corpus: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).expect("a seed")).collect();
+    assert!(!corpus.is_empty());
+    corpus
+}
+
+/// Changes a few bytes, cuts, doubles, or takes a piece of another seed.
+fn mutate(seed: &mut Vec<u8>, other: &[u8], numbers: &mut Numbers) {
+    const WORDS: [&[u8]; 14] = [
+        b"null",
+        b"{}",
+        b"[]",
+        b"\"\"",
+        b"-1",
+        b"70000",
+        b"1e400",
+        b"\n---\n",
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"\\u0024",
+        b"\xff",
+        b"\"auto\"",
+    ];
+    for _ in 0..=numbers.below(3) {
+        let at = numbers.below(seed.len() + 1);
+        match numbers.below(6) {
+            0 if at < seed.len() => seed[at] = u8::try_from(numbers.below(256)).expect("a byte"),
+            1 => seed.truncate(at),
+            2 => {
+                let end = (at + numbers.below(16)).min(seed.len());
+                seed.drain(at..end);
+            }
+            3 => {
+                let (from, length) = (numbers.below(other.len() + 1), numbers.below(64));
+                let piece = other[from..].iter().take(length).copied().collect::<Vec<_>>();
+                seed.splice(at..at, piece);
+            }
+            _ => {
+                let word = WORDS[numbers.below(WORDS.len())];
+                seed.splice(at..at, word.iter().copied());
+            }
+        }
+    }
+}
+
+/// The corpus of a target, and so many mutations of it.
+fn try_all(name: &str, target: fn(&[u8]), mutations: usize) {
+    let corpus = corpus(name);
+    corpus.iter().for_each(|seed| target(seed));
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..mutations {
+        let mut bytes = corpus[numbers.below(corpus.len())].clone();
+        let other = &corpus[numbers.below(corpus.len())];
+        mutate(&mut bytes, other, &mut numbers);
+        target(&bytes);
+    }
+}
+
+#[test]
+fn admission_review() {
+    try_all("admission_review", super::admission_review, 80_000);
+}
+
+#[test]
+fn documents() {
+    try_all("documents", super::documents, 20_000);
+}

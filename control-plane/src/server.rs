@@ -1,0 +1,202 @@
+//! HTTP/1.1 servers, with or without TLS, that bound everything a caller controls.
+
+mod activity;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use activity::{Activity, Watched};
+
+/// A request's head, in bytes; more is 431.
+const HEAD_LIMIT: usize = 16 << 10;
+/// Its fields; more is 431.
+const FIELD_LIMIT: usize = 64;
+/// From a connection to its complete head, and from a head's first byte to its last.
+const HEAD: Duration = Duration::from_secs(5);
+/// A connection without a request. Longer than callers keep theirs (Go: 90 s), so that it is they who close: a request
+/// that meets a closing connection would be lost.
+const IDLE: Duration = Duration::from_secs(120);
+/// How often the two are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 1024;
+/// Pause after a failed accept: there are no descriptors, or no memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What requests in flight get when the server closes.
+const CLOSE: Duration = Duration::from_secs(10);
+
+/// An answer, whole in memory.
+pub type Response = hyper::Response<Full<Bytes>>;
+
+/// The stages of an end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Connections are not kept for another request.
+    pub leaving: CancellationToken,
+    /// Nothing is accepted any more.
+    pub closing: CancellationToken,
+}
+
+/// Binds; `[::]` takes IPv4 too, or IPv4 alone on a machine without IPv6.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let bind = |address: SocketAddr| {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        TcpListener::from_std(socket.into())
+    };
+    match bind(address) {
+        Err(_) if address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
+            bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()))
+        }
+        bound => bound,
+    }
+}
+
+/// Serves until `ending.closing`, then lets requests in flight end. `tls` is looked up for each connection; without it there is none.
+pub async fn serve<H, F>(
+    listener: TcpListener,
+    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    connections: usize,
+    ending: Ending,
+    handler: H,
+) where
+    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(connections));
+    let tracker = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ending.closing.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!(%error, "cannot accept connections");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            debug!("all connections are busy, the new one is closed");
+            continue;
+        };
+        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
+        let (ending, handler) = (ending.clone(), handler.clone());
+        tracker.spawn(async move {
+            greet(stream, acceptor, ending, handler).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    tracker.close();
+    // What is still open after it ends with the process.
+    let _ = timeout(CLOSE, tracker.wait()).await;
+}
+
+async fn greet<H, F>(stream: TcpStream, acceptor: Option<TlsAcceptor>, ending: Ending, handler: H)
+where
+    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    // Answers are one small write, which must not wait for the caller's acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => connection(stream, ending, handler).await,
+        Some(acceptor) => match timeout(HEAD, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => connection(stream, ending, handler).await,
+            Ok(Err(error)) => debug!(%error, "handshake"),
+            Err(_) => debug!("handshake takes too long"),
+        },
+    }
+}
+
+async fn connection<S, H, F>(stream: S, ending: Ending, handler: H)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let activity = Activity::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        let (activity, leaving) = (activity.clone(), ending.leaving.clone());
+        activity.request();
+        let answer = handler(request);
+        async move {
+            let mut response = answer.await;
+            if leaving.is_cancelled() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            activity.answered();
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_headers(FIELD_LIMIT)
+        .max_buf_size(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(Watched::new(stream, activity.clone())), service);
+    tokio::pin!(connection);
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            _ = &mut connection => return,
+            () = ending.closing.cancelled(), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep(LOOK) => if activity.is_stale(HEAD, IDLE) { return },
+        }
+    }
+}
+
+/// An answer in one line of ours.
+pub fn text(status: StatusCode, line: &str) -> Response {
+    response(status, "text/plain; charset=utf-8", Bytes::from(format!("{line}\n")))
+}
+
+/// 405, for a path that has the method `allow`.
+pub fn not_allowed(allow: &'static str) -> Response {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// An answer with a body.
+pub fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,52 @@
+use super::*;
+
+const DAY: i64 = 86_400;
+
+fn at(days: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_800_000_000 + days * DAY).expect("a date")
+}
+
+#[test]
+fn a_ca_is_renewed_and_announced_before_it_signs() {
+    let first = Authority::new(at(0)).expect("an authority");
+    assert_eq!(first.bundle(), first.current.certificate);
+    assert_eq!(first.step(at(242), true).expect("a step"), None, "two thirds are not over");
+    let second = first.step(at(244), true).expect("a step").expect("another CA");
+    let next = second.next.clone().expect("the next one");
+    assert_eq!(second.current, first.current);
+    assert_eq!(second.bundle(), first.bundle() + &next.certificate);
+    assert_eq!(second.step(at(244) + Duration::minutes(9), true).expect("a step"), None);
+    assert_eq!(second.step(at(245), false).expect("a step"), None, "the API server does not have it yet");
+    let third = second.step(at(244) + Duration::minutes(10), true).expect("a step").expect("it signs");
+    assert_eq!((&third.current, &third.next), (&next, &None));
+    assert!(third.bundle().contains(&first.current.certificate), "leaves of the former one are still served");
+    assert_eq!(third.step(at(273), true).expect("a step"), None);
+    let fourth = third.step(at(275), true).expect("a step").expect("the former one has gone");
+    assert_eq!(fourth.bundle(), next.certificate);
+}
+
+#[test]
+fn a_leaf_is_good_for_its_names_and_days() {
+    let authority = Authority::new(at(0)).expect("an authority");
+    let leaf =
+        authority.leaf(&["app-health-webhook.app-health-system.svc".to_owned()], at(1)).expect("a leaf");
+    assert_eq!(tls::not_after(leaf.certificate.as_bytes()), Some(at(31).unix_timestamp()));
+    let late = authority.leaf(&["x".to_owned()], at(360)).expect("a leaf");
+    assert_eq!(
+        tls::not_after(late.certificate.as_bytes()),
+        Some(at(365).unix_timestamp()),
+        "not longer than its CA"
+    );
+    assert!(!is_due(leaf.made, LEAF_LIFE, at(20)) && is_due(leaf.made, LEAF_LIFE, at(21)));
+}
+
+#[test]
+fn replicas_read_what_one_of_them_wrote() {
+    let authority = Authority::new(at(0))
+        .expect("an authority")
+        .step(at(300), true)
+        .expect("a step")
+        .expect("a next one");
+    let text = serde_json::to_string(&authority).expect("JSON");
+    assert_eq!(serde_json::from_str::<Authority>(&text).expect("an authority"), authority);
+}

@@ -1,0 +1,153 @@
+//! The API server as the webhook sees it: the Secret with the CA, and the configuration that names the CA. Objects are JSON values.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::webhook::authority::{Authority, AuthorityError};
+
+/// The Secret.
+const SECRET: &str = "app-health-webhook-ca";
+/// Its only key: the authority as JSON.
+const KEY: &str = "authority.json";
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+/// What the API server did not do.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The request failed, or was refused.
+    #[error("{0}")]
+    Kube(#[from] kube::Error),
+    /// The CA cannot be made or read.
+    #[error("{0}")]
+    Authority(#[from] AuthorityError),
+    /// The Secret is there and holds something else.
+    #[error("secret {SECRET}: {KEY}: {0}")]
+    Secret(String),
+}
+
+/// Where things are.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    namespace: String,
+    configuration: String,
+}
+
+impl Cluster {
+    /// `configuration`: the MutatingWebhookConfiguration's name.
+    pub fn new(client: Client, namespace: String, configuration: String) -> Self {
+        Self { client, namespace, configuration }
+    }
+
+    /// The API server's minor version of Kubernetes 1.
+    pub async fn minor_version(&self) -> Result<Option<u32>, ClusterError> {
+        let info = self.client.apiserver_version().await?;
+        let digits: String = info.minor.chars().take_while(char::is_ascii_digit).collect();
+        Ok(digits.parse().ok())
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, kube::Error> {
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request =
+            Request::builder().method(method).uri(path).header("content-type", content_type).body(body);
+        self.client.request(request.map_err(kube::Error::HttpError)?).await
+    }
+
+    fn secrets(&self) -> String {
+        format!("/api/v1/namespaces/{}/secrets", self.namespace)
+    }
+
+    /// The authority that all replicas share: read, made where it is absent, moved on when its time has come. `announced`: the
+    /// bundle that the API server was last seen to have.
+    pub async fn authority(
+        &self,
+        now: OffsetDateTime,
+        announced: Option<&str>,
+    ) -> Result<Authority, ClusterError> {
+        let path = format!("{}/{SECRET}", self.secrets());
+        let secret = match self.send(Method::GET, &path, "application/json", None).await {
+            Ok(secret) => secret,
+            Err(error) if is(&error, 404) => {
+                let made = Authority::new(now)?;
+                let secret = json!({
+                    "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                    "metadata": {"name": SECRET}, "data": {KEY: encoded(&made)},
+                });
+                match self.send(Method::POST, &self.secrets(), "application/json", Some(&secret)).await {
+                    Ok(_) => return Ok(made),
+                    // Another replica was first.
+                    Err(error) if is(&error, 409) => {
+                        self.send(Method::GET, &path, "application/json", None).await?
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let there = decoded(&secret)?;
+        let Some(after) = there.step(now, announced == Some(there.bundle().as_str()))? else {
+            return Ok(there);
+        };
+        let mut changed = secret;
+        changed["data"][KEY] = encoded(&after).into();
+        match self.send(Method::PUT, &path, "application/json", Some(&changed)).await {
+            Ok(_) => Ok(after),
+            Err(error) if is(&error, 409) => {
+                decoded(&self.send(Method::GET, &path, "application/json", None).await?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts `bundle` into every entry of the configuration that lacks it; whether one did.
+    pub async fn announce(&self, bundle: &str) -> Result<bool, ClusterError> {
+        let path = format!("{CONFIGURATIONS}/{}", self.configuration);
+        let configuration = self.send(Method::GET, &path, "application/json", None).await?;
+        let Some(patch) = announcement(&configuration, bundle) else { return Ok(false) };
+        self.send(Method::PATCH, &path, "application/json-patch+json", Some(&patch)).await?;
+        Ok(true)
+    }
+}
+
+/// The patch that gives every entry the bundle; it fails if the configuration has changed since it was read.
+fn announcement(configuration: &Value, bundle: &str) -> Option<Value> {
+    let bundle = STANDARD.encode(bundle);
+    let entries = configuration["webhooks"].as_array()?.iter().enumerate();
+    let missing = entries.filter(|(_, entry)| entry["clientConfig"]["caBundle"] != bundle.as_str());
+    let mut operations: Vec<Value> = missing
+        .map(|(index, _)| json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle}))
+        .collect();
+    if operations.is_empty() {
+        return None;
+    }
+    let version = &configuration["metadata"]["resourceVersion"];
+    operations.insert(0, json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+    Some(operations.into())
+}
+
+fn encoded(authority: &Authority) -> String {
+    STANDARD.encode(serde_json::to_string(authority).expect("an authority can be written as JSON"))
+}
+
+fn decoded(secret: &Value) -> Result<Authority, ClusterError> {
+    let text = secret["data"][KEY].as_str().ok_or_else(|| ClusterError::Secret("is absent".to_owned()))?;
+    let bytes = STANDARD.decode(text).map_err(|error| ClusterError::Secret(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| ClusterError::Secret(error.to_string()))
+}
+
+fn is(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! One request to port 15017: what is refused before it is read, what is read, what is answered.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::{error, info};
+
+use crate::inject::settings::Settings;
+use crate::inject::{Outcome, ProbeResult};
+use crate::server::{Response, not_allowed, response, text};
+use crate::webhook::metrics::Metrics;
+use crate::webhook::review::{self, Reviewed};
+
+/// The one path.
+const PATH: &str = "/inject";
+/// The largest body, in bytes. The API server takes 3 MiB from its own callers.
+const BODY_LIMIT: usize = 8 << 20;
+/// From a complete head to a complete body.
+const BODY: Duration = Duration::from_secs(10);
+/// Requests in work at a time.
+const IN_WORK: usize = 64;
+/// How long one more waits, for its turn or for room.
+const WAIT: Duration = Duration::from_secs(2);
+/// Room for bodies, in KiB: what all requests together may hold.
+const ROOM: u32 = 10 << 10;
+/// A body from this size on is reviewed beside the threads that answer, one at a time.
+const LARGE: usize = 256 << 10;
+
+/// What answers reviews.
+#[derive(Clone)]
+pub struct Exchange {
+    settings: Arc<ArcSwap<Settings>>,
+    metrics: Arc<Metrics>,
+    in_work: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+/// A request that is answered with an error.
+#[derive(Debug)]
+struct Refusal(StatusCode, String);
+
+/// A body as it came. It is put together once it is complete, so that one that never is costs no more than its bytes.
+#[derive(Default)]
+struct Chunks {
+    length: usize,
+    chunks: Vec<Bytes>,
+}
+
+fn whole(mut chunks: Vec<Bytes>) -> Bytes {
+    match chunks.len() {
+        1 => chunks.remove(0),
+        _ => chunks.concat().into(),
+    }
+}
+
+impl Exchange {
+    /// With settings that may be exchanged while it answers.
+    pub fn new(settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { settings, metrics, in_work: places(IN_WORK), room: places(ROOM as usize), large: places(1) }
+    }
+
+    /// Answers one request.
+    pub async fn answer(self, request: Request<Incoming>) -> Response {
+        let response = match self.review(request).await {
+            Ok(body) => return response(StatusCode::OK, "application/json", Bytes::from(body)),
+            Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
+            Err(Refusal(status, line)) => text(status, &line),
+        };
+        self.metrics.refused(response.status().as_u16());
+        closed(response)
+    }
+
+    async fn review(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+        if request.uri().path() != PATH {
+            return refuse(StatusCode::NOT_FOUND, "not found");
+        }
+        if request.method() != Method::POST {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
+        }
+        is_json(request.headers())?;
+        if declared(request.headers()) > BODY_LIMIT as u64 {
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+        }
+        let Ok(Ok(_turn)) = timeout(WAIT, self.in_work.acquire()).await else {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "busy");
+        };
+        let (Chunks { length, chunks }, _room) = self.body(request.into_body()).await?;
+        if length == 0 {
+            return refuse(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
+        }
+        let started = Instant::now();
+        let settings = self.settings.load_full();
+        let review = move || {
+            let body = whole(chunks);
+            guarded(&body, || review::review(&body, &settings))
+        };
+        let reviewed = if length < LARGE {
+            review()?
+        } else {
+            let _large = self.large.acquire().await;
+            tokio::task::spawn_blocking(review).await.map_err(|_| broken())??
+        };
+        self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
+        log(&reviewed);
+        Ok(reviewed.body)
+    }
+
+    /// Reads a body; the room that it takes is free again when the permit is dropped.
+    async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), Refusal> {
+        let deadline = Instant::now() + BODY;
+        let mut read = Chunks::default();
+        let mut room: Option<OwnedSemaphorePermit> = None;
+        while !body.is_end_stream() {
+            let frame = match timeout_at(deadline, body.frame()).await {
+                Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "body: not complete within 10 s"),
+                Ok(None) => break,
+                Ok(Some(Err(_))) => return refuse(StatusCode::BAD_REQUEST, "body: broke off"),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if read.length + data.len() > BODY_LIMIT {
+                return refuse(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+            }
+            read.length += data.len();
+            read.chunks.push(data);
+            let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let wanted = read.length.div_ceil(1 << 10);
+            if wanted > held {
+                let more = u32::try_from(wanted - held).expect("at most 8 MiB");
+                let Ok(Ok(more)) = timeout(WAIT, self.room.clone().acquire_many_owned(more)).await else {
+                    return refuse(StatusCode::SERVICE_UNAVAILABLE, "busy");
+                };
+                match &mut room {
+                    None => room = Some(more),
+                    Some(room) => room.merge(more),
+                }
+            }
+        }
+        Ok((read, room))
+    }
+}
+
+fn refuse<T>(status: StatusCode, line: &str) -> Result<T, Refusal> {
+    Err(Refusal(status, line.to_owned()))
+}
+
+fn broken() -> Refusal {
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, "broken: see the log".to_owned())
+}
+
+/// What was left unread is not waited for.
+fn closed(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim();
+    if !content_type.eq_ignore_ascii_case("application/json") || headers.contains_key(CONTENT_ENCODING) {
+        return refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-type: must be application/json, without an encoding",
+        );
+    }
+    Ok(())
+}
+
+fn declared(headers: &HeaderMap) -> u64 {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+/// Keeps a mistake of ours to the one request that met it.
+fn guarded(
+    body: &[u8],
+    review: impl FnOnce() -> Result<Reviewed, review::BadReview>,
+) -> Result<Reviewed, Refusal> {
+    match catch_unwind(AssertUnwindSafe(review)) {
+        Ok(Ok(reviewed)) => Ok(reviewed),
+        Ok(Err(bad)) => Err(Refusal(StatusCode::BAD_REQUEST, bad.to_string())),
+        Err(_) => {
+            error!(uid = ?review::uid(body), "a review broke: that is a mistake in app-health");
+            Err(broken())
+        }
+    }
+}
+
+/// A line for each Pod that changed, or could not be changed as it should.
+fn log(reviewed: &Reviewed) {
+    let Reviewed { outcome, namespace, name, probes, warnings, .. } = reviewed;
+    if matches!(outcome, Outcome::Skipped | Outcome::Unchanged) && warnings.is_empty() {
+        return;
+    }
+    let count = |result| probes.iter().filter(|probe| probe.result == result).count();
+    let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
+    let (rewritten, left) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
+    info!(?namespace, ?name, result = outcome.word(), rewritten, left, warnings = codes.join(","), "pod");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What the webhook counts. Every label has a closed set of values: nothing of a caller becomes a series.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::webhook::review::Reviewed;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Result {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Probe {
+    handler: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Code {
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Status {
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reload {
+    what: &'static str,
+    result: &'static str,
+}
+
+/// The registry and what is in it.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    reviews: Family<Result, Counter>,
+    duration: Histogram,
+    probes: Family<Probe, Counter>,
+    warnings: Family<Code, Counter>,
+    errors: Family<Status, Counter>,
+    reloads: Family<Reload, Counter>,
+    not_after: Gauge<f64, AtomicU64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("app_health_webhook");
+        let metrics = Self {
+            registry: Registry::default(),
+            reviews: Family::default(),
+            duration: Histogram::new([0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0]),
+            probes: Family::default(),
+            warnings: Family::default(),
+            errors: Family::default(),
+            reloads: Family::default(),
+            not_after: Gauge::default(),
+        };
+        registry.register("reviews", "Reviews by what became of the object", metrics.reviews.clone());
+        registry.register(
+            "review_duration_seconds",
+            "Time for a review, its body read",
+            metrics.duration.clone(),
+        );
+        registry.register(
+            "probes",
+            "Probes and hooks by handler and what became of them",
+            metrics.probes.clone(),
+        );
+        registry.register("warnings", "Warnings by code", metrics.warnings.clone());
+        registry.register("http_errors", "Answers that are no review, by status", metrics.errors.clone());
+        registry.register(
+            "reloads",
+            "Certificates and templates that were read again",
+            metrics.reloads.clone(),
+        );
+        registry.register(
+            "certificate_not_after_seconds",
+            "When the certificate in use ends",
+            metrics.not_after.clone(),
+        );
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// Counts a review that took `seconds`.
+    pub fn reviewed(&self, reviewed: &Reviewed, seconds: f64) {
+        self.reviews.get_or_create(&Result { result: reviewed.outcome.word() }).inc();
+        self.duration.observe(seconds);
+        for probe in &reviewed.probes {
+            let handler = if probe.handler.is_empty() { "none" } else { probe.handler };
+            self.probes.get_or_create(&Probe { handler, result: probe.result.word() }).inc();
+        }
+        for warning in &reviewed.warnings {
+            self.warnings.get_or_create(&Code { code: warning.code.word() }).inc();
+        }
+    }
+
+    /// Counts an answer that is no review.
+    pub fn refused(&self, status: u16) {
+        self.errors.get_or_create(&Status { status }).inc();
+    }
+
+    /// Counts a reading of `what`, `certificate` or `template`, whose content had changed.
+    pub fn reloaded(&self, what: &'static str, worked: bool) {
+        let result = if worked { "success" } else { "failure" };
+        self.reloads.get_or_create(&Reload { what, result }).inc();
+    }
+
+    /// Says when the certificate in use ends, in seconds since 1970.
+    pub fn certificate(&self, not_after: i64) {
+        #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact in a double")]
+        self.not_after.set(not_after as f64);
+    }
+
+    /// Everything in OpenMetrics' text form.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes everything");
+        text
+    }
+}

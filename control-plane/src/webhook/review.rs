@@ -1,0 +1,226 @@
+//! AdmissionReview in, AdmissionReview out. The types are our own: the object stays the value that it is, and the patch is base64.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::inject::patch::patch;
+use crate::inject::settings::Settings;
+use crate::inject::warning::{Code, Warning};
+use crate::inject::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
+
+/// The API server cuts a longer warning, in characters.
+const WARNING: usize = 256;
+/// And all of them together.
+const ALL_WARNINGS: usize = 4096;
+const KIND: &str = "AdmissionReview";
+const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
+
+/// A body that is no review; one line of our own words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadReview(String);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    api_version: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Request<'a> {
+    uid: Option<String>,
+    resource: Resource,
+    sub_resource: Option<String>,
+    operation: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resource {
+    group: Option<String>,
+    version: Option<String>,
+    resource: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    audit_annotations: AuditAnnotations<'a>,
+}
+
+#[derive(Serialize)]
+struct AuditAnnotations<'a> {
+    result: &'a str,
+}
+
+/// What a review came to: the body of the answer, and what is worth a line in the log.
+#[derive(Clone, Debug)]
+pub struct Reviewed {
+    /// The answer as JSON.
+    pub body: Vec<u8>,
+    /// What became of the Pod.
+    pub outcome: Outcome,
+    /// Its namespace, as the caller says.
+    pub namespace: String,
+    /// Its name, or what its name will begin with.
+    pub name: String,
+    /// What became of its probes.
+    pub probes: Vec<Probe>,
+    /// What could not be done.
+    pub warnings: Vec<Warning>,
+}
+
+/// The uid of a review, as far as it can be read: for a log line about a review that went wrong.
+pub fn uid(body: &[u8]) -> Option<String> {
+    let review: Review = serde_json::from_slice(body).ok()?;
+    serde_json::from_str::<Request>(review.request?.get()).ok()?.uid
+}
+
+/// Answers a review. What is no Pod that is being created is allowed as it is; nothing is ever refused.
+///
+/// # Errors
+/// Where the body is no AdmissionReview of a version that we know.
+pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
+    // Unread parts are skipped, not built: a body of any shape costs no more than its bytes.
+    let review: Review = parse(body)?;
+    let text =
+        |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
+    let (version, kind) = (text(review.api_version), text(review.kind));
+    let version = VERSIONS
+        .into_iter()
+        .find(|known| version.as_deref() == Some(known))
+        .ok_or_else(|| BadReview("apiVersion: must be admission.k8s.io/v1 or v1beta1".to_owned()))?;
+    if kind.as_deref() != Some(KIND) {
+        return Err(BadReview(format!("kind: must be {KIND}")));
+    }
+    let needed = |field: &str| BadReview(format!("{field}: needed"));
+    let request =
+        review.request.filter(|request| request.get() != "null").ok_or_else(|| needed("request"))?;
+    let request: Request = serde_json::from_str(request.get())
+        .map_err(|error| BadReview(format!("request: {}", reason(&error))))?;
+    let uid = request.uid.clone().filter(|uid| !uid.is_empty()).ok_or_else(|| needed("request.uid"))?;
+    let (namespace, object) = (request.namespace.clone().unwrap_or_default(), object(&request)?);
+    let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        let metadata = object.as_ref().and_then(|object| object.get("metadata"));
+        let name = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
+        name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
+    });
+    let untouched = |warnings, outcome| Injection {
+        pod: Value::Null,
+        table: None,
+        warnings,
+        outcome,
+        probes: Vec::new(),
+    };
+    let surroundings = Surroundings { namespace: &namespace, job: false };
+    let (injection, patch) = match &object {
+        None => (untouched(Vec::new(), Outcome::Skipped), None),
+        Some(object) => match apply(object, surroundings, settings) {
+            Ok(injection) => {
+                let patch = patch(object, &injection.pod);
+                (injection, patch)
+            }
+            Err(refused) => {
+                let warning = Warning::of_pod(Code::Malformed, refused.to_string());
+                (untouched(vec![warning], Outcome::Unchanged), None)
+            }
+        },
+    };
+    let response = Response {
+        uid: &uid,
+        allowed: true,
+        patch_type: patch.as_ref().map(|_| "JSONPatch"),
+        patch: patch.map(|patch| STANDARD.encode(patch)),
+        warnings: shown(&injection.warnings),
+        audit_annotations: AuditAnnotations { result: injection.outcome.word() },
+    };
+    let answer = Answer { api_version: version, kind: KIND, response };
+    let body = serde_json::to_vec(&answer).expect("an answer can be written as JSON");
+    let Injection { outcome, probes, warnings, .. } = injection;
+    Ok(Reviewed { body, outcome, namespace, name, probes, warnings })
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadReview> {
+    // Bytes that are no text are refused first, so that nothing below has to think of them.
+    let text = std::str::from_utf8(body)
+        .map_err(|error| BadReview(format!("body: is not UTF-8 at byte {}", error.valid_up_to())))?;
+    serde_json::from_str(text).map_err(|error| BadReview(format!("body: {}", reason(&error))))
+}
+
+/// The reader's words, without the caller's.
+fn reason(error: &serde_json::Error) -> String {
+    let place = format!("line {} column {}", error.line(), error.column());
+    match error.classify() {
+        serde_json::error::Category::Data => format!("a field has the wrong type at {place}"),
+        serde_json::error::Category::Eof => format!("ends too early at {place}"),
+        _ => {
+            let words = error.to_string();
+            let words = words.split(" at line ").next().unwrap_or("is no JSON").to_owned();
+            format!("{words} at {place}")
+        }
+    }
+}
+
+/// The Pod that is being created; `None` if it is something else, `null` where there should be one.
+fn object(request: &Request) -> Result<Option<Value>, BadReview> {
+    let Resource { group, version, resource } = &request.resource;
+    let is_pod = group.as_deref().unwrap_or_default().is_empty()
+        && version.as_deref() == Some("v1")
+        && resource.as_deref() == Some("pods")
+        && request.sub_resource.as_deref().unwrap_or_default().is_empty()
+        && request.operation.as_deref() == Some("CREATE");
+    if !is_pod {
+        return Ok(None);
+    }
+    let Some(object) = request.object else { return Ok(Some(Value::Null)) };
+    let object = serde_json::from_str(object.get());
+    object.map(Some).map_err(|error| BadReview(format!("request.object: {}", reason(&error))))
+}
+
+/// The warnings as the API server passes them on: neither one nor all too long.
+fn shown(warnings: &[Warning]) -> Vec<String> {
+    let mut shown: Vec<String> = Vec::new();
+    let mut length = 0;
+    let more = |count: usize| format!("app-health: {count} more: see annotation {WARNINGS}");
+    for (index, warning) in warnings.iter().enumerate() {
+        let text: String = warning.to_string().chars().take(WARNING).collect();
+        length += text.chars().count();
+        let rest = warnings.len() - index;
+        if length + more(rest).len() > ALL_WARNINGS {
+            shown.push(more(rest));
+            break;
+        }
+        shown.push(text);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! `app-health inject`: what it reads, what it writes, how it ends.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec:\n  containers:\n  - name: app\n    image: shop:1\n    \
+    livenessProbe: {tcpSocket: {port: 8080}}\n";
+const WARNED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: warned}\nspec:\n  containers:\n  - name: app\n    image: shop:1\n    \
+    livenessProbe: {tcpSocket: {port: 8080, host: db.test}}\n";
+const OTHER: &str = "# kept\nkind: ConfigMap\napiVersion: v1\ndata: {a: 'b'} # as it was\n";
+
+/// A folder of its own, gone when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("app-health-inject-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        for (name, text) in files {
+            let file = folder.join(name);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(file, text).expect("a file");
+        }
+        Self(folder)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).expect(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&self.0)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `app-health inject` in `folder`; `{}` in an argument stands for it.
+fn inject(folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+        .arg("inject")
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // Refused arguments end it before it reads.
+    let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Ended {
+        code: output.status.code().expect("a code"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+#[test]
+fn exit_codes() {
+    let folder = Folder::new(
+        "codes",
+        &[
+            ("pod.yaml", POD),
+            ("warned.yaml", WARNED),
+            ("other.yaml", OTHER),
+            ("wrong.yaml", "a: [\n"),
+            ("twice.yaml", "a: 1\na: 2\n"),
+            (
+                "list.yaml",
+                "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  spec: {containers: {}}\n",
+            ),
+            ("template.yaml", "spec: {containers: []}\n"),
+        ],
+    );
+    fs::write(folder.0.join("latin.yaml"), b"a: b\nc: d\xe9\n").expect("a file");
+    let large = fs::File::create(folder.0.join("large.yaml")).expect("a file");
+    large.set_len((64 << 20) + 1).expect("a file with a hole");
+    let cases: [(&[&str], i32, &str); 21] = [
+        (&["-f", "pod.yaml"], 0, ""),
+        (&["-f", "other.yaml", "--diff"], 0, ""),
+        (&["-f", "pod.yaml", "--diff"], 1, ""),
+        (&["-f", "pod.yaml", "--dry-run"], 0, ""),
+        (
+            &["-f", "warned.yaml"],
+            0,
+            "app-health: warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe: host \"db.test\"",
+        ),
+        (
+            &["-f", "warned.yaml", "--strict"],
+            65,
+            "warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe",
+        ),
+        (&["--in-place"], 64, "stdin has no place"),
+        (&["--in-place", "-f", "pod.yaml", "-o", "x"], 64, "cannot be used with"),
+        (&["--in-plac"], 64, "'--in-place'"),
+        (&["--status-port", "x"], 64, "--status-port"),
+        (&["-f", "wrong.yaml"], 65, "wrong.yaml:"),
+        (&["-f", "twice.yaml"], 65, "app-health: twice.yaml:2:1: document 1: duplicate mapping key: a"),
+        (
+            &["-f", "list.yaml"],
+            65,
+            "app-health: list.yaml:1: document 1 (List): items[0].spec.containers: must be a list",
+        ),
+        (&["-f", "latin.yaml"], 65, "app-health: latin.yaml:2:5: is not UTF-8"),
+        (&["-f", "large.yaml"], 65, "app-health: large.yaml: more than 64 MiB"),
+        (&["-f", "absent.yaml"], 66, "absent.yaml: No such file"),
+        (&["-f", "pod.yaml", "-o", "absent/x.yaml"], 73, "absent/x.yaml: No such file"),
+        (&["-f", "pod.yaml", "-o", "/dev/full"], 73, "/dev/full: No space left"),
+        (&["--template", "absent.yaml"], 78, "--template = absent.yaml"),
+        (&["--template", "template.yaml"], 78, "must hold the sidecar"),
+        (&["--status-port", "15021"], 78, "--status-port = 15021: is another port of the proxy"),
+    ];
+    for (arguments, code, words) in cases {
+        let ended = inject(&folder.0, arguments, "");
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
+        assert!(code < 2 || ended.stdout.is_empty(), "{arguments:?}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_stream_keeps_what_it_need_not_change() {
+    let folder = Folder::new("stream", &[]);
+    let stream = format!("{OTHER}---\n{POD}---\n{OTHER}");
+    let ended = inject(&folder.0, &[], &stream);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.starts_with(&format!("{OTHER}---\napiVersion: v1\nkind: Pod\n")));
+    assert!(ended.stdout.ends_with(&format!("---\n{OTHER}")));
+    let again = inject(&folder.0, &[], &ended.stdout);
+    assert_eq!(again.stdout, ended.stdout);
+    assert_eq!(inject(&folder.0, &["--diff"], &ended.stdout).code, 0);
+}
+
+#[test]
+fn files_and_folders_become_one_stream_in_order() {
+    let folder = Folder::new(
+        "folders",
+        &[
+            ("in/b.yaml", "kind: B"),
+            ("in/a.yml", "kind: A\n"),
+            ("in/c.json", "{\"kind\": \"C\"}\n"),
+            ("in/notes.txt", "no YAML: [\n"),
+            ("in/deep/d.yaml", "kind: D\n"),
+            ("last.txt", "kind: E\n"),
+        ],
+    );
+    let ended = inject(&folder.0, &["-f", "in", "-f", "last.txt"], "");
+    assert_eq!(ended.stdout, "kind: A\n---\nkind: B\n---\n{\"kind\": \"C\"}\n---\nkind: E\n");
+    let deep = inject(&folder.0, &["-R", "-f", "in"], "");
+    assert_eq!(deep.stdout, "kind: A\n---\nkind: B\n---\n{\"kind\": \"C\"}\n---\nkind: D\n");
+    let json = inject(&folder.0, &["-f", "in", "--format", "json"], "");
+    assert_eq!(json.stdout, "{\n  \"kind\": \"A\"\n}\n{\n  \"kind\": \"B\"\n}\n{\"kind\": \"C\"}\n");
+    let yaml = inject(&folder.0, &["-f", "in/c.json", "--format", "yaml"], "");
+    assert_eq!(yaml.stdout, "kind: C\n");
+}
+
+#[test]
+fn all_or_nothing() {
+    let wrong = format!("{POD}---\nkind: Pod\napiVersion: v1\nspec: {{}}\n");
+    let files = [("a.yaml", POD), ("b.yaml", wrong.as_str())];
+    let folder = Folder::new("nothing", &files);
+    for arguments in [&["--in-place"][..], &["-o", "out.yaml"], &[], &["--diff"], &["--dry-run"]] {
+        let arguments: Vec<&str> =
+            ["-f", "a.yaml", "-f", "b.yaml"].into_iter().chain(arguments.iter().copied()).collect();
+        let ended = inject(&folder.0, &arguments, "");
+        assert_eq!((ended.code, ended.stdout.as_str()), (65, ""), "{arguments:?}");
+        assert!(
+            ended.stderr.contains("b.yaml:9: document 2 (Pod): spec.containers: must be a list"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(folder.names(), ["a.yaml", "b.yaml"]);
+        assert!(files.iter().all(|(name, text)| folder.read(name) == *text));
+    }
+    let mut permissions = fs::metadata(folder.0.join("b.yaml")).expect("a file").permissions();
+    fs::write(folder.0.join("b.yaml"), POD).expect("a file");
+    permissions.set_readonly(true);
+    fs::set_permissions(folder.0.join("b.yaml"), permissions).expect("permissions");
+    let ended = inject(&folder.0, &["-f", "a.yaml", "-f", "b.yaml", "--in-place"], "");
+    assert_eq!(ended.code, 73, "{}", ended.stderr);
+    assert_eq!(
+        (folder.read("a.yaml").as_str(), folder.names().len()),
+        (POD, 2),
+        "the other file is as it was"
+    );
+}
+
+#[test]
+fn in_place_gives_each_file_its_own_back() {
+    let folder = Folder::new("place", &[("a.yaml", POD), ("b.yaml", OTHER), ("real/c.yaml", POD)]);
+    std::os::unix::fs::symlink("real/c.yaml", folder.0.join("c.yaml")).expect("a link");
+    let ended = inject(&folder.0, &["-f", "a.yaml", "-f", "b.yaml", "-f", "c.yaml", "--in-place"], "");
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
+    assert_eq!(folder.read("b.yaml"), OTHER);
+    assert!(folder.read("a.yaml").contains("/app-health/app/livez"));
+    assert_eq!(folder.read("real/c.yaml"), folder.read("a.yaml"));
+    assert!(fs::symlink_metadata(folder.0.join("c.yaml")).expect("a link").is_symlink());
+    assert_eq!(folder.names(), ["a.yaml", "b.yaml", "c.yaml", "real"]);
+}
+
+#[test]
+fn diff_and_dry_run_say_what_would_change() {
+    let stream = format!("{OTHER}---\n{POD}");
+    let folder = Folder::new("diff", &[("shop.yaml", &stream)]);
+    let diff = inject(&folder.0, &["-f", "shop.yaml", "--diff"], "");
+    assert!(
+        diff.stdout.starts_with("--- shop.yaml: document 2\n+++ shop.yaml: document 2, injected\n@@ "),
+        "{}",
+        diff.stdout
+    );
+    assert!(
+        diff.stdout.contains("\n+        path: /app-health/app/livez\n") && !diff.stdout.contains('\u{1b}')
+    );
+    let colored = inject(&folder.0, &["-f", "shop.yaml", "--diff", "--color", "always"], "");
+    assert!(colored.stdout.contains("\u{1b}[32m+        path: /app-health/app/livez\u{1b}[0m\n"));
+    let dry = inject(&folder.0, &["-f", "shop.yaml", "--dry-run"], "");
+    let lines = "shop.yaml: document 1: ConfigMap: passes\nshop.yaml: document 2: Pod/shop: sidecar native; app/livez rewritten\n";
+    assert_eq!((dry.code, dry.stdout.as_str()), (0, lines));
+    assert_eq!((folder.read("shop.yaml"), folder.names().len()), (stream, 1));
+}

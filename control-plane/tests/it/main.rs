@@ -1,0 +1,6 @@
+//! The binary `app-health` from outside: a module for each thing that is tested.
+
+mod inject;
+mod webhook;
+mod webhook_garbage;
+mod webhook_kit;

@@ -1,0 +1,60 @@
+//! A second webhook, as other people have them: it adds a container with a probe, after ours was called.
+
+use std::sync::Arc;
+
+use app_health::server::{self, Ending};
+use app_health::tls;
+use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, free_port};
+use crate::webhook_kit::Ca;
+
+/// Serves until the runtime that is returned is dropped.
+pub(crate) fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let ca = Ca::new("of the late webhook");
+    let (certificate, key) = ca.sign("late", &["127.0.0.1"]);
+    let config = tls::server_config(certificate.as_bytes(), key.as_bytes(), None).expect("a pair");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(1)
+        .build()
+        .expect("a runtime");
+    let port = free_port();
+    runtime.spawn(async move {
+        let listener = server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
+        let answer = |request: hyper::Request<hyper::body::Incoming>| async move {
+            let body = request.into_body().collect().await.expect("a body").to_bytes();
+            let answer = answer(&serde_json::from_slice(&body).expect("a review"));
+            server::response(StatusCode::OK, "application/json", Bytes::from(answer.to_string()))
+        };
+        server::serve(listener, Some(Arc::new(ArcSwap::from_pointee(config))), 64, Ending::default(), answer)
+            .await;
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-late"},
+        "webhooks": [{
+            "name": "late.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(&ca.pem)},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "objectSelector": {"matchLabels": {"late": "please"}},
+        }],
+    });
+    cluster.done(&["apply", "-f", "-"], &configuration.to_string());
+    runtime
+}
+
+fn answer(review: &Value) -> Value {
+    let late = json!({"name": "late", "image": "late:1", "livenessProbe": {"tcpSocket": {"port": 9090}}});
+    let patch = json!([{"op": "add", "path": "/spec/containers/-", "value": late}]);
+    json!({
+        "apiVersion": review["apiVersion"], "kind": "AdmissionReview",
+        "response": {"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch.to_string())},
+    })
+}
