@@ -3,6 +3,7 @@
 set positional-arguments
 
 deny_version := "0.20.2"
+cargo_fuzz_version := "0.13.1"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
 # A release of Kubernetes, that of tests/kubelet-prober/go.mod, is linked so: kubelet's probes say it in User-Agent.
 release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
@@ -104,6 +105,17 @@ fuzz-conformance *arguments: build oracle
 # Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
 [group('test')]
 test-containers: (it "containers")
+
+# Let cargo-fuzz look for trouble, with a nightly compiler: admission_review or documents; what breaks goes into the corpus
+[group('test')]
+fuzz target seconds="60": _cargo-fuzz
+    @mkdir -p target/fuzz-found/{{ target }}
+    RUSTUP_TOOLCHAIN=nightly .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz run --fuzz-dir control-plane/fuzz --target-dir target/fuzz {{ target }} target/fuzz-found/{{ target }} control-plane/fuzz-corpus/{{ target }} -- -max_total_time={{ seconds }}
+
+# cargo-fuzz is built from source, once for each version
+_cargo-fuzz:
+    @cargo +nightly --version >/dev/null 2>&1 || { echo "a nightly compiler is missing; get it with: rustup toolchain install nightly" >&2; exit 1; }
+    @test -x .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz || cargo install --locked --quiet cargo-fuzz --version {{ cargo_fuzz_version }} --root .tools/cargo-fuzz-{{ cargo_fuzz_version }} --target-dir target/cargo-fuzz
 
 # Validate every shipped Envoy configuration with the real Envoy
 [group('test')]

@@ -1,0 +1,4 @@
+//! `app_health::fuzz::documents` over whatever libFuzzer finds.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| app_health::fuzz::documents(data));
