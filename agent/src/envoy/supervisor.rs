@@ -1,21 +1,19 @@
 //! The main loop of `run`: Envoy's lives one after another, signals, orders of the local port, and the drain. What to do when is
 //! decided by values ([`Drain`], `Backoff`); here it is done.
 
+mod asking;
 mod backoff;
+mod life;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
-use super::admin;
-use super::process::{Ended, EnvoyCommand, EnvoyProcess, reap_strangers};
-use super::question::Validation;
+use super::process::{Ended, EnvoyCommand, reap_strangers};
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
 use crate::drain::{Drain, Settings, Step};
@@ -24,17 +22,12 @@ use crate::log::Repeated;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Ready};
 use crate::signals::{Signalled, Signals};
+use asking::{Answer, Asking};
 use backoff::Backoff;
+use life::{Event, Judging, Life, Then};
 
-/// Of one question of a drain to the admin port.
-const DRAIN_QUESTION: Duration = Duration::from_secs(1);
 /// What Envoy gets between SIGTERM and SIGKILL.
 const ENVOY_END: Duration = Duration::from_secs(3);
-/// What the kernel gets to take it away after SIGKILL.
-const ENVOY_KILLED: Duration = Duration::from_secs(1);
-/// Between two looks at what a script that has ended left in its process group.
-const GROUP: Duration = Duration::from_millis(20);
-
 /// What the local port may order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -98,37 +91,6 @@ enum End {
     Now,
 }
 
-/// The Envoy of this moment.
-enum Life {
-    /// There is none, or it is somebody else's.
-    None,
-    Running(EnvoyProcess, Duration),
-    /// Another one judges the configuration.
-    Judged(Judging),
-    /// The next one is started then.
-    Next(Duration),
-}
-
-struct Judging {
-    pid: Pid,
-    refusal: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
-    then: Then,
-}
-
-/// What follows if the configuration is not refused.
-#[derive(Debug, Clone, Copy)]
-enum Then {
-    Start,
-    /// Its Envoy has ended, so that something else was wrong. And how long it lived.
-    Over(Ended, Duration),
-}
-
-/// What an Envoy's life comes to.
-enum Event {
-    Ended(Ended),
-    Judged(Option<String>),
-}
-
 struct Supervisor {
     observer: Arc<Observer>,
     admin: HttpUrl,
@@ -144,31 +106,20 @@ struct Supervisor {
     hang_ups: Repeated,
 }
 
-/// An answer to a drain's question.
-enum Answer {
-    Told(bool),
-    Counted(Option<u64>),
-}
-
-type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
 impl Supervisor {
     async fn watch(&mut self, broken: impl Future<Output = Failure>) -> Result<End, Failure> {
         let mut broken = std::pin::pin!(broken);
-        let mut asking: Option<Asking> = None;
+        let mut asking = Asking::default();
         self.begin()?;
         loop {
             let now = self.observer.now();
             let step = self.drain.next(now);
-            let mut wake = match self.life {
-                Life::Next(at) => Some(at),
-                _ => None,
-            };
+            let mut wake = self.life.due();
             match step {
                 Step::End => return Ok(End::InOrder),
                 Step::Wait(until) => wake = Some(wake.map_or(until, |at| at.min(until))),
-                Step::Tell | Step::Count if asking.is_none() => asking = Some(self.ask(step)),
-                Step::Tell | Step::Count | Step::Rest => {}
+                Step::Tell | Step::Count => asking.ask(step, &self.admin, self.path),
+                Step::Rest => {}
             }
             tokio::select! {
                 failure = &mut broken => return Err(failure),
@@ -184,7 +135,7 @@ impl Supervisor {
                     }
                     Order::Quit => return Ok(End::InOrder),
                 },
-                event = event(&mut self.life) => {
+                event = self.life.event() => {
                     let end = match event {
                         Event::Ended(ended) => self.ended(ended)?,
                         Event::Judged(refusal) => self.judged(refusal)?,
@@ -193,10 +144,7 @@ impl Supervisor {
                         return Ok(end);
                     }
                 }
-                answer = answered(&mut asking) => {
-                    asking = None;
-                    self.answered(&answer);
-                }
+                answer = asking.answer() => self.answered(&answer),
                 () = until(wake, now) => self.start_if_due()?,
             }
         }
@@ -210,13 +158,10 @@ impl Supervisor {
 
     /// `false`: nobody can be started who would judge it.
     fn judge(&mut self, then: Then) -> bool {
-        let Some(validation) = self.command.as_ref().and_then(|command| Validation::start(command).ok())
-        else {
-            return false;
-        };
-        let pid = validation.pid();
-        self.life = Life::Judged(Judging { pid, refusal: Box::pin(validation.refusal()), then });
-        true
+        let life = self.command.as_ref().and_then(|command| Life::judged(command, then));
+        let is_judged = life.is_some();
+        self.life = life.unwrap_or(Life::None);
+        is_judged
     }
 
     fn start(&mut self) -> Result<(), Failure> {
@@ -237,10 +182,8 @@ impl Supervisor {
     }
 
     fn start_if_due(&mut self) -> Result<(), Failure> {
-        match self.life {
-            Life::Next(at) if self.observer.now() >= at => self.begin(),
-            _ => Ok(()),
-        }
+        let is_due = self.life.due().is_some_and(|at| self.observer.now() >= at);
+        if is_due { self.begin() } else { Ok(()) }
     }
 
     /// What kept an Envoy from its start ends the agent if it was the first one. Later it may pass, as a want of descriptors does.
@@ -298,12 +241,7 @@ impl Supervisor {
     }
 
     fn reap(&self) {
-        let own: Vec<_> = match &self.life {
-            Life::Running(process, _) => vec![process.pid()],
-            Life::Judged(judging) => vec![judging.pid],
-            _ => Vec::new(),
-        };
-        reap_strangers(&own);
+        reap_strangers(&self.life.pids());
     }
 
     /// Envoy is gone, or the script that started it. `Some`: that was to be expected.
@@ -356,18 +294,6 @@ impl Supervisor {
         }
     }
 
-    fn ask(&self, step: Step) -> Asking {
-        let (admin, path) = (self.admin.clone(), self.path);
-        match step {
-            Step::Count => {
-                Box::pin(
-                    async move { Answer::Counted(admin::open_connections(&admin, DRAIN_QUESTION).await) },
-                )
-            }
-            _ => Box::pin(async move { Answer::Told(admin::tell(&admin, path, DRAIN_QUESTION).await) }),
-        }
-    }
-
     fn answered(&mut self, answer: &Answer) {
         match answer {
             Answer::Told(understood) => {
@@ -385,47 +311,10 @@ impl Supervisor {
 
     async fn end_envoy(&mut self, grace: Duration) {
         let Life::Running(process, _) = &mut self.life else { return };
-        if !grace.is_zero() {
-            let own = [process.pid()];
-            process.signal(Signal::SIGTERM);
-            let ended = tokio::select! {
-                ended = timeout(grace, whole_group_ended(process)) => ended.ok(),
-                () = self.signals.end(|| reap_strangers(&own)) => None,
-            };
-            if let Some(ended) = ended {
-                self.observer.metrics().envoy_ended(ended, true);
-                info!(%ended, "envoy ended");
-                return;
-            }
+        if let Some(ended) = life::end(process, grace, &mut self.signals).await {
+            self.observer.metrics().envoy_ended(ended, true);
+            info!(%ended, "envoy ended");
         }
-        warn!("envoy is killed");
-        process.signal(Signal::SIGKILL);
-        let _ = timeout(ENVOY_KILLED, process.ended()).await;
-    }
-}
-
-/// Returns when it has ended, and what it had started too.
-async fn whole_group_ended(process: &mut EnvoyProcess) -> Ended {
-    let ended = process.ended().await;
-    while process.has_group() {
-        sleep(GROUP).await;
-        reap_strangers(&[]);
-    }
-    ended
-}
-
-async fn event(life: &mut Life) -> Event {
-    match life {
-        Life::Running(process, _) => Event::Ended(process.ended().await),
-        Life::Judged(judging) => Event::Judged(judging.refusal.as_mut().await),
-        _ => std::future::pending().await,
-    }
-}
-
-async fn answered(asking: &mut Option<Asking>) -> Answer {
-    match asking {
-        Some(asking) => asking.await,
-        None => std::future::pending().await,
     }
 }
 
