@@ -66,6 +66,3 @@ impl Prober {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
