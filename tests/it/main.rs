@@ -42,4 +42,7 @@ mod filter_redirects;
 mod filter_requests;
 mod filter_size;
 mod harness;
+mod vm_prober;
+mod vm_prober_capture;
+mod vm_prober_life;
 mod workspace;
