@@ -20,7 +20,8 @@ use crate::args::Xds;
 use crate::report::connection::Connection;
 
 /// What the first request asks for; it names no resource, so nobody has work with it.
-pub const CLUSTER_LOAD_ASSIGNMENT: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub const CLUSTER_LOAD_ASSIGNMENT: &str =
+    "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 /// A message from the server may be so large, in bytes.
 const MESSAGE_LIMIT: usize = 1024 * 1024;
 /// Codes of `google.rpc`.

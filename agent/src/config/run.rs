@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::{SidecarConfig, listeners, listeners_apart, not_port_0};
-use super::{Environment, MetricsConfig, istio};
+use super::{DiscoveryConfig, Environment, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
 use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
 use crate::drain;
@@ -51,6 +51,8 @@ pub struct RunConfig {
     pub drain: drain::Settings,
     /// Absent: somebody else starts Envoy.
     pub envoy: Option<EnvoyChild>,
+    /// Absent: nothing is reported.
+    pub discovery: Option<DiscoveryConfig>,
     /// What is merged.
     pub metrics: MetricsConfig,
     /// The least severe lines that are logged.
@@ -135,6 +137,7 @@ impl RunConfig {
             drain_keeps_ready: _,
             metrics_envoy,
             metrics_target,
+            discovery,
             log_level,
             log_format,
             args,
@@ -199,6 +202,13 @@ impl RunConfig {
             }),
             drain,
             envoy: files.map(child).transpose()?,
+            discovery: DiscoveryConfig::new(
+                discovery,
+                None,
+                std::net::Ipv4Addr::LOCALHOST.into(),
+                &crate::machine::hostname(),
+                environment,
+            )?,
             metrics,
             log_level: level_filter(log_level),
             log_format,

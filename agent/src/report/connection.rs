@@ -118,7 +118,8 @@ async fn dial(
     let stream = connected.map_err(|_| "no connection within 5 s")?.map_err(|error| error.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let Some(tls) = tls else { return handshake(stream, address, server, Scheme::HTTP).await };
-    let shaken = timeout(LIMIT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream)).await;
+    let shaken =
+        timeout(LIMIT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream)).await;
     let stream = shaken
         .map_err(|_| "no TLS handshake within 5 s")?
         .map_err(|error: io::Error| format!("TLS handshake: {error}"))?;

@@ -47,6 +47,10 @@ pub struct Level {
     pub since: Duration,
     /// When the last probe ended.
     pub last_probe: Option<Duration>,
+    /// The probe's period and timeout together.
+    pub interval: Option<Duration>,
+    /// Before the first verdict: when it is there at the latest.
+    pub verdict_due: Option<Duration>,
 }
 
 impl Level {
@@ -389,8 +393,10 @@ impl Reporter {
     }
 
     fn report(&self, now: Duration) -> HealthReport {
-        let ago = |then: Duration| u64::try_from(now.saturating_sub(then).as_millis()).unwrap_or(u64::MAX);
-        let Level { generation, state, reason, message, since, last_probe } = &self.level;
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let ago = |then: Duration| millis(now.saturating_sub(then));
+        let Level { generation, state, reason, message, since, last_probe, interval, verdict_due } =
+            &self.level;
         HealthReport {
             epoch: self.settings.epoch.clone(),
             generation: *generation,
@@ -399,6 +405,8 @@ impl Reporter {
             message: message.clone(),
             since_ms: ago(*since),
             last_probe_ago_ms: last_probe.map(ago),
+            interval_ms: interval.map(millis),
+            verdict_within_ms: verdict_due.map(|due| millis(due.saturating_sub(now))),
         }
     }
 

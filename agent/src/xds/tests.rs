@@ -5,7 +5,11 @@ use super::*;
 
 fn node() -> Node {
     let locality = Some(["eu", "a", "1"].map(str::to_owned));
-    Node { id: "sidecar~10.0.0.7~host.shop~shop.svc".into(), locality, metadata: json!({"NAMESPACE": "shop"}) }
+    Node {
+        id: "sidecar~10.0.0.7~host.shop~shop.svc".into(),
+        locality,
+        metadata: json!({"NAMESPACE": "shop"}),
+    }
 }
 
 fn report(error: Option<&str>, ours: bool) -> Request {
