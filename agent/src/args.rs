@@ -4,6 +4,7 @@
 
 mod bootstrap;
 mod discovery;
+mod health;
 mod local;
 mod run;
 mod wait;
@@ -12,6 +13,7 @@ use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use discovery::{DiscoveryArgs, Xds};
+pub use health::{HealthArgs, OnOff};
 pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
 pub use wait::{OnTimeout, WaitArgs};

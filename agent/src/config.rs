@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod discovery;
+mod health;
 mod istio;
 mod local;
 mod metrics;
@@ -16,6 +17,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
 pub use discovery::{DiscoveryConfig, DiscoveryServer};
+pub use health::HealthConfig;
 pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig, level_filter};

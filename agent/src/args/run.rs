@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use clap::builder::{BoolValueParser, BoolishValueParser};
 
 use super::bootstrap::PROBERS_HELP;
-use super::{DiscoveryArgs, SidecarArgs};
+use super::{DiscoveryArgs, HealthArgs, SidecarArgs};
 use crate::address::{HttpUrl, OrOff};
 
 /// Flags of `run`. The prober table comes from the environment: ISTIO_KUBE_APP_PROBERS.
@@ -93,7 +93,10 @@ pub struct RunArgs {
     /// ISTIO_PROMETHEUS_ANNOTATIONS. Default: none
     #[arg(long, env = "APP_HEALTH_METRICS_TARGET", value_name = "PORT[/PATH]", value_delimiter = ',')]
     pub metrics_target: Vec<String>,
-    /// To whom a virtual machine's health is reported.
+    /// Health of a workload on a virtual machine.
+    #[command(flatten)]
+    pub health: HealthArgs,
+    /// To whom it is reported.
     #[command(flatten)]
     pub discovery: DiscoveryArgs,
     /// How much is logged, to stderr; PUT /debug/log?level=debug on the local port changes it

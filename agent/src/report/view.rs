@@ -1,6 +1,7 @@
 //! What `/debug/vm-health` says of the stream.
 
 use serde::Serialize;
+use serde_json::Value;
 use tokio::time::Instant;
 
 /// The stream of this moment.
@@ -16,49 +17,51 @@ pub struct StreamNow {
     pub(super) error: Option<String>,
 }
 
-/// The same, with ages.
+impl StreamNow {
+    /// At `now`, with ages.
+    pub fn view(&self, now: Instant) -> StreamView {
+        let millis = |then: Instant| {
+            u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX)
+        };
+        let Self { connected, session, acknowledged, error } = self;
+        StreamView {
+            connected: connected.is_some(),
+            peer: connected.as_ref().map(|(peer, _)| peer.clone()),
+            since_ms: connected.as_ref().map(|(_, since)| millis(*since)),
+            server: connected.is_some().then(|| if session.is_some() { "app-health" } else { "plain" }),
+            session: *session,
+            last_acknowledgement: acknowledged.as_ref().map(|(version, _)| version.clone()),
+            last_acknowledgement_ago_ms: acknowledged.as_ref().map(|(_, at)| millis(*at)),
+            last_error: error.clone(),
+        }
+    }
+}
+
+/// The same as JSON has it; what is not known is `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamView {
     /// There is one.
     pub connected: bool,
     /// `127.0.0.1:15010`
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// Age of the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since_ms: Option<u128>,
+    pub since_ms: Option<u64>,
     /// `app-health` once it has said hello, until then `plain`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<&'static str>,
     /// Of the hello; 0: the entry is pending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
     /// `<epoch>/<generation>`
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_acknowledgement: Option<String>,
     /// Its age.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_acknowledgement_ago_ms: Option<u128>,
+    pub last_acknowledgement_ago_ms: Option<u64>,
     /// Why there was no stream the last time that there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
-impl StreamNow {
-    /// At `now`.
-    pub fn view(&self, now: Instant) -> StreamView {
-        let ago = |then: Instant| now.saturating_duration_since(then).as_millis();
-        let is_connected = self.connected.is_some();
-        StreamView {
-            connected: is_connected,
-            peer: self.connected.as_ref().map(|(peer, _)| peer.clone()),
-            since_ms: self.connected.as_ref().map(|(_, since)| ago(*since)),
-            server: is_connected.then(|| if self.session.is_some() { "app-health" } else { "plain" }),
-            session: self.session,
-            last_acknowledgement: self.acknowledged.as_ref().map(|(version, _)| version.clone()),
-            last_acknowledgement_ago_ms: self.acknowledged.as_ref().map(|(_, at)| ago(*at)),
-            last_error: self.error.clone(),
-        }
+impl StreamView {
+    /// For `GET /debug/vm-health`.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("texts and numbers alone")
     }
 }
