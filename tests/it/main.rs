@@ -45,4 +45,8 @@ mod harness;
 mod vm_prober;
 mod vm_prober_capture;
 mod vm_prober_life;
+mod vm_reporter;
+mod vm_reporter_faults;
+mod vm_reporter_kit;
+mod vm_reporter_tls;
 mod workspace;
