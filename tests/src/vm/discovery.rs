@@ -151,11 +151,19 @@ impl Discovery {
     /// # Panics
     /// When it does not run, or does not end.
     pub async fn stop(&mut self) -> Option<i32> {
+        kill(self.pid(), Signal::SIGTERM).expect("it runs");
         let mut child = self.child.take().expect("it runs");
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).expect("a running child has a pid");
-        kill(Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
         let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
         ended.unwrap_or_else(|_| panic!("it does not end:\n{}", self.log())).expect("a child").code()
+    }
+
+    /// The number of the process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pid(&self) -> Pid {
+        let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
+        Pid::from_raw(pid.expect("it runs"))
     }
 
     /// Its log so far, of all its lives.

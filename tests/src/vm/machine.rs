@@ -110,8 +110,16 @@ impl Machine {
     /// # Panics
     /// When it does not run.
     pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("the agent runs");
+    }
+
+    /// The number of the agent's process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pid(&self) -> Pid {
         let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
-        kill(Pid::from_raw(pid.expect("the agent runs")), signal).expect("the agent runs");
+        Pid::from_raw(pid.expect("the agent runs"))
     }
 
     /// Waits for the agent's end: the exit code.
