@@ -33,9 +33,17 @@ impl Discovery {
     /// # Panics
     /// When the folder cannot be written.
     pub fn new(folder: &Path, documents: &[Value]) -> Self {
+        Self::at(net::loopback(), folder, documents)
+    }
+
+    /// The same at this address.
+    ///
+    /// # Panics
+    /// When the folder cannot be written.
+    pub fn at(ip: IpAddr, folder: &Path, documents: &[Value]) -> Self {
         let folder = folder.join("discovery");
         std::fs::create_dir_all(folder.join("config")).expect("a writable folder");
-        let discovery = Self { ip: net::loopback(), folder, flags: Vec::new(), tls: None, child: None };
+        let discovery = Self { ip, folder, flags: Vec::new(), tls: None, child: None };
         for document in documents {
             discovery.configure(document);
         }
