@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
-use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
 use crate::envoy::admin;
 use crate::envoy::supervisor::Order;
+use crate::health::Health;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
+use crate::report::StreamNow;
 
 /// What this port has, for metrics.
-pub const PATHS: [&str; 7] = [DRAIN, QUIT, STATE, BOOTSTRAP, LOG, MERGED, OWN];
+pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
 /// Begins a drain.
 pub const DRAIN: &str = "/drain";
 /// Ends the agent, Istio's name.
@@ -30,6 +32,7 @@ const COUNT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
+const HEALTH: &str = "/debug/vm-health";
 const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
@@ -49,6 +52,10 @@ pub struct LocalServer {
     pub scraper: Scraper,
     /// Changes the log.
     pub log: LogLevelHandle,
+    /// Absent: nothing probes.
+    pub health: Option<Health>,
+    /// Absent: nothing is reported.
+    pub stream: Option<watch::Receiver<StreamNow>>,
 }
 
 /// `wait=N`, 1 ms to an hour.
@@ -69,6 +76,7 @@ impl LocalServer {
             (QUIT, Method::POST, "POST"),
             (STATE, Method::GET, "GET"),
             (BOOTSTRAP, Method::GET, "GET"),
+            (HEALTH, Method::GET, "GET"),
             (LOG, Method::PUT, "PUT"),
             (MERGED, Method::GET, "GET"),
             (OWN, Method::GET, "GET"),
@@ -103,10 +111,19 @@ impl LocalServer {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
                 None => text(StatusCode::NOT_FOUND, "nothing was rendered\n"),
             },
+            HEALTH => match &self.health {
+                Some(health) => json(StatusCode::OK, health.view(self.stream_view())),
+                None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
+            },
             MERGED => self.scraper.merged(&call.headers, &call.query).await,
             OWN => self.scraper.own(),
             _ => self.log_level(&call.query),
         }
+    }
+
+    fn stream_view(&self) -> serde_json::Value {
+        let view = self.stream.as_ref().map(|stream| stream.borrow().view(Instant::now()));
+        view.map_or(serde_json::Value::Null, |view| view.to_json())
     }
 
     async fn order(&self, order: Order) -> Response {

@@ -2,11 +2,13 @@
 
 pub mod families;
 pub mod format;
+pub mod health;
 pub mod labels;
 pub mod line;
 pub mod merge;
 mod number;
 mod process;
+mod reports;
 pub mod scrape;
 
 use std::sync::Mutex;
@@ -21,7 +23,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::envoy::process::Ended;
+use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Failure, Phase, Snapshot};
+use reports::Reports;
 
 /// Names and values.
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -38,6 +42,8 @@ const ADMIN_SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0
 /// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
+    /// Of probes.
+    pub health: HealthMetrics,
     registry: Registry,
     envoy_info: Gauges<1>,
     ready: Gauge,
@@ -59,6 +65,8 @@ pub struct Metrics {
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
+    /// Of the stream to a discovery server.
+    pub reports: Reports,
     /// The processor time that was counted so far.
     cpu_counted: Mutex<f64>,
 }
@@ -80,6 +88,7 @@ impl Metrics {
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(ADMIN_SECONDS);
         let mut metrics = Self {
+            health: HealthMetrics::default(),
             registry: Registry::with_prefix(PREFIX),
             envoy_info: Family::default(),
             ready: Gauge::default(),
@@ -101,6 +110,7 @@ impl Metrics {
             resident_memory_bytes: Gauge::default(),
             cpu_seconds: Counter::default(),
             open_fds: Gauge::default(),
+            reports: Reports::default(),
             cpu_counted: Mutex::new(0.0),
         };
         metrics.register();
@@ -146,6 +156,8 @@ impl Metrics {
         to.register("resident_memory_bytes", "Of this process", self.resident_memory_bytes.clone());
         to.register("cpu_seconds", "Processor time of this process", self.cpu_seconds.clone());
         to.register("open_fds", "Open descriptors of this process", self.open_fds.clone());
+        self.reports.register(to);
+        self.health.register(to);
     }
 
     /// From one snapshot to the next, at `now` since the agent's start.
@@ -243,6 +255,7 @@ impl Metrics {
             self.cpu_seconds.inc_by((usage.cpu_seconds - *counted).max(0.0));
             *counted = usage.cpu_seconds;
         }
+        self.reports.look();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a String takes everything");
         text
