@@ -147,3 +147,6 @@ fn health(view: &Value, address: &str) -> String {
         _ => format!("{health}, connection lost"),
     }
 }
+
+#[cfg(test)]
+mod tests;

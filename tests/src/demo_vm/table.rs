@@ -55,7 +55,7 @@ pub fn render(rows: &[Row]) -> String {
             row.health.clone(),
             format!("{} s", row.since.as_secs()),
             if row.is_endpoint { "yes" } else { "no" }.into(),
-            format!("{:3} % {bar:<10}", row.share),
+            format!("{:3} % {bar:<20}", row.share),
             keys(row),
         ]);
     }
@@ -105,3 +105,6 @@ fn word(behaviour: Behaviour) -> &'static str {
         Behaviour::Hanging => "hangs",
     }
 }
+
+#[cfg(test)]
+mod tests;

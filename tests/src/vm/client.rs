@@ -216,3 +216,6 @@ pub fn endpoints(clusters: &str, cluster: &str) -> BTreeSet<SocketAddr> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;
