@@ -41,7 +41,7 @@ impl Prober {
                     http::probe(get, rules, || tls.get_or_init(tls::connector).clone()).await
                 }
                 WorkloadHandler::TcpSocket { port, host } => {
-                    target::connect(&target::find(rules, host.as_deref(), *port).await?).await.map(drop)
+                    target::reach(&target::find(rules, host.as_deref(), *port).await?).await
                 }
                 WorkloadHandler::Grpc { port, service } => {
                     let targets = target::find(rules, None, *port).await?;
@@ -66,6 +66,3 @@ impl Prober {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

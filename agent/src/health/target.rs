@@ -89,8 +89,18 @@ fn local_addresses() -> Vec<SocketAddr> {
     addresses.collect()
 }
 
-/// Dials one after another until one accepts.
+/// Dials one after another until one accepts, and is content with that.
+pub(super) async fn reach(targets: &[Target]) -> Result<(), Unhealthy> {
+    first(targets).await.map(drop)
+}
+
+/// The same, and the connection is used.
 pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> {
+    first(targets).await?.ok_or_else(super::wire::cut_off)
+}
+
+/// `None`: it stood, and was reset at once.
+async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
     let mut last = None;
     for target in targets {
         match dial(*target).await {
@@ -101,19 +111,24 @@ pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> 
     Err(last.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "nothing to dial")))
 }
 
-async fn dial(target: Target) -> Result<TcpStream, Unhealthy> {
+async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {
     let Target { address, source } = target;
     let cannot = |error: io::Error| Unhealthy::new(HealthReason::CannotRun, &format!("no socket: {error}"));
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(cannot)?;
     if let Some(source) = source {
         socket.bind(SocketAddr::new(source, 0)).map_err(|error| source_missing(source, &error))?;
     }
-    let stream = socket.connect(address).await.map_err(|error| refused(address, &error))?;
+    let stream = match socket.connect(address).await {
+        Ok(stream) => stream,
+        // Where nobody listens the kernel says that it is refused: this one has been accepted.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+        Err(error) => return Err(refused(address, &error)),
+    };
     // A port that nobody listens on can be the one that the kernel gave to us, and then we speak to ourselves.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
         return Err(refused(address, &io::ErrorKind::ConnectionRefused.into()));
     }
-    Ok(stream)
+    Ok(Some(stream))
 }
 
 fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
@@ -131,7 +146,7 @@ fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
 
 fn refused(address: SocketAddr, error: &io::Error) -> Unhealthy {
     let (reason, text) = match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
+        io::ErrorKind::ConnectionRefused => {
             (HealthReason::ConnectionRefused, format!("{address}: connection refused"))
         }
         io::ErrorKind::TimedOut => (HealthReason::Timeout, format!("{address}: no answer to the connection")),
