@@ -41,8 +41,8 @@ const HEAD: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(120);
 /// How often the two are looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// Connections waiting to be accepted.
-const BACKLOG: i32 = 1024;
+/// Connections waiting to be accepted: agents that come back all at once wait there, not in our memory.
+const BACKLOG: i32 = 4096;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What requests in flight get when the server closes.
