@@ -19,7 +19,7 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Inject(args) => inject::command::run(InjectConfig::new(args, environment)?),
         Command::Webhook(args) => webhook::run(WebhookConfig::new(args, environment)?),
-        Command::Discovery(args) => discovery::run(DiscoveryConfig::new(*args, environment)?),
+        Command::Discovery(args) => discovery::command::run(DiscoveryConfig::new(*args, environment)?),
         Command::Workloads(args) => workloads::run(WorkloadsConfig::new(args)?),
     }
 }

@@ -91,7 +91,7 @@ async fn exchange(
 /// One line per workload, then what is wrong with the configuration.
 fn table(view: &Value) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(COLUMNS);
+    table.load_style(presets::NOTHING).set_header(COLUMNS);
     let workloads = view["workloads"].as_array().map_or(&[][..], Vec::as_slice);
     for workload in workloads {
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE).to_owned();

@@ -9,7 +9,6 @@ use super::{Environment, NAMESPACE, POD_NAMESPACE};
 use crate::args::discovery::{
     DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs,
 };
-use crate::discovery::debounce::Debounce;
 use crate::discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
 use crate::discovery::objects::LastEndpoint;
 use crate::discovery::server::ServerLimits;
@@ -46,8 +45,8 @@ pub struct DiscoveryConfig {
     pub settings: Settings,
     /// For services that do not say it.
     pub last_endpoint: LastEndpoint,
-    /// With nothing waiting.
-    pub debounce: Debounce,
+    /// A quiet, and the longest wait for one.
+    pub debounce: (Duration, Duration),
     /// Of connections and streams.
     pub limits: ServerLimits,
 }
@@ -69,6 +68,16 @@ pub enum StoreConfig {
         /// Writes a second, 1 or more.
         qps: u32,
     },
+}
+
+impl StoreConfig {
+    /// As the flag has it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Redb { .. } => "redb",
+            Self::Kubernetes { .. } => "kubernetes",
+        }
+    }
 }
 
 impl DiscoveryConfig {
@@ -160,7 +169,7 @@ impl DiscoveryConfig {
             check,
             settings,
             last_endpoint: if keeps { LastEndpoint::Keep } else { LastEndpoint::Remove },
-            debounce: Debounce::new(debounce, debounce_max),
+            debounce: (debounce, debounce_max),
             limits: ServerLimits {
                 accept_rate: at_least_one("--accept-rate", accept_rate)?,
                 max_streams: at_least_one("--max-streams", max_streams)?,
