@@ -8,7 +8,7 @@ use probe::health_report::{
     APP_HEALTH, AUTO_REGISTER_GROUP, CLUSTER_ID, INSTANCE_IPS, LABELS, NAMESPACE, NETWORK, PROTOCOL_VERSION,
     SERVICE_ACCOUNT, WORKLOAD_ENTRY,
 };
-use probe::workload_group::WorkloadGroup;
+use probe::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
 use serde_json::{Map, Value, json};
 
 use super::istio::go_duration;
@@ -16,7 +16,7 @@ use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
 use crate::args::{DiscoveryArgs, Xds};
 use crate::exit::Failure;
-use crate::report::tls::{San, TlsFiles};
+use crate::report::tls::{San, TlsError, TlsFiles};
 use crate::xds::Node;
 
 /// Istio's name of the cluster, and what it is where nobody names it.
@@ -24,9 +24,8 @@ const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";
 const DEFAULT_CLUSTER_ID: &str = "Kubernetes";
 /// Where nothing says otherwise.
 const DEFAULT_NAME: &str = "default";
-const HEARTBEAT: Duration = Duration::from_secs(60);
-const PLAIN_HEARTBEAT: Duration = Duration::from_secs(300);
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+/// No heartbeat is shorter.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Reporting, checked.
 #[derive(Debug, Clone)]
@@ -67,12 +66,13 @@ impl DiscoveryConfig {
         hostname: &str,
         environment: &Environment,
     ) -> Result<Option<Self>, Failure> {
+        let checked = Checked::new(&args)?;
         if args.discovery.is_empty() {
             return Ok(None);
         }
-        let tls = tls_files(&args)?;
         let servers = args.discovery.iter().map(|server| one_server(server, &args));
         let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
+        let tls = tls_files(&args)?;
         if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
             && tls.is_none()
             && !args.insecure
@@ -82,35 +82,98 @@ impl DiscoveryConfig {
                 server.authority
             )));
         }
-        let heartbeat = duration("--heartbeat", args.heartbeat.as_deref(), HEARTBEAT)?;
-        if heartbeat < Duration::from_secs(1) {
-            return Err(Failure::Usage(format!(
-                "--heartbeat = {}: must be 1s or more; a server takes a silent agent for dead",
-                args.heartbeat.unwrap_or_default()
-            )));
-        }
-        let plain = duration("--plain-heartbeat", args.plain_heartbeat.as_deref(), PLAIN_HEARTBEAT)?;
-        if !plain.is_zero() && plain < Duration::from_secs(1) {
-            return Err(Failure::Usage(format!(
-                "--plain-heartbeat = {}: must be 0 or 1s or more",
-                args.plain_heartbeat.unwrap_or_default()
-            )));
+        if let Some(files) = &tls {
+            usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
         }
         Ok(Some(Self {
             servers,
             tls,
-            variant: args.xds.unwrap_or(Xds::Sotw),
-            node: node(&args, group, instance_ip, hostname, environment)?,
-            heartbeat,
-            plain_heartbeat: (!plain.is_zero()).then_some(plain),
-            goodbye_timeout: duration("--goodbye-timeout", args.goodbye_timeout.as_deref(), GOODBYE_TIMEOUT)?,
+            variant: args.xds,
+            node: node(&args, group, instance_ip, hostname, &checked, environment)?,
+            heartbeat: checked.heartbeat,
+            plain_heartbeat: (!checked.plain_heartbeat.is_zero()).then_some(checked.plain_heartbeat),
+            goodbye_timeout: checked.goodbye_timeout,
         }))
     }
 }
 
-fn duration(flag: &str, text: Option<&str>, default: Duration) -> Result<Duration, Failure> {
-    let wrong = |text| Failure::Usage(format!("{flag} = {text:?}: must be a duration such as 60s or 5m"));
-    text.map_or(Ok(default), |text| go_duration(text).ok_or_else(|| wrong(text)))
+/// What is refused although nothing is reported: a mistake shows at once, and not with `--discovery` later.
+struct Checked {
+    heartbeat: Duration,
+    plain_heartbeat: Duration,
+    goodbye_timeout: Duration,
+    locality: Option<[String; 3]>,
+    labels: Map<String, Value>,
+}
+
+impl Checked {
+    fn new(args: &DiscoveryArgs) -> Result<Self, Failure> {
+        let heartbeat = duration("--heartbeat", &args.heartbeat)?;
+        if heartbeat < SECOND {
+            return Err(Failure::Usage(format!(
+                "--heartbeat = {}: must be 1s or more; a server takes a silent agent for dead",
+                args.heartbeat
+            )));
+        }
+        let plain_heartbeat = duration("--plain-heartbeat", &args.plain_heartbeat)?;
+        if !plain_heartbeat.is_zero() && plain_heartbeat < SECOND {
+            let given = &args.plain_heartbeat;
+            return Err(Failure::Usage(format!("--plain-heartbeat = {given}: must be 0 or 1s or more")));
+        }
+        let label = "a DNS-1123 label: lower-case letters, digits and dashes";
+        let subdomain = "a DNS-1123 subdomain: lower-case letters, digits, dashes and dots";
+        name("--group", args.group.as_deref(), is_dns_subdomain, subdomain)?;
+        name("--workload-entry", args.workload_entry.as_deref(), is_dns_subdomain, subdomain)?;
+        name("--namespace", args.namespace.as_deref(), is_dns_label, label)?;
+        name("--service-account", args.service_account.as_deref(), is_dns_subdomain, subdomain)?;
+        name(
+            "--network",
+            args.network.as_deref(),
+            is_label_value,
+            "letters, digits, dashes, dots and underscores",
+        )?;
+        if let Some(name) = &args.discovery_san {
+            san(name, "discovery")?;
+        }
+        Ok(Self {
+            heartbeat,
+            plain_heartbeat,
+            goodbye_timeout: duration("--goodbye-timeout", &args.goodbye_timeout)?,
+            locality: args.locality.as_deref().map(locality).transpose()?,
+            labels: labels(&args.label)?,
+        })
+    }
+}
+
+fn name(flag: &str, name: Option<&str>, is_one: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
+    match name.filter(|name| !is_one(name)) {
+        Some(name) => Err(Failure::Usage(format!("{flag} = {name:?}: must be {what}"))),
+        None => Ok(()),
+    }
+}
+
+/// As Kubernetes has the values of labels, which networks and localities are; not empty.
+fn is_label_value(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+        && bytes.iter().copied().all(is_inner)
+}
+
+fn san(name: &str, host: &str) -> Result<San, Failure> {
+    San::new(name, host).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--discovery-san = {name:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
+        ))
+    })
+}
+
+fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
+    let wrong = || Failure::Usage(format!("{flag} = {text:?}: must be a duration such as 60s or 5m"));
+    go_duration(text).ok_or_else(wrong)
 }
 
 fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
@@ -138,6 +201,12 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
     Ok(Some(TlsFiles { ca: file(ca)?, cert: file(cert)?, key: file(key)? }))
 }
 
+/// Files that a stream could not be opened with are a mistake now; later ones leave the old in force.
+fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+    let content = files.read()?;
+    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
+}
+
 fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
     let wrong =
         || Failure::Usage(format!("--discovery = {text:?}: must be HOST:PORT, an IPv6 address in brackets"));
@@ -152,11 +221,7 @@ fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failu
         Err(_) => Endpoint::Name(host.to_owned(), port),
     };
     let san = match &args.discovery_san {
-        Some(san) => San::new(san, bare).ok_or_else(|| {
-            Failure::Usage(format!(
-                "--discovery-san = {san:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
-            ))
-        })?,
+        Some(name) => san(name, bare)?,
         None => San::new(bare, bare).ok_or_else(wrong)?,
     };
     Ok(DiscoveryServer { authority: text.to_owned(), endpoint, san })
@@ -175,6 +240,7 @@ fn node(
     group: Option<&WorkloadGroup>,
     ip: IpAddr,
     hostname: &str,
+    checked: &Checked,
     environment: &Environment,
 ) -> Result<Node, Failure> {
     let (entry_key, entry) = match (&args.workload_entry, &args.group, group) {
@@ -211,12 +277,12 @@ fn node(
     });
     if let Value::Object(fields) = &mut metadata {
         fields.extend(args.network.clone().map(|network| (NETWORK.to_owned(), network.into())));
-        let labels = labels(&args.label)?;
-        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.into())));
+        let labels = &checked.labels;
+        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.clone().into())));
     }
     Ok(Node {
         id: format!("sidecar~{ip}~{hostname}.{namespace}~{namespace}.svc.cluster.local"),
-        locality: args.locality.as_deref().map(locality).transpose()?,
+        locality: checked.locality.clone(),
         metadata,
     })
 }
@@ -233,13 +299,12 @@ fn labels(labels: &[String]) -> Result<Map<String, Value>, Failure> {
 }
 
 fn locality(text: &str) -> Result<[String; 3], Failure> {
-    let mut parts = text.split('/').map(str::to_owned);
-    let locality = [(); 3].map(|()| parts.next().unwrap_or_default());
-    let [region, zone, sub_zone] = &locality;
-    if parts.next().is_some() || region.is_empty() || (zone.is_empty() && !sub_zone.is_empty()) {
+    let mut parts = text.split('/');
+    let locality = [(); 3].map(|()| parts.next());
+    if parts.next().is_some() || !locality.iter().flatten().all(|part| is_label_value(part)) {
         return Err(Failure::Usage(format!("--locality = {text:?}: must be REGION[/ZONE[/SUBZONE]]")));
     }
-    Ok(locality)
+    Ok(locality.map(|part| part.unwrap_or_default().to_owned()))
 }
 
 #[cfg(test)]
