@@ -92,9 +92,8 @@ impl Entries {
         let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
         if !is_owned || !entry.streams.is_empty() {
             entry.lost = None;
-        } else if entry.lost.is_none() && entry.record.disconnected_at.is_none() {
-            entry.lost =
-                Some((self.at.now + self.settings.disconnect_grace).max(self.settings.restart_grace));
+        } else if entry.lost.is_none() {
+            entry.lost = Some(self.settings.grace_from(self.at.now));
         }
         if was_foreign && !is_foreign {
             self.bind_waiting(key);
@@ -141,7 +140,7 @@ impl Entries {
     /// Who of the instances lives.
     pub(super) fn replicas(&mut self, alive: BTreeSet<String>) {
         self.alive = Some(alive);
-        let deadline = (self.at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
+        let deadline = self.settings.grace_from(self.at.now);
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
             if !entry.streams.is_empty() || entry.record.controller.as_ref() == Some(&self.controller) {

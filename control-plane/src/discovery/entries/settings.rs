@@ -71,6 +71,11 @@ impl Settings {
     /// From when on an agent that reported at `now` is silent: three heartbeats, each late by the most that jitter makes it; never
     /// within the grace after a start.
     pub(super) fn silence_from(&self, now: Duration) -> Duration {
-        (now + self.heartbeat.mul_f64(3.6)).max(self.restart_grace)
+        now.saturating_add(self.heartbeat.saturating_mul(18) / 5).max(self.restart_grace)
+    }
+
+    /// From when on what was lost at `now` is missed; never within the grace after a start.
+    pub(super) fn grace_from(&self, now: Duration) -> Duration {
+        now.saturating_add(self.disconnect_grace).max(self.restart_grace)
     }
 }
