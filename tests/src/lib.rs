@@ -20,5 +20,6 @@ pub mod process;
 pub mod promtool;
 pub mod report;
 pub mod sidecar;
+pub mod simulation;
 pub mod stress;
 pub mod transcript;

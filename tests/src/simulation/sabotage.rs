@@ -1,0 +1,16 @@
+//! PURE. Mistakes that are built in on purpose, where both sides meet: a simulation that does not find them proves nothing.
+
+use clap::ValueEnum;
+
+/// One mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sabotage {
+    /// The server acknowledges reports before they are stored.
+    AcknowledgeAtOnce,
+    /// The server never hears that a stream was closed.
+    NeverClosed,
+    /// Agents do not hear acknowledgements.
+    DeafToAcknowledgements,
+    /// Plain agents do not come back once they lost their stream.
+    NeverReconnect,
+}

@@ -1,0 +1,292 @@
+//! PURE. What must never happen on the way, whatever the faults: a second, much simpler opinion on what the server does.
+//!
+//! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use app_health::discovery::entries::{Record, Status, StreamId, WorkloadView};
+use app_health::discovery::objects::{Config, Key};
+use app_health_agent::report::reporter::Report;
+use probe::{HealthReport, State};
+
+use super::configuration::{self, NAMESPACE};
+use super::disk::Write;
+use super::plan::{GROUPS, Kind, Plan};
+use super::process::run_of;
+use super::world::Server;
+
+/// More effects than this for one input, and for each entry, are a storm.
+const EFFECTS: usize = 12;
+
+/// What is known.
+#[derive(Debug)]
+pub struct Watch {
+    /// The first thing that should not have been.
+    pub wrong: Option<String>,
+    /// Steps of the world.
+    pub steps: u64,
+    /// Inputs and effects of both sides.
+    pub inputs: u64,
+    pub effects: u64,
+    grace: Duration,
+    silence: Duration,
+    restart_grace: Duration,
+    machines: Vec<(Key, Kind)>,
+    groups: Vec<Option<usize>>,
+    said: Vec<Vec<HealthReport>>,
+    states: BTreeMap<(u64, u64), State>,
+    streams: BTreeMap<StreamId, Stream>,
+    seen: BTreeMap<Key, Seen>,
+    server_started: Duration,
+    is_there: BTreeSet<Key>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    machine: usize,
+    session: u64,
+    heard: bool,
+}
+
+/// What is known of an entry.
+#[derive(Debug, Default, Clone)]
+struct Seen {
+    is_served: bool,
+    /// Run and generation of the newest report that acted.
+    order: Option<(u64, u64)>,
+    /// Somebody lied for it, or a new stream was overtaken by an old one: its order is no one's fault.
+    is_excused: bool,
+    /// When the last word came, or the last stream that may speak.
+    heard: Duration,
+    /// Since when no stream is open that speaks, and since when none at all.
+    speechless: Option<Duration>,
+    deserted: Option<Duration>,
+}
+
+impl Watch {
+    /// Before anything happens.
+    pub fn new(plan: &Plan) -> Self {
+        let settings = &plan.settings;
+        Self {
+            wrong: None,
+            steps: 0,
+            inputs: 0,
+            effects: 0,
+            grace: settings.disconnect_grace,
+            silence: settings.heartbeat * 3,
+            restart_grace: settings.restart_grace,
+            machines: plan.machines.iter().map(|it| (configuration::key(it), it.kind)).collect(),
+            groups: plan.machines.iter().map(|it| it.group).collect(),
+            said: plan.machines.iter().map(|_| Vec::new()).collect(),
+            states: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            server_started: Duration::ZERO,
+            is_there: BTreeSet::new(),
+        }
+    }
+
+    fn wrong(&mut self, text: impl FnOnce() -> String) {
+        self.wrong.get_or_insert_with(text);
+    }
+
+    /// Everything that a machine of ours ever said in our words.
+    pub fn said_by(&self, machine: usize) -> &[HealthReport] {
+        &self.said[machine]
+    }
+
+    /// Whether a report came on this stream.
+    pub fn has_heard(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| stream.heard)
+    }
+
+    pub fn machine_stepped(&mut self, effects: usize) {
+        self.stepped(effects, EFFECTS);
+    }
+
+    pub fn server_stepped(&mut self, effects: usize) {
+        self.stepped(effects, EFFECTS * (1 + self.machines.len()));
+    }
+
+    fn stepped(&mut self, effects: usize, most: usize) {
+        self.inputs += 1;
+        self.effects += u64::try_from(effects).expect("a few");
+        if effects > most {
+            self.wrong(|| format!("{effects} effects of one input"));
+        }
+    }
+
+    pub fn said(&mut self, machine: usize, report: &Report) {
+        let Report::AppHealth(report) = report else { return };
+        self.said[machine].push(report.clone());
+        if let Some(run) = run_of(&report.epoch) {
+            self.states.insert((run, report.generation), report.state);
+        }
+    }
+
+    pub fn server_started(&mut self, now: Duration) {
+        self.server_started = now;
+        self.streams.clear();
+        self.seen.retain(|_, seen| seen.is_excused);
+        for (key, _) in self.machines.clone() {
+            let seen = self.seen.entry(key).or_default();
+            *seen = Seen {
+                is_excused: seen.is_excused,
+                heard: now,
+                speechless: Some(now),
+                deserted: Some(now),
+                ..Seen::default()
+            };
+        }
+    }
+
+    pub fn configured(&mut self, config: &Config) {
+        let groups = self.machines.iter().zip(&self.groups).filter(|(_, group)| {
+            group.is_none_or(|group| config.groups.contains_key(&Key::new(NAMESPACE, GROUPS[group])))
+        });
+        let there = groups.filter(|((key, _), group)| group.is_some() || config.entries.contains_key(key));
+        self.is_there = there.map(|((key, _), _)| key.clone()).collect();
+    }
+
+    pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
+        let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
+        self.streams.insert(stream, Stream { machine, session: 0, heard: false });
+        let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
+        seen.is_excused |= is_overtaken || kind == Kind::Hostile;
+        seen.deserted = None;
+        if kind != Kind::Companion {
+            seen.speechless = None;
+            seen.heard = now;
+        }
+    }
+
+    pub fn heard(&mut self, now: Duration, stream: StreamId) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        stream.heard = true;
+        if let Some(seen) = self.seen.get_mut(&self.machines[stream.machine].0) {
+            seen.heard = now;
+        }
+    }
+
+    pub fn closed(&mut self, now: Duration, stream: StreamId) {
+        let Some(Stream { machine, .. }) = self.streams.remove(&stream) else { return };
+        let key = self.machines[machine].0.clone();
+        let mut others = self.streams.values().map(|stream| &self.machines[stream.machine]);
+        let others: Vec<Kind> = others.by_ref().filter(|it| it.0 == key).map(|it| it.1).collect();
+        let Some(seen) = self.seen.get_mut(&key) else { return };
+        if others.is_empty() {
+            seen.deserted = Some(now);
+        }
+        if others.iter().all(|kind| *kind == Kind::Companion) {
+            seen.speechless.get_or_insert(now);
+        }
+    }
+
+    pub fn greeted(&mut self, stream: StreamId, session: u64) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        let before = std::mem::replace(&mut stream.session, session);
+        if session != 0 && session < before {
+            self.wrong(|| format!("session {session} after {before}"));
+        }
+    }
+
+    /// What is acknowledged is stored.
+    pub fn acknowledged(
+        &mut self,
+        stream: StreamId,
+        epoch: &str,
+        generation: u64,
+        stored: Option<&Record>,
+    ) {
+        let state = run_of(epoch).and_then(|run| self.states.get(&(run, generation)));
+        let expected = match state {
+            None => return self.wrong(|| format!("{epoch}/{generation} was never said")),
+            Some(State::Unknown) => return,
+            Some(State::Healthy) => Status::True,
+            Some(State::Unhealthy) => Status::False,
+        };
+        let session = self.streams.get(&stream).map_or(0, |stream| stream.session);
+        let Some(stored) = stored else {
+            return self.wrong(|| format!("{epoch}/{generation} is acknowledged, nothing is stored"));
+        };
+        let status = stored.condition.as_ref().map(|condition| condition.status);
+        if stored.session != session || !(status == Some(expected) || status == Some(Status::Unknown)) {
+            self.wrong(|| format!("{epoch}/{generation} of session {session} is acknowledged, stored is {stored:?}"));
+        }
+    }
+
+    /// Sessions in the store never go back.
+    pub fn committed(&mut self, before: &BTreeMap<Key, Record>, written: &[Write]) {
+        let mut sessions: BTreeMap<&Key, u64> =
+            before.iter().map(|(key, record)| (key, record.session)).collect();
+        for Write { key, record, .. } in written {
+            let session = record.as_ref().map_or(0, |record| record.session);
+            let old = sessions.insert(key, session).unwrap_or(0);
+            if record.is_some() && session < old {
+                self.wrong(|| format!("{key}: session {session} is written over {old}"));
+            }
+        }
+    }
+
+    /// What the server shows after a step.
+    pub fn look(&mut self, now: Duration, server: &Server) {
+        let views = server.entries.view(now - server.started);
+        let mut gone: BTreeSet<Key> = self.seen.keys().cloned().collect();
+        for view in views {
+            let key = Key::new(view.namespace.clone(), view.name.clone());
+            gone.remove(&key);
+            self.look_at(now, key, Some(&view));
+        }
+        for key in gone {
+            self.look_at(now, key, None);
+        }
+    }
+
+    fn look_at(&mut self, now: Duration, key: Key, view: Option<&WorkloadView>) {
+        let mut seen = self.seen.get(&key).cloned().unwrap_or_default();
+        let is_served = view.is_some_and(|view| view.endpoint == "served");
+        let agent = view.and_then(|view| view.agent.as_ref());
+        let order = agent.and_then(|agent| Some((run_of(agent.epoch.as_ref()?)?, agent.generation?)));
+        if let (Some(order), false) = (order, seen.is_excused) {
+            if seen.order.is_some_and(|before| order < before) {
+                self.wrong(|| format!("{key}: report {order:?} acts after {:?}", seen.order));
+            }
+            seen.order = Some(order);
+        }
+        if is_served != seen.is_served && !seen.is_excused {
+            let why = view.map_or("gone".to_owned(), |view| view.why.clone());
+            let reason = view.and_then(|view| Some(view.condition.as_ref()?.reason.as_str()));
+            let ours = agent.filter(|agent| agent.kind == "app-health" && agent.connected);
+            let state = ours.and(order).and_then(|order| self.states.get(&order)).copied();
+            let is_right = if is_served {
+                reason != Some("ProbeSucceeded") || state.is_none_or(|state| state == State::Healthy)
+            } else {
+                self.may_go(now, &key, &seen, reason, state)
+            };
+            if !is_right {
+                self.wrong(|| format!("{key}: served is {is_served}, {why}, of {state:?}; {seen:?}"));
+            }
+        }
+        seen.is_served = is_served;
+        self.seen.insert(key, seen);
+    }
+
+    /// Whether an endpoint may go for this reason; none: the entry is gone.
+    fn may_go(&self, now: Duration, key: &Key, seen: &Seen, reason: Option<&str>, state: Option<State>) -> bool {
+        let passed = |since: Option<Duration>, time: Duration| since.is_some_and(|since| now >= since + time);
+        let is_missed = now >= self.server_started + self.restart_grace;
+        match reason {
+            None | Some("Disconnected") => {
+                !self.is_there.contains(key) || (is_missed && passed(seen.deserted, self.grace))
+            }
+            Some("AgentSilent") => {
+                is_missed && (passed(seen.speechless, self.grace) || now >= seen.heard + self.silence)
+            }
+            Some("ProbeFailed" | "Draining" | "Terminating") => {
+                state.is_none_or(|state| state == State::Unhealthy)
+            }
+            _ => true,
+        }
+    }
+}
