@@ -1,5 +1,7 @@
 //! PURE. What has to be true once everything has come to rest: which endpoints there are follows from who runs and how it does.
 
+use std::time::Duration;
+
 use app_health::discovery::entries::UnknownPolicy;
 use probe::{HealthReason, State};
 
@@ -32,10 +34,12 @@ impl World {
                     "in the end: {key}: served should be {expected}; machine {machine}: {health:?}; server: {view:?}"
                 ));
             }
-            if let Some(Process { speaker: Speaker::Ours(reporter), .. }) = &self.processes[machine]
+            if let Some(Process { speaker: Speaker::Ours(reporter), started, .. }) = &self.processes[machine]
                 && self.is_registered(machine)
             {
-                if let Some(since) = reporter.unacknowledged() {
+                // A heartbeat may be on its way.
+                let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
+                if let Some(since) = reporter.unacknowledged().filter(waits) {
                     return Err(format!("in the end: machine {machine} waits for an acknowledgement since {since:?}"));
                 }
                 if reporter.session().is_none_or(|session| session == 0) {

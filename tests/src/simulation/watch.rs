@@ -274,8 +274,11 @@ impl Watch {
 
     /// Whether an endpoint may go for this reason; none: the entry is gone.
     fn may_go(&self, now: Duration, key: &Key, seen: &Seen, reason: Option<&str>, state: Option<State>) -> bool {
-        let passed = |since: Option<Duration>, time: Duration| since.is_some_and(|since| now >= since + time);
         let is_missed = now >= self.server_started + self.restart_grace;
+        // Who did not come back since the start has had that grace.
+        let passed = |since: Option<Duration>, time: Duration| {
+            since.is_some_and(|since| since == self.server_started || now >= since + time)
+        };
         match reason {
             None | Some("Disconnected") => {
                 !self.is_there.contains(key) || (is_missed && passed(seen.deserted, self.grace))

@@ -72,6 +72,7 @@ pub(super) fn make(random: &mut Random, machines: &[MachinePlan], until: Duratio
     // A goodbye must have its time.
     let quiet = until + Duration::from_secs(5);
     for (index, machine) in machines.iter().enumerate() {
+        faults.push((machine.starts.min(until), Fault::Start { machine: index }));
         match machine.kind {
             Kind::Hostile => faults.push((quiet, Fault::Kill { machine: index, silently: false })),
             _ if random.chance(0.8) => faults.push((quiet, Fault::Start { machine: index })),
