@@ -96,7 +96,7 @@ impl Watch {
         &self.said[machine]
     }
 
-    /// Whether a report came on this stream.
+    /// Whether a report in our words came on this stream.
     pub fn has_heard(&self, stream: StreamId) -> bool {
         self.streams.get(&stream).is_some_and(|stream| stream.heard)
     }
@@ -161,9 +161,9 @@ impl Watch {
         }
     }
 
-    pub fn heard(&mut self, now: Duration, stream: StreamId) {
+    pub fn heard(&mut self, now: Duration, stream: StreamId, report: &Report) {
         let Some(stream) = self.streams.get_mut(&stream) else { return };
-        stream.heard = true;
+        stream.heard |= matches!(report, Report::AppHealth(_));
         if let Some(seen) = self.seen.get_mut(&self.machines[stream.machine].0) {
             seen.heard = now;
         }

@@ -194,7 +194,7 @@ impl World {
     /// A report for the brain.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         use app_health::discovery::entries::Report as Read;
-        self.watch.heard(self.now, stream);
+        self.watch.heard(self.now, stream, &report);
         let report = match report {
             Report::Plain { healthy, message } => Read::Plain { healthy, message },
             Report::AppHealth(report) => {
