@@ -42,4 +42,8 @@ mod filter_redirects;
 mod filter_requests;
 mod filter_size;
 mod harness;
+mod vm_reporter;
+mod vm_reporter_faults;
+mod vm_reporter_kit;
+mod vm_reporter_tls;
 mod workspace;

@@ -16,7 +16,7 @@ use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
 use crate::args::{DiscoveryArgs, Xds};
 use crate::exit::Failure;
-use crate::report::tls::{San, TlsFiles};
+use crate::report::tls::{San, TlsError, TlsFiles};
 use crate::xds::Node;
 
 /// Istio's name of the cluster, and what it is where nobody names it.
@@ -82,6 +82,9 @@ impl DiscoveryConfig {
                 server.authority
             )));
         }
+        if let Some(files) = &tls {
+            usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
         let heartbeat = duration("--heartbeat", args.heartbeat.as_deref(), HEARTBEAT)?;
         if heartbeat < Duration::from_secs(1) {
             return Err(Failure::Usage(format!(
@@ -136,6 +139,12 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
     };
     let [ca, cert, key] = &files;
     Ok(Some(TlsFiles { ca: file(ca)?, cert: file(cert)?, key: file(key)? }))
+}
+
+/// Files that a stream could not be opened with are a mistake now; later ones leave the old in force.
+fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+    let content = files.read()?;
+    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
 }
 
 fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
