@@ -8,6 +8,7 @@
 pub mod command;
 pub mod configuration;
 pub mod disk;
+pub mod envoy;
 pub mod network;
 pub mod plain;
 pub mod plan;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use app_health::discovery::entries::{Node, StreamId};
+use app_health::discovery::message::{Request, Response};
 use app_health_agent::report::reporter::Report;
 use probe::Hello;
 
@@ -22,6 +23,10 @@ pub enum Packet {
     Hello { hello: Hello, version: String, nonce: String },
     /// Our server's acknowledgement.
     Ack(String),
+    /// What an Envoy asks.
+    Request(Box<Request>),
+    /// What an Envoy is told, and whether by a server that has lost its store.
+    Response(Response, bool),
     /// The server ended the stream.
     End { refused: bool },
 }
@@ -47,7 +52,7 @@ pub struct Pipe {
 /// A connection with its one stream.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    /// Who opened it: machine and run.
+    /// Who opened it: a machine, or behind those an Envoy.
     pub machine: usize,
     /// Of the machine.
     pub run: u64,

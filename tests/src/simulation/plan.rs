@@ -6,6 +6,7 @@ mod faults;
 use std::time::Duration;
 
 use app_health::discovery::entries::{Settings, UnknownPolicy};
+use app_health::discovery::message::Variant;
 use app_health::discovery::objects::LastEndpoint;
 
 use super::random::Random;
@@ -28,6 +29,8 @@ pub struct Plan {
     pub machines: Vec<MachinePlan>,
     /// The groups' probes at the start: [`GROUPS`].
     pub groups: Vec<Option<ProbePlan>>,
+    /// Envoys: how they ask, and whether they now and then refuse what they get.
+    pub envoys: Vec<(Variant, bool)>,
     /// One way through the network, in milliseconds.
     pub latency: (u64, u64),
     /// Until something written is durable, and until that is known, in milliseconds.
@@ -104,6 +107,9 @@ impl Plan {
             let of = random.below(hosts);
             machines.push(MachinePlan { kind: Kind::Hostile, file: None, ..machines[of].clone() });
         }
+        let envoys: Vec<(Variant, bool)> = (0..1 + random.below(2))
+            .map(|_| (random.pick(&[Variant::Sotw, Variant::Delta]), random.chance(0.1)))
+            .collect();
         let groups = GROUPS.iter().map(|_| random.chance(0.8).then(|| probe(&mut random))).collect();
         let until = Duration::from_secs(60 + random.number() % 300);
         let latency = random.pick(&[(0, 2), (1, 50), (1, 500), (5, 3000)]);
@@ -111,8 +117,15 @@ impl Plan {
         let rest = settings.restart_grace + settings.heartbeat.mul_f64(3.6) + Duration::from_secs(240);
         let last_endpoint =
             if random.chance(0.2) { LastEndpoint::Keep } else { LastEndpoint::Remove };
-        let faults = faults::make(&mut random, &machines, until);
-        Self { seed, settings, last_endpoint, machines, groups, latency, disk, faults, until, rest }
+        let faults = faults::make(&mut random, &machines, envoys.len(), until);
+        Self { seed, settings, last_endpoint, machines, envoys, groups, latency, disk, faults, until, rest }
+    }
+}
+
+impl Plan {
+    /// Where a machine runs, or behind those an Envoy.
+    pub fn host(&self, index: usize) -> usize {
+        self.machines.get(index).map_or(index, |machine| machine.host)
     }
 }
 

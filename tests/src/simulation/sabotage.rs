@@ -11,6 +11,10 @@ pub enum Sabotage {
     NeverClosed,
     /// Agents do not hear acknowledgements.
     DeafToAcknowledgements,
+    /// The server publishes nothing after a while.
+    NeverPublish,
+    /// A server that lost its store answers as if it knew everything.
+    NeverSettle,
     /// Plain agents do not come back once they lost their stream.
     NeverReconnect,
 }

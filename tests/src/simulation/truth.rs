@@ -1,12 +1,14 @@
 //! PURE. What has to be true once everything has come to rest: which endpoints there are follows from who runs and how it does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use app_health::discovery::entries::UnknownPolicy;
+use app_health::discovery::objects::{Key, LastEndpoint};
 use probe::{HealthReason, State};
 
 use super::configuration;
-use super::plan::Kind;
+use super::plan::{GROUPS, Kind, MachinePlan};
 use super::process::{Process, Speaker};
 use super::world::World;
 
@@ -44,6 +46,32 @@ impl World {
                 }
                 if reporter.session().is_none_or(|session| session == 0) {
                     return Err(format!("in the end: machine {machine} has no session"));
+                }
+            }
+        }
+        self.compare_envoys()
+    }
+
+    /// Compares what each Envoy has with what is served.
+    fn compare_envoys(&self) -> Result<(), String> {
+        let Some(server) = &self.server else { return Ok(()) };
+        for (number, client) in self.clients.iter().enumerate() {
+            for (index, group) in GROUPS.iter().enumerate() {
+                let cluster = format!("outbound|80||{group}.test");
+                let is_member = |plan: &&MachinePlan| plan.group.map_or(index == 0, |it| it == index);
+                let members = self.plan.machines.iter().filter(is_member);
+                let members: BTreeMap<Key, String> =
+                    members.map(|plan| (configuration::key(plan), configuration::address(plan.host))).collect();
+                let served = server.entries.workloads().filter(|it| it.served);
+                let mut served: BTreeSet<String> =
+                    served.filter_map(|it| members.get(&it.key).cloned()).collect();
+                let kept = server.snapshot.kept().iter().filter_map(|key| members.get(key).cloned());
+                if served.is_empty() && self.plan.last_endpoint == LastEndpoint::Keep {
+                    served.extend(kept.take(1));
+                }
+                if client.envoy.endpoints.get(&cluster) != Some(&served) {
+                    let has = &client.envoy.endpoints;
+                    return Err(format!("in the end: envoy {number} has {has:?}, {cluster} is {served:?}"));
                 }
             }
         }

@@ -16,6 +16,9 @@ use super::plan::{GROUPS, Kind, Plan};
 use super::process::run_of;
 use super::world::Server;
 
+/// Where an Envoy sends requests: addresses by cluster.
+type Endpoints = BTreeMap<String, BTreeSet<String>>;
+
 /// More effects than this for one input, and for each entry, are a storm.
 const EFFECTS: usize = 12;
 
@@ -40,6 +43,8 @@ pub struct Watch {
     seen: BTreeMap<Key, Seen>,
     server_started: Duration,
     is_there: BTreeSet<Key>,
+    /// Of whom somebody said something since the server's start.
+    known: BTreeSet<Key>,
 }
 
 #[derive(Debug)]
@@ -84,10 +89,12 @@ impl Watch {
             seen: BTreeMap::new(),
             server_started: Duration::ZERO,
             is_there: BTreeSet::new(),
+            known: BTreeSet::new(),
         }
     }
 
-    fn wrong(&mut self, text: impl FnOnce() -> String) {
+    /// Something is not as it should be.
+    pub fn wrong(&mut self, text: impl FnOnce() -> String) {
         self.wrong.get_or_insert_with(text);
     }
 
@@ -128,6 +135,7 @@ impl Watch {
     pub fn server_started(&mut self, now: Duration) {
         self.server_started = now;
         self.streams.clear();
+        self.known.clear();
         self.seen.retain(|_, seen| seen.is_excused);
         for (key, _) in self.machines.clone() {
             let seen = self.seen.entry(key).or_default();
@@ -164,8 +172,30 @@ impl Watch {
     pub fn heard(&mut self, now: Duration, stream: StreamId, report: &Report) {
         let Some(stream) = self.streams.get_mut(&stream) else { return };
         stream.heard |= matches!(report, Report::AppHealth(_));
-        if let Some(seen) = self.seen.get_mut(&self.machines[stream.machine].0) {
+        let key = &self.machines[stream.machine].0;
+        self.known.insert(key.clone());
+        if let Some(seen) = self.seen.get_mut(key) {
             seen.heard = now;
+        }
+    }
+
+    /// A server that lost its store takes no endpoint from an Envoy of which nobody said anything yet.
+    pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
+        for (cluster, endpoints) in after {
+            let missing = before.get(cluster).into_iter().flatten().filter(|it| !endpoints.contains(*it));
+            let keys = missing.flat_map(|address| {
+                let of_group = GROUPS.iter().filter(|group| cluster.contains(*group));
+                let auto = of_group.map(move |group| format!("{group}-{address}"));
+                let host = address.rsplit('.').next().and_then(|last| last.parse::<usize>().ok());
+                auto.chain(host.map(|host| format!("vm-{}", host - 1)))
+            });
+            let keys: Vec<Key> = keys.map(|name| Key::new(NAMESPACE, name)).collect();
+            let is_right = |key: &Key| self.known.contains(key) || !self.is_there.contains(key);
+            if let Some(key) = keys.iter().find(|key| self.machines.iter().any(|it| it.0 == **key) && !is_right(key)) {
+                self.wrong.get_or_insert_with(|| {
+                    format!("{cluster}: {key} is taken from an Envoy by a server that does not know it: {before:?} -> {after:?}")
+                });
+            }
         }
     }
 

@@ -4,26 +4,34 @@
 //! Real: both sides' brains. Made up: everything between and around them. What follows from what stands in `machines`, `server`,
 //! `faults`.
 
+mod envoys;
 mod faults;
 mod machines;
 mod server;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 use std::time::Duration;
 
+use app_health::discovery::debounce::Debounce;
 use app_health::discovery::entries::{Entries, StreamId};
-use app_health::discovery::objects::Key;
+use app_health::discovery::objects::{Config, Key};
+use app_health::discovery::snapshot::Snapshot;
+use app_health::discovery::stream::AdsStream;
 use app_health_agent::report::reporter::Input as ReporterInput;
 
 use super::configuration::{self, Configuration};
 use super::disk::Disk;
+use super::envoy::Envoy;
 use super::network::{End, Network, Packet};
 use super::plan::Plan;
 use super::process::Process;
 use super::random::Random;
 use super::sabotage::Sabotage;
 use super::watch::Watch;
+
+pub use envoys::Client;
 
 /// More steps than this at one moment, and time stands still.
 const STEPS_AT_ONCE: u64 = 5_000;
@@ -49,8 +57,8 @@ pub enum Event {
     ReadConfiguration,
     /// The server is to be there.
     StartServer,
-    /// What Envoys see is made anew.
-    Push { server: u64 },
+    /// An Envoy tries to open a stream.
+    ConnectEnvoy(usize),
 }
 
 /// Why an end thinks that the other one is gone.
@@ -82,8 +90,15 @@ pub struct Server {
     pub started: Duration,
     /// The brain.
     pub entries: Entries,
+    /// What Envoys are served.
+    pub snapshot: Snapshot,
+    config: Arc<Config>,
+    debounce: Debounce,
+    /// Until when a store that was empty may not be the truth.
+    settling: Option<Duration>,
+    /// The streams of Envoys.
+    streams: BTreeMap<StreamId, AdsStream>,
     nonces: u64,
-    pushes: bool,
 }
 
 /// Everything.
@@ -98,6 +113,7 @@ pub struct World {
     queued: u64,
     pub(super) hosts: Vec<Host>,
     pub(super) processes: Vec<Option<Process>>,
+    pub(super) clients: Vec<Client>,
     runs: u64,
     network: Network,
     pub(super) server: Option<Server>,
@@ -113,7 +129,7 @@ pub struct World {
 impl World {
     /// The world at its beginning.
     pub fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
-        let mut hosts = vec![Host::default(); plan.machines.len()];
+        let mut hosts = vec![Host::default(); plan.machines.len() + plan.envoys.len()];
         for machine in &plan.machines {
             hosts[machine.host].healthy = Some(machine.healthy);
         }
@@ -126,6 +142,11 @@ impl World {
             queued: 0,
             hosts,
             processes: plan.machines.iter().map(|_| None).collect(),
+            clients: plan
+                .envoys
+                .iter()
+                .map(|(variant, _)| Client { envoy: Envoy::new(*variant), stream: None })
+                .collect(),
             runs: 0,
             network: Network::default(),
             server: None,
@@ -138,6 +159,10 @@ impl World {
             plan,
         };
         world.at(Duration::ZERO, Event::StartServer);
+        for number in 0..world.clients.len() {
+            let at = world.random.millis(0, 20_000);
+            world.at(at, Event::ConnectEnvoy(number));
+        }
         for index in 0..world.plan.faults.len() {
             world.at(world.plan.faults[index].0, Event::Fault(index));
         }
@@ -223,7 +248,7 @@ impl World {
             Event::Stored { server, key, write } => self.stored(server, key, write),
             Event::ReadConfiguration => self.read_configuration(),
             Event::StartServer => self.start_server(),
-            Event::Push { server } => self.push(server),
+            Event::ConnectEnvoy(number) => self.connect_envoy(number),
         }
     }
 
@@ -248,7 +273,7 @@ impl World {
 
     fn arrive(&mut self, stream: StreamId, end: End, packet: Packet) {
         let Some(connection) = self.network.get(stream) else { return };
-        let host = self.plan.machines[connection.machine].host;
+        let host = self.plan.host(connection.machine);
         if connection.is_dead(end) {
             return;
         }

@@ -54,7 +54,12 @@ pub enum Edit {
 }
 
 /// Faults up to `until`, after which the world is as it should be.
-pub(super) fn make(random: &mut Random, machines: &[MachinePlan], until: Duration) -> Vec<(Duration, Fault)> {
+pub(super) fn make(
+    random: &mut Random,
+    machines: &[MachinePlan],
+    envoys: usize,
+    until: Duration,
+) -> Vec<(Duration, Fault)> {
     let most = random.pick(&[0, 3, 10, 30]);
     let mut faults: Vec<(Duration, Fault)> = Vec::new();
     let span = u64::try_from(until.as_millis()).expect("minutes");
@@ -66,7 +71,7 @@ pub(super) fn make(random: &mut Random, machines: &[MachinePlan], until: Duratio
             Some(favourite) if random.chance(0.6) => favourite,
             _ => random.below(KINDS),
         };
-        let fault = one(random, which, machines, (until - at) + Duration::from_millis(1));
+        let fault = one(random, which, machines, envoys, (until - at) + Duration::from_millis(1));
         faults.push((at, fault));
     }
     // A goodbye must have its time.
@@ -83,6 +88,10 @@ pub(super) fn make(random: &mut Random, machines: &[MachinePlan], until: Duratio
             faults.push((until, Fault::Application { host: index, healthy }));
         }
     }
+    // What was refused is not sent again until it changes.
+    for envoy in 0..envoys {
+        faults.push((until, Fault::Kill { machine: machines.len() + envoy, silently: false }));
+    }
     for group in 0..GROUPS.len() {
         if random.chance(0.9) {
             faults.push((until, Fault::Configure(Edit::Group { group, exists: true })));
@@ -96,9 +105,10 @@ pub(super) fn make(random: &mut Random, machines: &[MachinePlan], until: Duratio
 const KINDS: usize = 19;
 
 /// One fault that is over before `left` has passed.
-fn one(random: &mut Random, which: usize, machines: &[MachinePlan], left: Duration) -> Fault {
-    let machine = random.below(machines.len());
-    let host = machines[machine].host;
+fn one(random: &mut Random, which: usize, machines: &[MachinePlan], envoys: usize, left: Duration) -> Fault {
+    // Behind the machines come the Envoys.
+    let machine = random.below(machines.len() + envoys);
+    let host = machines.get(machine).map_or(machine, |machine| machine.host);
     let lasts = random.pick(&[500, 5_000, 15_000, 40_000, 120_000]);
     let lasts = Duration::from_millis(random.number() % lasts).min(left);
     let group = random.below(GROUPS.len());

@@ -47,7 +47,7 @@ impl World {
     fn end_health(&mut self, machine: usize, end: HealthEnd) {
         let now = self.now;
         // A plain agent says no goodbye, and an Envoy has no health.
-        if self.plan.machines[machine].kind != Kind::Ours {
+        if self.plan.machines.get(machine).is_none_or(|machine| machine.kind != Kind::Ours) {
             return;
         }
         let Some(process) = &mut self.processes[machine] else { return };
@@ -58,7 +58,7 @@ impl World {
     }
 
     fn cut(&mut self, machine: usize) {
-        let Some(stream) = self.processes[machine].as_ref().and_then(|process| process.stream) else { return };
+        let Some(stream) = self.stream_of(machine) else { return };
         if let Some(connection) = self.network.get(stream) {
             connection.up.dead = true;
             connection.down.dead = true;
@@ -70,7 +70,7 @@ impl World {
     }
 
     fn half_open(&mut self, machine: usize, up: bool, down: bool) {
-        let Some(stream) = self.processes[machine].as_ref().and_then(|process| process.stream) else { return };
+        let Some(stream) = self.stream_of(machine) else { return };
         if let Some(connection) = self.network.get(stream) {
             connection.up.dead |= up;
             connection.down.dead |= down;
@@ -99,13 +99,23 @@ impl World {
         }
     }
 
+    fn stream_of(&self, index: usize) -> Option<u64> {
+        match index.checked_sub(self.processes.len()) {
+            Some(envoy) => self.clients[envoy].stream,
+            None => self.processes[index].as_ref()?.stream,
+        }
+    }
+
     fn streams_of(&self, host: usize) -> Vec<u64> {
-        self.network.of(|connection| self.plan.machines[connection.machine].host == host)
+        self.network.of(|connection| self.plan.host(connection.machine) == host)
     }
 
     /// Something old comes again behind what was said on the stream already.
     fn replay(&mut self, machine: usize) {
-        let Some(stream) = self.processes[machine].as_ref().and_then(|process| process.stream) else { return };
+        let Some(stream) = self.stream_of(machine) else { return };
+        if machine >= self.processes.len() {
+            return;
+        }
         let said = self.watch.said_by(machine);
         if said.is_empty() || !self.watch.has_heard(stream) {
             return;

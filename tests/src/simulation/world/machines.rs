@@ -55,7 +55,7 @@ impl World {
     }
 
     pub(super) fn start_machine(&mut self, machine: usize) {
-        if self.processes[machine].is_some() {
+        if self.processes.get(machine).is_none_or(Option::is_some) {
             return;
         }
         self.runs += 1;
@@ -66,6 +66,9 @@ impl World {
 
     /// The process is gone. Its kernel says so, unless that is gone too.
     pub(super) fn end_machine(&mut self, machine: usize, silently: bool) {
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.restart_envoy(envoy);
+        }
         let Some(process) = self.processes[machine].take() else { return };
         let Some(stream) = process.stream else { return };
         if silently {
@@ -81,7 +84,7 @@ impl World {
     }
 
     pub(super) fn step_machine(&mut self, machine: usize, input: Input) {
-        let Some(process) = &mut self.processes[machine] else { return };
+        let Some(process) = self.processes.get_mut(machine).and_then(Option::as_mut) else { return };
         let is_flip = matches!(&input, Input::Level(_));
         let random = &mut self.random;
         let text = self.trace.is_some().then(|| format!("{input:?}"));
@@ -225,6 +228,9 @@ impl World {
     pub(super) fn arrive_at_machine(&mut self, stream: StreamId, packet: Packet) {
         let Some(connection) = self.network.get(stream).filter(|it| it.machine_open) else { return };
         let (machine, run) = (connection.machine, connection.run);
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.arrive_at_envoy(stream, envoy, packet);
+        }
         let is_current = |process: &Process| process.run == run && process.stream == Some(stream);
         if !self.processes[machine].as_ref().is_some_and(is_current) {
             return;
@@ -239,7 +245,7 @@ impl World {
                 }
             }
             Packet::End { refused } => self.machine_lost(stream, refused),
-            Packet::First(_) | Packet::Report(_) | Packet::Answer { .. } | Packet::Fin => {}
+            _ => {}
         }
     }
 
@@ -247,6 +253,9 @@ impl World {
     pub(super) fn machine_lost(&mut self, stream: StreamId, refused: bool) {
         let Some(connection) = self.network.get(stream) else { return };
         let machine = connection.machine;
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.envoy_lost(stream, envoy);
+        }
         self.send(stream, End::Server, Packet::Fin);
         self.network.leave(stream, End::Machine);
         let Some(process) = &mut self.processes[machine] else { return };

@@ -1,10 +1,14 @@
 //! The server's side: its brain, its streams, its disk.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use app_health::discovery::debounce::Debounce;
 use app_health::discovery::entries::{Code, Effect, Entries, Input, StreamId, Timestamp};
 use app_health::discovery::objects::Key;
+use app_health::discovery::snapshot::{Snapshot, SnapshotSettings};
+use app_health::discovery::stream::{AdsStream, Effect as AdsEffect, Input as Ads};
 use probe::Hello;
 
 use super::{Event, Server, World};
@@ -15,17 +19,31 @@ use app_health_agent::report::reporter::Report;
 
 /// 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
-/// From a change to its push.
-const DEBOUNCE: Duration = Duration::from_millis(50);
+/// `--debounce` and `--debounce-max`.
+const DEBOUNCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(200));
 
 impl World {
     pub(super) fn next_server(&self) -> Option<Duration> {
         let server = self.server.as_ref()?;
-        Some(server.started + server.entries.next_due()?)
+        let streams = server.streams.values().filter_map(AdsStream::next_due).min();
+        let due = [server.entries.next_due(), server.debounce.due(), server.settling, streams];
+        Some(server.started + due.into_iter().flatten().min()?)
     }
 
     pub(super) fn tick_server(&mut self) {
-        self.step_server(Input::Tick);
+        let Some(server) = &mut self.server else { return };
+        let now = self.now - server.started;
+        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= now);
+        if is_due(server.entries.next_due()) {
+            self.step_server(Input::Tick);
+        } else if is_due(server.debounce.due()) || server.settling.take_if(|until| *until <= now).is_some() {
+            self.publish();
+        } else {
+            let due = server.streams.iter().find(|(_, it)| is_due(it.next_due())).map(|(id, _)| *id);
+            if let Some(stream) = due {
+                self.step_stream(stream, Ads::Look);
+            }
+        }
     }
 
     pub(super) fn start_server(&mut self) {
@@ -37,9 +55,21 @@ impl World {
         let entries = Entries::new(self.plan.settings.clone(), stored);
         let (run, started) = (self.runs, self.now);
         self.say(|| format!("server: run {run} starts"));
-        self.server = Some(Server { run, started, entries, nonces: 0, pushes: false });
+        let settling = self.disk.records.is_empty().then_some(self.plan.settings.restart_grace);
+        self.server = Some(Server {
+            run,
+            started,
+            entries,
+            snapshot: Snapshot::default(),
+            config: Arc::default(),
+            debounce: Debounce::new(DEBOUNCE.0, DEBOUNCE.1),
+            settling,
+            streams: BTreeMap::new(),
+            nonces: 0,
+        });
         self.watch.server_started(self.now);
         self.read_configuration();
+        self.publish();
     }
 
     /// It is gone at once. Its kernel says so, unless that is gone too.
@@ -64,6 +94,9 @@ impl World {
     pub(super) fn read_configuration(&mut self) {
         let config = self.configuration.config();
         self.watch.configured(&config);
+        let Some(server) = &mut self.server else { return };
+        server.config = config.clone();
+        server.debounce.changed(self.now - server.started);
         self.step_server(Input::Config(config));
     }
 
@@ -121,9 +154,7 @@ impl World {
                 }
             }
             Effect::Changed { .. } => {
-                if !std::mem::replace(&mut server.pushes, true) {
-                    self.at(self.now + DEBOUNCE, Event::Push { server: run });
-                }
+                server.debounce.changed(self.now - server.started);
             }
             Effect::Note(_) => {}
         }
@@ -156,10 +187,52 @@ impl World {
         }
     }
 
-    pub(super) fn push(&mut self, run: u64) {
-        let Some(server) = self.server.as_mut().filter(|server| server.run == run) else { return };
-        server.pushes = false;
-        self.step_server(Input::Kept(BTreeSet::new()));
+    /// What Envoys see is made anew.
+    fn publish(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        if self.sabotage == Some(Sabotage::NeverPublish) && self.watch.steps > 50 {
+            server.debounce.pushed(self.now - server.started);
+            return;
+        }
+        // As after a store that was not empty.
+        let settling = server.settling.is_some() && self.sabotage != Some(Sabotage::NeverSettle);
+        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, settling };
+        let Server { entries, config, snapshot: previous, .. } = &*server;
+        let snapshot = Snapshot::build(config, &mut entries.workloads(), settings, Some(previous));
+        let kept = snapshot.kept().clone();
+        server.snapshot = snapshot;
+        server.debounce.pushed(self.now - server.started);
+        let streams: Vec<StreamId> = server.streams.keys().copied().collect();
+        self.step_server(Input::Kept(kept));
+        for stream in streams {
+            self.step_stream(stream, Ads::Look);
+        }
+    }
+
+    fn step_stream(&mut self, stream: StreamId, input: Ads) {
+        let Some(server) = &mut self.server else { return };
+        let Some(ads) = server.streams.get_mut(&stream) else { return };
+        let effects = ads.step(self.now - server.started, input, &server.snapshot);
+        self.watch.server_stepped(effects.len());
+        for effect in effects {
+            match effect {
+                AdsEffect::Open(node) => {
+                    let peer = "10.9.9.9:40000".parse().expect("an address and a port");
+                    self.step_server(Input::Opened { stream, peer, identity: None, node });
+                }
+                AdsEffect::Send(response) => {
+                    let settling = self.server.as_ref().is_some_and(|server| server.settling.is_some());
+                    self.send(stream, End::Machine, Packet::Response(response, settling));
+                }
+                AdsEffect::Close(code, text) => {
+                    self.watch.wrong(|| format!("stream {stream} is closed with {code:?}: {text}"));
+                }
+                AdsEffect::Report(_)
+                | AdsEffect::ProbeAcked(_)
+                | AdsEffect::ProbeNacked(_)
+                | AdsEffect::Note(_) => {}
+            }
+        }
     }
 
     pub(super) fn arrive_at_server(&mut self, stream: StreamId, packet: Packet) {
@@ -187,7 +260,14 @@ impl World {
             }
             Packet::Fin if self.sabotage == Some(Sabotage::NeverClosed) => {}
             Packet::Fin => self.server_lost(stream),
-            Packet::Hello { .. } | Packet::Ack(_) | Packet::End { .. } => {}
+            Packet::Request(request) => {
+                if let (Some(server), Some(envoy)) = (&mut self.server, machine.checked_sub(self.processes.len())) {
+                    let variant = self.plan.envoys[envoy].0;
+                    server.streams.entry(stream).or_insert_with(|| AdsStream::new(variant, None));
+                    self.step_stream(stream, Ads::Request(request));
+                }
+            }
+            Packet::Hello { .. } | Packet::Ack(_) | Packet::Response(..) | Packet::End { .. } => {}
         }
     }
 
@@ -215,6 +295,9 @@ impl World {
     /// The server's end of a connection is gone, and it knows.
     pub(super) fn server_lost(&mut self, stream: StreamId) {
         self.watch.closed(self.now, stream);
+        if let Some(server) = &mut self.server {
+            server.streams.remove(&stream);
+        }
         self.send(stream, End::Machine, Packet::End { refused: false });
         self.network.leave(stream, End::Server);
         self.step_server(Input::Closed { stream });
