@@ -4,8 +4,8 @@ use probe::WorkloadGroup;
 use serde_json::json;
 
 use super::*;
-use crate::discovery::entries::Record;
-use crate::discovery::objects::{Key, Service};
+use crate::discovery::entries::{Code, Node, Record};
+use crate::discovery::objects::{Group, Key, Service};
 use crate::discovery::store::Writes;
 
 struct World {
