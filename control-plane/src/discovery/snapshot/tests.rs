@@ -47,7 +47,7 @@ fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {
-    Snapshot::build(config, &mut workloads.to_vec().into_iter(), settings(last_endpoint), None)
+    Snapshot::build(config, &mut workloads.iter().cloned(), settings(last_endpoint), None)
 }
 
 fn viewer(namespace: &str, network: Option<&str>) -> Viewer {
@@ -166,7 +166,7 @@ fn equal_content_has_equal_versions_and_is_encoded_once() {
 
     let next = |config: &Config, workloads: &[Workload], previous: &Snapshot| {
         let settings = settings(LastEndpoint::Remove);
-        Snapshot::build(config, &mut workloads.to_vec().into_iter(), settings, Some(previous))
+        Snapshot::build(config, &mut workloads.iter().cloned(), settings, Some(previous))
     };
     let same = next(&config_of(None), &two, &first);
     assert!(Arc::ptr_eq(&resource(&same), &resource(&first)));
