@@ -37,6 +37,7 @@ pub struct Watch {
     restart_grace: Duration,
     machines: Vec<(Key, Kind)>,
     groups: Vec<Option<usize>>,
+    hosts: Vec<usize>,
     said: Vec<Vec<HealthReport>>,
     states: BTreeMap<(u64, u64), State>,
     streams: BTreeMap<StreamId, Stream>,
@@ -83,6 +84,7 @@ impl Watch {
             restart_grace: settings.restart_grace,
             machines: plan.machines.iter().map(|it| (configuration::key(it), it.kind)).collect(),
             groups: plan.machines.iter().map(|it| it.group).collect(),
+            hosts: plan.machines.iter().map(|it| it.host).collect(),
             said: plan.machines.iter().map(|_| Vec::new()).collect(),
             states: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -179,24 +181,27 @@ impl Watch {
         }
     }
 
-    /// A server that lost its store takes no endpoint from an Envoy of which nobody said anything yet.
+    /// A server that lost its store makes no set smaller, but by those in it of whom somebody said something.
     pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
         for (cluster, endpoints) in after {
-            let missing = before.get(cluster).into_iter().flatten().filter(|it| !endpoints.contains(*it));
-            let keys = missing.flat_map(|address| {
-                let of_group = GROUPS.iter().filter(|group| cluster.contains(*group));
-                let auto = of_group.map(move |group| format!("{group}-{address}"));
-                let host = address.rsplit('.').next().and_then(|last| last.parse::<usize>().ok());
-                auto.chain(host.map(|host| format!("vm-{}", host - 1)))
-            });
-            let keys: Vec<Key> = keys.map(|name| Key::new(NAMESPACE, name)).collect();
-            let is_right = |key: &Key| self.known.contains(key) || !self.is_there.contains(key);
-            if let Some(key) = keys.iter().find(|key| self.machines.iter().any(|it| it.0 == **key) && !is_right(key)) {
+            let Some(before) = before.get(cluster) else { continue };
+            let missing = before.iter().filter(|address| !endpoints.contains(*address));
+            let explained = missing.filter(|address| self.is_explained(cluster, address)).count();
+            if endpoints.len() + explained < before.len() {
                 self.wrong.get_or_insert_with(|| {
-                    format!("{cluster}: {key} is taken from an Envoy by a server that does not know it: {before:?} -> {after:?}")
+                    format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
                 });
             }
         }
+    }
+
+    /// Whether somebody said something of this endpoint, or the operator removed it.
+    fn is_explained(&self, cluster: &str, address: &str) -> bool {
+        let of_group = |name: &str| GROUPS.iter().any(|it| cluster.contains(it) && name.starts_with(it));
+        let mut keys = self.machines.iter().zip(&self.hosts).filter(|((key, _), host)| {
+            configuration::address(**host) == address && (key.name.starts_with("vm-") || of_group(&key.name))
+        });
+        keys.any(|((key, _), _)| self.known.contains(key) || !self.is_there.contains(key))
     }
 
     pub fn closed(&mut self, now: Duration, stream: StreamId) {
@@ -304,18 +309,14 @@ impl Watch {
 
     /// Whether an endpoint may go for this reason; none: the entry is gone.
     fn may_go(&self, now: Duration, key: &Key, seen: &Seen, reason: Option<&str>, state: Option<State>) -> bool {
-        let is_missed = now >= self.server_started + self.restart_grace;
-        // Who did not come back since the start has had that grace.
-        let passed = |since: Option<Duration>, time: Duration| {
-            since.is_some_and(|since| since == self.server_started || now >= since + time)
+        // Who did not come back since the start has one grace, who was there since has the other.
+        let passed = |since: Option<Duration>| {
+            let grace = |since| if since == self.server_started { self.restart_grace } else { self.grace };
+            since.is_some_and(|since| now >= since + grace(since))
         };
         match reason {
-            None | Some("Disconnected") => {
-                !self.is_there.contains(key) || (is_missed && passed(seen.deserted, self.grace))
-            }
-            Some("AgentSilent") => {
-                is_missed && (passed(seen.speechless, self.grace) || now >= seen.heard + self.silence)
-            }
+            None | Some("Disconnected") => !self.is_there.contains(key) || passed(seen.deserted),
+            Some("AgentSilent") => passed(seen.speechless) || now >= seen.heard + self.silence,
             Some("ProbeFailed" | "Draining" | "Terminating") => {
                 state.is_none_or(|state| state == State::Unhealthy)
             }
