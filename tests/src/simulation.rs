@@ -90,3 +90,6 @@ pub fn shrink(mut plan: Plan, sabotage: Option<Sabotage>) -> Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,8 +69,7 @@ impl Configuration {
             if *exists {
                 let labels = BTreeMap::from([("app".to_owned(), GROUPS[0].to_owned())]);
                 let spec = Arc::new(Spec { address: address(*host), labels, ..Spec::default() });
-                let entry =
-                    ManualEntry { spec, annotations: BTreeMap::new(), health_checks: Some(true) };
+                let entry = ManualEntry { spec, annotations: BTreeMap::new(), health_checks: Some(true) };
                 config.entries.insert(Key::new(NAMESPACE, format!("vm-{host}")), Arc::new(entry));
             }
         }

@@ -94,7 +94,12 @@ impl Envoy {
                 let subscribe = after.difference(&before).cloned().collect();
                 let unsubscribe = before.difference(&after).cloned().collect();
                 let initial = BTreeMap::new();
-                self.say(&TypeUrl::Endpoint, None, Ask::Delta { subscribe, unsubscribe, initial }, String::new())
+                self.say(
+                    &TypeUrl::Endpoint,
+                    None,
+                    Ask::Delta { subscribe, unsubscribe, initial },
+                    String::new(),
+                )
             }
         });
         requests

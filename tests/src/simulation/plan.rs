@@ -115,8 +115,7 @@ impl Plan {
         let latency = random.pick(&[(0, 2), (1, 50), (1, 500), (5, 3000)]);
         let disk = random.pick(&[(0, 20), (1, 20), (10, 500), (1, 3000)]);
         let rest = settings.restart_grace + settings.heartbeat.mul_f64(3.6) + Duration::from_secs(240);
-        let last_endpoint =
-            if random.chance(0.2) { LastEndpoint::Keep } else { LastEndpoint::Remove };
+        let last_endpoint = if random.chance(0.2) { LastEndpoint::Keep } else { LastEndpoint::Remove };
         let faults = faults::make(&mut random, &machines, envoys.len(), until);
         Self { seed, settings, last_endpoint, machines, envoys, groups, latency, disk, faults, until, rest }
     }

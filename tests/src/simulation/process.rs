@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use app_health_agent::report::reporter::{Effect, Input, Level, Reporter, Settings};
 use app_health::discovery::entries::StreamId;
+use app_health_agent::report::reporter::{Effect, Input, Level, Reporter, Settings};
 use probe::{HealthState, Thresholds, WorkloadProbe};
 
 use super::plain::Plain;
@@ -116,8 +116,8 @@ impl Process {
             return;
         }
         self.probe = pushed;
-        self.next_probe = pushed
-            .map(|probe| now.max(self.started + Duration::from_secs(probe.initial_delay)));
+        self.next_probe =
+            pushed.map(|probe| now.max(self.started + Duration::from_secs(probe.initial_delay)));
         if self.health.set_probe(pushed.map(thresholds)).is_some() {
             self.flipped(now);
         }

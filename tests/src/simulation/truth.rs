@@ -19,8 +19,7 @@ impl World {
     /// The first difference.
     pub fn compare(&self) -> Result<(), String> {
         let Some(server) = &self.server else { return Err("there is no server".to_owned()) };
-        let served: Vec<_> =
-            server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
         for (machine, plan) in self.plan.machines.iter().enumerate() {
             if !matches!(plan.kind, Kind::Ours | Kind::Plain) {
                 continue;
@@ -42,7 +41,9 @@ impl World {
                 // A heartbeat may be on its way.
                 let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
                 if let Some(since) = reporter.unacknowledged().filter(waits) {
-                    return Err(format!("in the end: machine {machine} waits for an acknowledgement since {since:?}"));
+                    return Err(format!(
+                        "in the end: machine {machine} waits for an acknowledgement since {since:?}"
+                    ));
                 }
                 if reporter.session().is_none_or(|session| session == 0) {
                     return Err(format!("in the end: machine {machine} has no session"));
@@ -60,8 +61,9 @@ impl World {
                 let cluster = format!("outbound|80||{group}.test");
                 let is_member = |plan: &&MachinePlan| plan.group.map_or(index == 0, |it| it == index);
                 let members = self.plan.machines.iter().filter(is_member);
-                let members: BTreeMap<Key, String> =
-                    members.map(|plan| (configuration::key(plan), configuration::address(plan.host))).collect();
+                let members: BTreeMap<Key, String> = members
+                    .map(|plan| (configuration::key(plan), configuration::address(plan.host)))
+                    .collect();
                 let served = server.entries.workloads().filter(|it| it.served);
                 let mut served: BTreeSet<String> =
                     served.filter_map(|it| members.get(&it.key).cloned()).collect();

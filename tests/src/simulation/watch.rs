@@ -2,10 +2,12 @@
 //!
 //! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
 
+mod shown;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::{Record, Status, StreamId, WorkloadView};
+use app_health::discovery::entries::{Record, Status, StreamId};
 use app_health::discovery::objects::{Config, Key};
 use app_health_agent::report::reporter::Report;
 use probe::{HealthReport, State};
@@ -14,7 +16,6 @@ use super::configuration::{self, NAMESPACE};
 use super::disk::Write;
 use super::plan::{GROUPS, Kind, Plan};
 use super::process::run_of;
-use super::world::Server;
 
 /// Where an Envoy sends requests: addresses by cluster.
 type Endpoints = BTreeMap<String, BTreeSet<String>>;
@@ -227,13 +228,7 @@ impl Watch {
     }
 
     /// What is acknowledged is stored.
-    pub fn acknowledged(
-        &mut self,
-        stream: StreamId,
-        epoch: &str,
-        generation: u64,
-        stored: Option<&Record>,
-    ) {
+    pub fn acknowledged(&mut self, stream: StreamId, epoch: &str, generation: u64, stored: Option<&Record>) {
         let state = run_of(epoch).and_then(|run| self.states.get(&(run, generation)));
         let expected = match state {
             None => return self.wrong(|| format!("{epoch}/{generation} was never said")),
@@ -247,7 +242,9 @@ impl Watch {
         };
         let status = stored.condition.as_ref().map(|condition| condition.status);
         if stored.session != session || !(status == Some(expected) || status == Some(Status::Unknown)) {
-            self.wrong(|| format!("{epoch}/{generation} of session {session} is acknowledged, stored is {stored:?}"));
+            self.wrong(|| {
+                format!("{epoch}/{generation} of session {session} is acknowledged, stored is {stored:?}")
+            });
         }
     }
 
@@ -261,66 +258,6 @@ impl Watch {
             if record.is_some() && session < old {
                 self.wrong(|| format!("{key}: session {session} is written over {old}"));
             }
-        }
-    }
-
-    /// What the server shows after a step.
-    pub fn look(&mut self, now: Duration, server: &Server) {
-        let views = server.entries.view(now - server.started);
-        let mut gone: BTreeSet<Key> = self.seen.keys().cloned().collect();
-        for view in views {
-            let key = Key::new(view.namespace.clone(), view.name.clone());
-            gone.remove(&key);
-            self.look_at(now, key, Some(&view));
-        }
-        for key in gone {
-            self.look_at(now, key, None);
-        }
-    }
-
-    fn look_at(&mut self, now: Duration, key: Key, view: Option<&WorkloadView>) {
-        let mut seen = self.seen.get(&key).cloned().unwrap_or_default();
-        let is_served = view.is_some_and(|view| view.endpoint == "served");
-        let agent = view.and_then(|view| view.agent.as_ref());
-        let order = agent.and_then(|agent| Some((run_of(agent.epoch.as_ref()?)?, agent.generation?)));
-        if let (Some(order), false) = (order, seen.is_excused) {
-            if seen.order.is_some_and(|before| order < before) {
-                self.wrong(|| format!("{key}: report {order:?} acts after {:?}", seen.order));
-            }
-            seen.order = Some(order);
-        }
-        if is_served != seen.is_served && !seen.is_excused {
-            let why = view.map_or("gone".to_owned(), |view| view.why.clone());
-            let reason = view.and_then(|view| Some(view.condition.as_ref()?.reason.as_str()));
-            let ours = agent.filter(|agent| agent.kind == "app-health" && agent.connected);
-            let state = ours.and(order).and_then(|order| self.states.get(&order)).copied();
-            let is_right = if is_served {
-                reason != Some("ProbeSucceeded") || state.is_none_or(|state| state == State::Healthy)
-            } else {
-                self.may_go(now, &key, &seen, reason, state)
-            };
-            if !is_right {
-                self.wrong(|| format!("{key}: served is {is_served}, {why}, of {state:?}; {seen:?}"));
-            }
-        }
-        seen.is_served = is_served;
-        self.seen.insert(key, seen);
-    }
-
-    /// Whether an endpoint may go for this reason; none: the entry is gone.
-    fn may_go(&self, now: Duration, key: &Key, seen: &Seen, reason: Option<&str>, state: Option<State>) -> bool {
-        // Who did not come back since the start has one grace, who was there since has the other.
-        let passed = |since: Option<Duration>| {
-            let grace = |since| if since == self.server_started { self.restart_grace } else { self.grace };
-            since.is_some_and(|since| now >= since + grace(since))
-        };
-        match reason {
-            None | Some("Disconnected") => !self.is_there.contains(key) || passed(seen.deserted),
-            Some("AgentSilent") => passed(seen.speechless) || now >= seen.heard + self.silence,
-            Some("ProbeFailed" | "Draining" | "Terminating") => {
-                state.is_none_or(|state| state == State::Unhealthy)
-            }
-            _ => true,
         }
     }
 }

@@ -79,7 +79,11 @@ impl World {
         let requests = self.clients[number].envoy.heard(response, refuses);
         self.say(|| {
             let names: Vec<&str> = response.resources.iter().map(|resource| &*resource.name).collect();
-            format!("envoy {number}: {} {} {names:?}, refuses: {refuses}", response.type_url.word(), response.version)
+            format!(
+                "envoy {number}: {} {} {names:?}, refuses: {refuses}",
+                response.type_url.word(),
+                response.version
+            )
         });
         if response.type_url == TypeUrl::Endpoint {
             let after = &self.clients[number].envoy.endpoints;

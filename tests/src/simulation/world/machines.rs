@@ -40,8 +40,11 @@ impl World {
     fn probe(&mut self, machine: usize) {
         let healthy = self.hosts[self.plan.machines[machine].host].healthy;
         let healthy = healthy.unwrap_or_else(|| self.random.chance(0.5));
-        let outcome =
-            if healthy { Outcome::Healthy } else { Outcome::unhealthy(HealthReason::HttpStatus, "HTTP status 503") };
+        let outcome = if healthy {
+            Outcome::Healthy
+        } else {
+            Outcome::unhealthy(HealthReason::HttpStatus, "HTTP status 503")
+        };
         let Some(process) = &mut self.processes[machine] else { return };
         process.probed(self.now, outcome);
         self.tell_level(machine);
@@ -239,11 +242,8 @@ impl World {
             Packet::Hello { hello, version, nonce } => {
                 self.step_machine(machine, Input::Hello { hello, version, nonce });
             }
-            Packet::Ack(version) => {
-                if self.sabotage != Some(Sabotage::DeafToAcknowledgements) {
-                    self.step_machine(machine, Input::Acknowledged(version));
-                }
-            }
+            Packet::Ack(_) if self.sabotage == Some(Sabotage::DeafToAcknowledgements) => {}
+            Packet::Ack(version) => self.step_machine(machine, Input::Acknowledged(version)),
             Packet::End { refused } => self.machine_lost(stream, refused),
             _ => {}
         }
@@ -263,7 +263,8 @@ impl World {
             return;
         }
         process.stream = None;
-        if self.sabotage == Some(Sabotage::NeverReconnect) && self.plan.machines[machine].kind == Kind::Plain {
+        if self.sabotage == Some(Sabotage::NeverReconnect) && self.plan.machines[machine].kind == Kind::Plain
+        {
             return;
         }
         self.step_machine(machine, Input::Lost(if refused { Loss::Refused } else { Loss::Broken }));

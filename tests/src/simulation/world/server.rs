@@ -7,8 +7,8 @@ use std::time::Duration;
 use app_health::discovery::debounce::Debounce;
 use app_health::discovery::entries::{Code, Effect, Entries, Input, StreamId, Timestamp};
 use app_health::discovery::objects::Key;
-use app_health::discovery::snapshot::{Snapshot, SnapshotSettings};
-use app_health::discovery::stream::{AdsStream, Effect as AdsEffect, Input as Ads};
+use app_health::discovery::snapshot::Snapshot;
+use app_health::discovery::stream::{AdsStream, Input as Ads};
 use probe::Hello;
 
 use super::{Event, Server, World};
@@ -187,54 +187,6 @@ impl World {
         }
     }
 
-    /// What Envoys see is made anew.
-    fn publish(&mut self) {
-        let Some(server) = &mut self.server else { return };
-        if self.sabotage == Some(Sabotage::NeverPublish) && self.watch.steps > 50 {
-            server.debounce.pushed(self.now - server.started);
-            return;
-        }
-        // As after a store that was not empty.
-        let settling = server.settling.is_some() && self.sabotage != Some(Sabotage::NeverSettle);
-        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, settling };
-        let Server { entries, config, snapshot: previous, .. } = &*server;
-        let snapshot = Snapshot::build(config, &mut entries.workloads(), settings, Some(previous));
-        let kept = snapshot.kept().clone();
-        server.snapshot = snapshot;
-        server.debounce.pushed(self.now - server.started);
-        let streams: Vec<StreamId> = server.streams.keys().copied().collect();
-        self.step_server(Input::Kept(kept));
-        for stream in streams {
-            self.step_stream(stream, Ads::Look);
-        }
-    }
-
-    fn step_stream(&mut self, stream: StreamId, input: Ads) {
-        let Some(server) = &mut self.server else { return };
-        let Some(ads) = server.streams.get_mut(&stream) else { return };
-        let effects = ads.step(self.now - server.started, input, &server.snapshot);
-        self.watch.server_stepped(effects.len());
-        for effect in effects {
-            match effect {
-                AdsEffect::Open(node) => {
-                    let peer = "10.9.9.9:40000".parse().expect("an address and a port");
-                    self.step_server(Input::Opened { stream, peer, identity: None, node });
-                }
-                AdsEffect::Send(response) => {
-                    let settling = self.server.as_ref().is_some_and(|server| server.settling.is_some());
-                    self.send(stream, End::Machine, Packet::Response(response, settling));
-                }
-                AdsEffect::Close(code, text) => {
-                    self.watch.wrong(|| format!("stream {stream} is closed with {code:?}: {text}"));
-                }
-                AdsEffect::Report(_)
-                | AdsEffect::ProbeAcked(_)
-                | AdsEffect::ProbeNacked(_)
-                | AdsEffect::Note(_) => {}
-            }
-        }
-    }
-
     pub(super) fn arrive_at_server(&mut self, stream: StreamId, packet: Packet) {
         let run = self.server.as_ref().map(|server| server.run);
         let Some(connection) = self.network.get(stream) else { return };
@@ -261,7 +213,9 @@ impl World {
             Packet::Fin if self.sabotage == Some(Sabotage::NeverClosed) => {}
             Packet::Fin => self.server_lost(stream),
             Packet::Request(request) => {
-                if let (Some(server), Some(envoy)) = (&mut self.server, machine.checked_sub(self.processes.len())) {
+                if let (Some(server), Some(envoy)) =
+                    (&mut self.server, machine.checked_sub(self.processes.len()))
+                {
                     let variant = self.plan.envoys[envoy].0;
                     server.streams.entry(stream).or_insert_with(|| AdsStream::new(variant, None));
                     self.step_stream(stream, Ads::Request(request));
