@@ -54,6 +54,8 @@ struct Stream {
     machine: usize,
     session: u64,
     heard: bool,
+    /// Of our agent, or somebody reported on it.
+    speaks: bool,
 }
 
 /// What is known of an entry.
@@ -161,12 +163,13 @@ impl Watch {
     }
 
     pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
+        let speaks = matches!(kind, Kind::Ours | Kind::Hostile);
         let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
-        self.streams.insert(stream, Stream { machine, session: 0, heard: false });
+        self.streams.insert(stream, Stream { machine, session: 0, heard: false, speaks });
         let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
         seen.is_excused |= is_overtaken || kind == Kind::Hostile;
         seen.deserted = None;
-        if kind != Kind::Companion {
+        if speaks {
             seen.speechless = None;
             seen.heard = now;
         }
@@ -174,11 +177,13 @@ impl Watch {
 
     pub fn heard(&mut self, now: Duration, stream: StreamId, report: &Report) {
         let Some(stream) = self.streams.get_mut(&stream) else { return };
+        stream.speaks = true;
         stream.heard |= matches!(report, Report::AppHealth(_));
         let key = &self.machines[stream.machine].0;
         self.known.insert(key.clone());
         if let Some(seen) = self.seen.get_mut(key) {
             seen.heard = now;
+            seen.speechless = None;
         }
     }
 
@@ -208,13 +213,13 @@ impl Watch {
     pub fn closed(&mut self, now: Duration, stream: StreamId) {
         let Some(Stream { machine, .. }) = self.streams.remove(&stream) else { return };
         let key = self.machines[machine].0.clone();
-        let mut others = self.streams.values().map(|stream| &self.machines[stream.machine]);
-        let others: Vec<Kind> = others.by_ref().filter(|it| it.0 == key).map(|it| it.1).collect();
+        let others = self.streams.values().filter(|stream| self.machines[stream.machine].0 == key);
+        let others: Vec<bool> = others.map(|stream| stream.speaks).collect();
         let Some(seen) = self.seen.get_mut(&key) else { return };
         if others.is_empty() {
             seen.deserted = Some(now);
         }
-        if others.iter().all(|kind| *kind == Kind::Companion) {
+        if !others.contains(&true) {
             seen.speechless.get_or_insert(now);
         }
     }

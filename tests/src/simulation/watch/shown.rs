@@ -51,6 +51,9 @@ impl Watch {
                 self.wrong(|| format!("{key}: served is {is_served}, {why}, of {state:?}; {seen:?}"));
             }
         }
+        if is_served {
+            self.known.insert(key.clone());
+        }
         seen.is_served = is_served;
         self.seen.insert(key, seen);
     }
