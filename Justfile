@@ -64,7 +64,7 @@ _promtool:
 
 # Everything that CI checks
 [group('test')]
-test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") it it-control-plane
+test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") it it-control-plane
 
 # Unit tests of every crate
 [group('test')]
@@ -106,6 +106,11 @@ conformance *arguments: build oracle
 [group('test')]
 fuzz-conformance *arguments: build oracle
     @target/debug/conformance fuzz "$@"
+
+# Made-up histories of agents, discovery and Envoys: ./justw simulate --seed 7 --cases 1 --trace
+[group('test')]
+simulate *arguments: build
+    @target/debug/simulate "$@"
 
 # Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
 [group('test')]

@@ -22,6 +22,7 @@ pub mod process;
 pub mod promtool;
 pub mod report;
 pub mod sidecar;
+pub mod simulation;
 pub mod stress;
 pub mod transcript;
 pub mod vm;

@@ -48,6 +48,8 @@ pub(super) struct Entry {
     pub(super) verdict: Option<Duration>,
     /// The deadline that is being waited for.
     pub(super) armed: Option<Duration>,
+    /// It was an endpoint in the life of this process, or ceased to be one.
+    pub(super) is_news: bool,
     pub(super) takeovers: VecDeque<Duration>,
     /// What Envoys were last shown.
     pub(super) shown: Option<Workload>,
@@ -237,14 +239,6 @@ impl Entry {
         condition.is_none_or(|condition| condition.status == Status::Unknown) && self.record.before.is_none()
     }
 
-    /// Its agent has not said anything yet, and may still do.
-    fn is_awaited(&self) -> bool {
-        let reason = self.record.condition.as_ref().map(|condition| condition.reason);
-        let is_awaiting =
-            matches!(reason, None | Some(Reason::AwaitingFirstReport | Reason::AwaitingVerdict));
-        !self.is_unchecked() && is_awaiting && self.was_never_known()
-    }
-
     /// What Envoys may see.
     pub(super) fn workload(&self, key: &Key, settings: &Settings) -> Option<Workload> {
         let spec = self.spec()?.clone();
@@ -256,7 +250,7 @@ impl Entry {
             served,
             keepable: !served && self.is_keepable(),
             unserved_since: since.filter(|_| !served),
-            awaited: self.is_awaited(),
+            awaited: !served && !self.is_news,
         })
     }
 }

@@ -101,6 +101,7 @@ impl Entries {
         agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
         agent.last_report = Some(at.now);
         entry.mute = Some(self.settings.silence_from(at.now, entry.is_restored));
+        entry.is_news |= report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
         entry.level_is(&self.settings, at, report, probe);
         taken
     }

@@ -28,6 +28,7 @@ impl Entries {
                 session: entry.record.session,
             });
         }
+        entry.is_news |= entry.is_served(&self.settings);
         let workload = entry.workload(key, &self.settings);
         let is_served = workload.as_ref().is_some_and(|workload| workload.served);
         if entry.shown != workload {

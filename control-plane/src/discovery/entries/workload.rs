@@ -18,6 +18,7 @@ pub struct Workload {
     pub keepable: bool,
     /// While not served: since when, the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
-    /// It is health-checked and nobody has said anything of it yet.
+    /// Not served, and nothing says that it was an endpoint in the life of this process: nobody has said anything of it yet, or it was
+    /// sick already. It explains no smaller set to a client of a server that lost its store.
     pub awaited: bool,
 }

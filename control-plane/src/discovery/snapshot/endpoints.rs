@@ -18,7 +18,7 @@ const UNIX: &str = "unix://";
 pub struct Assignment {
     /// With as many endpoints as its version says.
     pub resource: Arc<Resource>,
-    /// Endpoints, and entries that have none because of what is known of them. Entries of which nothing is known yet are not counted.
+    /// Endpoints, and entries that have none because of what is known of them. Awaited ones are not counted.
     pub known: u32,
     endpoints: Vec<EndpointSpec>,
 }

@@ -73,7 +73,7 @@ fn no_probe() {
         &[
             ("config checked", "push | removed"),
             ("open 1 ours entry", "hello 1 s1, write, push | removed Unknown/AwaitingFirstReport"),
-            ("report 1 e 0 NoProbe", "write, push, ack 1 e/0 | removed Unknown/NoProbe"),
+            ("report 1 e 0 NoProbe", "write, ack 1 e/0 | removed Unknown/NoProbe"),
         ],
     );
 }
@@ -381,4 +381,29 @@ fn times_of_a_condition() {
     assert_eq!(times(&["wait 10", "report 1 e 2 Unhealthy"]), (Some(128), 130));
     // Another reason is no transition.
     assert_eq!(times(&["wait 10", "report 1 e 3 Draining"]), (Some(128), 130));
+}
+
+/// A server that lost its store tells by this who may be missing in a client's set.
+#[test]
+fn who_was_sick_before_the_start_is_no_news() {
+    // The report after 30 s: its state, the age of that, and whether the entry still counts as awaited.
+    for (word, since_ms, healthy_before, awaited) in [
+        ("Healthy", 60_000, false, false),
+        ("Unhealthy", 60_000, false, true),
+        ("Unhealthy", 29_000, false, false),
+        ("Unhealthy", 60_000, true, false),
+    ] {
+        let mut case = Case::new(settings());
+        case.word("config probe");
+        case.word("open 1 ours");
+        let is_awaited = |case: &Case| case.entries.workloads().next().map(|workload| workload.awaited);
+        assert_eq!(is_awaited(&case), Some(true));
+        if healthy_before {
+            case.word("report 1 e 1 Healthy");
+        }
+        case.word("wait 30");
+        let report = Report::AppHealth(HealthReport { since_ms, ..report("e", "2", word) });
+        case.input(Input::Report { stream: 1, report });
+        assert_eq!(is_awaited(&case), Some(awaited), "{word} for {since_ms} ms");
+    }
 }

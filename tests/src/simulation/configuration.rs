@@ -1,0 +1,126 @@
+//! PURE. What the operator has configured: groups with their probes, manual entries, a service for each group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use app_health::discovery::objects::{
+    Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec,
+};
+use probe::WorkloadGroup;
+use serde_json::{Value, json};
+
+use super::plan::{Edit, GROUPS, MachinePlan, Plan, ProbePlan};
+
+/// Everything is in one namespace.
+pub const NAMESPACE: &str = "shop";
+
+/// The operator's files.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// By number of the group; absent: there is no such group.
+    pub groups: Vec<Option<Option<ProbePlan>>>,
+    /// The manual entries that are there, by host.
+    pub entries: BTreeMap<usize, bool>,
+    last_endpoint: LastEndpoint,
+}
+
+impl Configuration {
+    /// All groups, and an entry for each machine that needs one.
+    pub fn new(plan: &Plan) -> Self {
+        let manual = plan.machines.iter().filter(|machine| machine.group.is_none());
+        Self {
+            groups: plan.groups.iter().copied().map(Some).collect(),
+            entries: manual.map(|machine| (machine.host, true)).collect(),
+            last_endpoint: plan.last_endpoint,
+        }
+    }
+
+    /// Somebody edits it.
+    pub fn edit(&mut self, edit: &Edit) {
+        match edit {
+            Edit::Probe { group, probe } => {
+                if let Some(exists) = &mut self.groups[*group] {
+                    *exists = *probe;
+                }
+            }
+            Edit::Group { group, exists: true } => {
+                self.groups[*group].get_or_insert(None);
+            }
+            Edit::Group { group, exists: false } => self.groups[*group] = None,
+            Edit::Entry { host, exists } => {
+                if let Some(entry) = self.entries.get_mut(host) {
+                    *entry = *exists;
+                }
+            }
+        }
+    }
+
+    /// As the server reads it.
+    pub fn config(&self) -> Arc<Config> {
+        let mut config = Config::default();
+        for (name, probe) in GROUPS.iter().zip(&self.groups) {
+            let key = Key::new(NAMESPACE, *name);
+            config.services.insert(key.clone(), Arc::new(service(name, self.last_endpoint)));
+            if let Some(probe) = probe {
+                config.groups.insert(key, group(name, *probe));
+            }
+        }
+        for (host, exists) in &self.entries {
+            if *exists {
+                let labels = BTreeMap::from([("app".to_owned(), GROUPS[0].to_owned())]);
+                let spec = Arc::new(Spec { address: address(*host), labels, ..Spec::default() });
+                let entry = ManualEntry { spec, annotations: BTreeMap::new(), health_checks: Some(true) };
+                config.entries.insert(Key::new(NAMESPACE, format!("vm-{host}")), Arc::new(entry));
+            }
+        }
+        Arc::new(config)
+    }
+}
+
+/// The address of a host.
+pub fn address(host: usize) -> String {
+    format!("10.0.0.{}", host + 1)
+}
+
+/// The entry of a machine.
+pub fn key(machine: &MachinePlan) -> Key {
+    let name = match machine.group {
+        Some(group) => format!("{}-{}", GROUPS[group], address(machine.host)),
+        None => format!("vm-{}", machine.host),
+    };
+    Key::new(NAMESPACE, name)
+}
+
+fn group(name: &str, probe: Option<ProbePlan>) -> Arc<Group> {
+    let document = json!({
+        "apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup",
+        "metadata": { "name": name, "namespace": NAMESPACE },
+        "spec": {
+            "metadata": { "labels": { "app": name } },
+            "template": { "ports": { "http": 8080 } },
+            "probe": probe.map_or(Value::Null, probe_document),
+        },
+    });
+    let group = WorkloadGroup::parse(&document).expect("a group that is right").value;
+    Arc::new(Group::new(Key::new(NAMESPACE, name), group))
+}
+
+fn probe_document(probe: ProbePlan) -> Value {
+    json!({
+        "initialDelaySeconds": probe.initial_delay, "periodSeconds": probe.period,
+        "timeoutSeconds": probe.timeout, "successThreshold": probe.success,
+        "failureThreshold": probe.failure, "httpGet": { "port": 8080 },
+    })
+}
+
+fn service(name: &str, last_endpoint: LastEndpoint) -> Service {
+    let port = Port { number: 80, name: "http".to_owned(), protocol: Protocol::Http, target_port: None };
+    Service {
+        key: Key::new(NAMESPACE, name),
+        hosts: vec![format!("{name}.test")],
+        ports: vec![port],
+        source: Source::Selector(BTreeMap::from([("app".to_owned(), name.to_owned())])),
+        export_to: ExportTo::All,
+        last_endpoint: Some(last_endpoint),
+    }
+}

@@ -1,0 +1,119 @@
+//! PURE. What has to be true once everything has come to rest: which endpoints there are follows from who runs and how it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use app_health::discovery::entries::UnknownPolicy;
+use app_health::discovery::objects::{Key, LastEndpoint};
+use probe::{HealthReason, State};
+
+use super::configuration;
+use super::plan::{GROUPS, Kind, MachinePlan};
+use super::process::{Process, Speaker};
+use super::world::World;
+
+impl World {
+    /// Compares what is served with what is so.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn compare(&self) -> Result<(), String> {
+        let Some(server) = &self.server else { return Err("there is no server".to_owned()) };
+        let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        for (machine, plan) in self.plan.machines.iter().enumerate() {
+            if !matches!(plan.kind, Kind::Ours | Kind::Plain) {
+                continue;
+            }
+            let key = configuration::key(plan);
+            let Some(expected) = self.expected(machine)? else { continue };
+            if served.contains(&key) != expected {
+                let process = self.processes[machine].as_ref();
+                let health = process.map(|process| &process.health);
+                let views = server.entries.view(self.now - server.started);
+                let view = views.into_iter().find(|view| view.name == key.name);
+                return Err(format!(
+                    "in the end: {key}: served should be {expected}; machine {machine}: {health:?}; server: {view:?}"
+                ));
+            }
+            if let Some(Process { speaker: Speaker::Ours(reporter), started, .. }) = &self.processes[machine]
+                && self.is_registered(machine)
+            {
+                // A heartbeat may be on its way.
+                let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
+                if let Some(since) = reporter.unacknowledged().filter(waits) {
+                    return Err(format!(
+                        "in the end: machine {machine} waits for an acknowledgement since {since:?}"
+                    ));
+                }
+                if reporter.session().is_none_or(|session| session == 0) {
+                    return Err(format!("in the end: machine {machine} has no session"));
+                }
+            }
+        }
+        self.compare_envoys()
+    }
+
+    /// Compares what each Envoy has with what is served.
+    fn compare_envoys(&self) -> Result<(), String> {
+        let Some(server) = &self.server else { return Ok(()) };
+        for (number, client) in self.clients.iter().enumerate() {
+            for (index, group) in GROUPS.iter().enumerate() {
+                let cluster = format!("outbound|80||{group}.test");
+                let is_member = |plan: &&MachinePlan| plan.group.map_or(index == 0, |it| it == index);
+                let members = self.plan.machines.iter().filter(is_member);
+                let members: BTreeMap<Key, String> = members
+                    .map(|plan| (configuration::key(plan), configuration::address(plan.host)))
+                    .collect();
+                let served = server.entries.workloads().filter(|it| it.served);
+                let mut served: BTreeSet<String> =
+                    served.filter_map(|it| members.get(&it.key).cloned()).collect();
+                let kept = server.snapshot.kept().iter().filter_map(|key| members.get(key).cloned());
+                if served.is_empty() && self.plan.last_endpoint == LastEndpoint::Keep {
+                    served.extend(kept.take(1));
+                }
+                if client.envoy.endpoints.get(&cluster) != Some(&served) {
+                    let has = &client.envoy.endpoints;
+                    return Err(format!("in the end: envoy {number} has {has:?}, {cluster} is {served:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is something that it may register for.
+    fn is_registered(&self, machine: usize) -> bool {
+        let plan = &self.plan.machines[machine];
+        match plan.group {
+            Some(group) => self.configuration.groups[group].is_some(),
+            None => self.configuration.entries.get(&plan.host) == Some(&true),
+        }
+    }
+
+    /// Whether the machine's endpoint has to be there; `None`: both are right.
+    fn expected(&self, machine: usize) -> Result<Option<bool>, String> {
+        let plan = &self.plan.machines[machine];
+        if !self.is_registered(machine) {
+            return Ok(Some(false));
+        }
+        let keeps = self.plan.settings.unknown_policy == UnknownPolicy::Keep;
+        let Some(process) = &self.processes[machine] else {
+            let others = self.plan.machines.iter().zip(&self.processes);
+            let is_there = others
+                .filter(|(other, process)| other.host == plan.host && process.is_some())
+                .any(|(other, _)| other.kind == Kind::Companion);
+            let has_probe = plan.group.and_then(|group| self.configuration.groups[group]).flatten().is_some();
+            // An Envoy whose agent is gone, of a group that is not probed or by a policy that keeps.
+            let may_stay = is_there && plan.group.is_some() && (keeps || !has_probe);
+            let is_kept = plan.group.is_none() && keeps;
+            return Ok((!may_stay && !is_kept).then_some(false));
+        };
+        match (process.health.state(), process.health.reason()) {
+            (State::Healthy, _) => Ok(Some(true)),
+            (State::Unhealthy, _) => Ok(Some(false)),
+            (State::Unknown, HealthReason::NoProbe) => Ok(Some(plan.group.is_some())),
+            (State::Unknown, reason) => {
+                Err(format!("in the end: machine {machine} has no verdict: {reason:?}, {process:?}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! PURE. What must never happen on the way, whatever the faults: a second, much simpler opinion on what the server does.
+//!
+//! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
+
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use app_health::discovery::entries::{Record, Status, StreamId};
+use app_health::discovery::objects::{Config, Key};
+use app_health_agent::report::reporter::Report;
+use probe::{HealthReport, State};
+
+use super::configuration::{self, NAMESPACE};
+use super::disk::Write;
+use super::plan::{GROUPS, Kind, Plan};
+use super::process::run_of;
+
+/// Where an Envoy sends requests: addresses by cluster.
+type Endpoints = BTreeMap<String, BTreeSet<String>>;
+
+/// More effects than this for one input, and for each entry, are a storm.
+const EFFECTS: usize = 12;
+
+/// What is known.
+#[derive(Debug)]
+pub struct Watch {
+    /// The first thing that should not have been.
+    pub wrong: Option<String>,
+    /// Steps of the world.
+    pub steps: u64,
+    /// Inputs and effects of both sides.
+    pub inputs: u64,
+    pub effects: u64,
+    grace: Duration,
+    silence: Duration,
+    restart_grace: Duration,
+    machines: Vec<(Key, Kind)>,
+    groups: Vec<Option<usize>>,
+    hosts: Vec<usize>,
+    said: Vec<Vec<HealthReport>>,
+    states: BTreeMap<(u64, u64), State>,
+    streams: BTreeMap<StreamId, Stream>,
+    seen: BTreeMap<Key, Seen>,
+    server_started: Duration,
+    is_there: BTreeSet<Key>,
+    /// Of whom somebody said something since the server's start.
+    known: BTreeSet<Key>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    machine: usize,
+    session: u64,
+    heard: bool,
+    /// Of our agent, or somebody reported on it.
+    speaks: bool,
+}
+
+/// What is known of an entry.
+#[derive(Debug, Default, Clone)]
+struct Seen {
+    is_served: bool,
+    /// Run and generation of the newest report that acted.
+    order: Option<(u64, u64)>,
+    /// Somebody lied for it, or a new stream was overtaken by an old one: its order is no one's fault.
+    is_excused: bool,
+    /// When the last word came, or the last stream that may speak.
+    heard: Duration,
+    /// Since when no stream is open that speaks, and since when none at all.
+    speechless: Option<Duration>,
+    deserted: Option<Duration>,
+}
+
+impl Watch {
+    /// Before anything happens.
+    pub fn new(plan: &Plan) -> Self {
+        let settings = &plan.settings;
+        Self {
+            wrong: None,
+            steps: 0,
+            inputs: 0,
+            effects: 0,
+            grace: settings.disconnect_grace,
+            silence: settings.heartbeat * 3,
+            restart_grace: settings.restart_grace,
+            machines: plan.machines.iter().map(|it| (configuration::key(it), it.kind)).collect(),
+            groups: plan.machines.iter().map(|it| it.group).collect(),
+            hosts: plan.machines.iter().map(|it| it.host).collect(),
+            said: plan.machines.iter().map(|_| Vec::new()).collect(),
+            states: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            server_started: Duration::ZERO,
+            is_there: BTreeSet::new(),
+            known: BTreeSet::new(),
+        }
+    }
+
+    /// Something is not as it should be.
+    pub fn wrong(&mut self, text: impl FnOnce() -> String) {
+        self.wrong.get_or_insert_with(text);
+    }
+
+    /// Everything that a machine of ours ever said in our words.
+    pub fn said_by(&self, machine: usize) -> &[HealthReport] {
+        &self.said[machine]
+    }
+
+    /// Whether a report in our words came on this stream.
+    pub fn has_heard(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| stream.heard)
+    }
+
+    pub fn machine_stepped(&mut self, effects: usize) {
+        self.stepped(effects, EFFECTS);
+    }
+
+    pub fn server_stepped(&mut self, effects: usize) {
+        self.stepped(effects, EFFECTS * (1 + self.machines.len()));
+    }
+
+    fn stepped(&mut self, effects: usize, most: usize) {
+        self.inputs += 1;
+        self.effects += u64::try_from(effects).expect("a few");
+        if effects > most {
+            self.wrong(|| format!("{effects} effects of one input"));
+        }
+    }
+
+    pub fn said(&mut self, machine: usize, report: &Report) {
+        let Report::AppHealth(report) = report else { return };
+        self.said[machine].push(report.clone());
+        if let Some(run) = run_of(&report.epoch) {
+            self.states.insert((run, report.generation), report.state);
+        }
+    }
+
+    pub fn server_started(&mut self, now: Duration) {
+        self.server_started = now;
+        self.streams.clear();
+        self.known.clear();
+        self.seen.retain(|_, seen| seen.is_excused);
+        for (key, _) in self.machines.clone() {
+            let seen = self.seen.entry(key).or_default();
+            *seen = Seen {
+                is_excused: seen.is_excused,
+                heard: now,
+                speechless: Some(now),
+                deserted: Some(now),
+                ..Seen::default()
+            };
+        }
+    }
+
+    pub fn configured(&mut self, config: &Config) {
+        let groups = self.machines.iter().zip(&self.groups).filter(|(_, group)| {
+            group.is_none_or(|group| config.groups.contains_key(&Key::new(NAMESPACE, GROUPS[group])))
+        });
+        let there = groups.filter(|((key, _), group)| group.is_some() || config.entries.contains_key(key));
+        self.is_there = there.map(|((key, _), _)| key.clone()).collect();
+    }
+
+    pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
+        let speaks = matches!(kind, Kind::Ours | Kind::Hostile);
+        let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
+        self.streams.insert(stream, Stream { machine, session: 0, heard: false, speaks });
+        let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
+        seen.is_excused |= is_overtaken || kind == Kind::Hostile;
+        seen.deserted = None;
+        if speaks {
+            seen.speechless = None;
+            seen.heard = now;
+        }
+    }
+
+    pub fn heard(&mut self, now: Duration, stream: StreamId, report: &Report) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        stream.speaks = true;
+        stream.heard |= matches!(report, Report::AppHealth(_));
+        let key = &self.machines[stream.machine].0;
+        self.known.insert(key.clone());
+        if let Some(seen) = self.seen.get_mut(key) {
+            seen.heard = now;
+            seen.speechless = None;
+        }
+    }
+
+    /// A server that lost its store makes no set smaller, but by those in it of whom somebody said something.
+    pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
+        for (cluster, endpoints) in after {
+            let Some(before) = before.get(cluster) else { continue };
+            let missing = before.iter().filter(|address| !endpoints.contains(*address));
+            let explained = missing.filter(|address| self.is_explained(cluster, address)).count();
+            if endpoints.len() + explained < before.len() {
+                self.wrong.get_or_insert_with(|| {
+                    format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
+                });
+            }
+        }
+    }
+
+    /// Whether somebody said something of this endpoint, or the operator removed it.
+    fn is_explained(&self, cluster: &str, address: &str) -> bool {
+        let of_group = |name: &str| GROUPS.iter().any(|it| cluster.contains(it) && name.starts_with(it));
+        let mut keys = self.machines.iter().zip(&self.hosts).filter(|((key, _), host)| {
+            configuration::address(**host) == address && (key.name.starts_with("vm-") || of_group(&key.name))
+        });
+        keys.any(|((key, _), _)| self.known.contains(key) || !self.is_there.contains(key))
+    }
+
+    pub fn closed(&mut self, now: Duration, stream: StreamId) {
+        let Some(Stream { machine, .. }) = self.streams.remove(&stream) else { return };
+        let key = self.machines[machine].0.clone();
+        let others = self.streams.values().filter(|stream| self.machines[stream.machine].0 == key);
+        let others: Vec<bool> = others.map(|stream| stream.speaks).collect();
+        let Some(seen) = self.seen.get_mut(&key) else { return };
+        if others.is_empty() {
+            seen.deserted = Some(now);
+        }
+        if !others.contains(&true) {
+            seen.speechless.get_or_insert(now);
+        }
+    }
+
+    pub fn greeted(&mut self, stream: StreamId, session: u64) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        let before = std::mem::replace(&mut stream.session, session);
+        if session != 0 && session < before {
+            self.wrong(|| format!("session {session} after {before}"));
+        }
+    }
+
+    /// What is acknowledged is stored.
+    pub fn acknowledged(&mut self, stream: StreamId, epoch: &str, generation: u64, stored: Option<&Record>) {
+        let state = run_of(epoch).and_then(|run| self.states.get(&(run, generation)));
+        let expected = match state {
+            None => return self.wrong(|| format!("{epoch}/{generation} was never said")),
+            Some(State::Unknown) => return,
+            Some(State::Healthy) => Status::True,
+            Some(State::Unhealthy) => Status::False,
+        };
+        let session = self.streams.get(&stream).map_or(0, |stream| stream.session);
+        let Some(stored) = stored else {
+            return self.wrong(|| format!("{epoch}/{generation} is acknowledged, nothing is stored"));
+        };
+        let status = stored.condition.as_ref().map(|condition| condition.status);
+        if stored.session != session || !(status == Some(expected) || status == Some(Status::Unknown)) {
+            self.wrong(|| {
+                format!("{epoch}/{generation} of session {session} is acknowledged, stored is {stored:?}")
+            });
+        }
+    }
+
+    /// Sessions in the store never go back.
+    pub fn committed(&mut self, before: &BTreeMap<Key, Record>, written: &[Write]) {
+        let mut sessions: BTreeMap<&Key, u64> =
+            before.iter().map(|(key, record)| (key, record.session)).collect();
+        for Write { key, record, .. } in written {
+            let session = record.as_ref().map_or(0, |record| record.session);
+            let old = sessions.insert(key, session).unwrap_or(0);
+            if record.is_some() && session < old {
+                self.wrong(|| format!("{key}: session {session} is written over {old}"));
+            }
+        }
+    }
+}

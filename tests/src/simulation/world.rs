@@ -1,0 +1,267 @@
+//! The world of a plan: one clock, one queue, machines, a network, a server and its disk. Nothing here waits, sleeps or asks the
+//! system for anything; the same plan makes the same history.
+//!
+//! Real: both sides' brains. Made up: everything between and around them. What follows from what stands in `machines`, `server`,
+//! `ads`, `envoys`, `wires`, `faults`.
+
+mod ads;
+mod envoys;
+mod faults;
+mod machines;
+mod server;
+mod wires;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use app_health::discovery::debounce::Debounce;
+use app_health::discovery::entries::{Entries, StreamId};
+use app_health::discovery::objects::{Config, Key};
+use app_health::discovery::snapshot::Snapshot;
+use app_health::discovery::stream::AdsStream;
+use app_health_agent::report::reporter::Input as ReporterInput;
+
+use super::configuration::{self, Configuration};
+use super::disk::Disk;
+use super::envoy::Envoy;
+use super::network::{End, Network, Packet};
+use super::plan::Plan;
+use super::process::Process;
+use super::random::Random;
+use super::sabotage::Sabotage;
+use super::watch::Watch;
+
+pub use envoys::Client;
+
+/// More steps than this at one moment, and time stands still.
+const STEPS_AT_ONCE: u64 = 5_000;
+
+/// What happens at a time.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// The plan's fault of this number.
+    Fault(usize),
+    /// Something arrives at an end.
+    Arrive(StreamId, End, Packet),
+    /// An end learns that the other one is gone, if what made it think so still lasts.
+    Notice(StreamId, End, Cause),
+    /// An attempt of a run of a machine has come to its end.
+    Dialled { machine: usize, run: u64, reached: bool },
+    /// A run has judged a pushed probe.
+    Judged { machine: usize, run: u64, input: Box<ReporterInput>, probe: Option<serde_json::Value> },
+    /// What waits becomes durable.
+    Commit { server: u64 },
+    /// The server hears that this is durable.
+    Stored { server: u64, key: Key, write: u64 },
+    /// The server reads its configuration.
+    ReadConfiguration,
+    /// The server is to be there.
+    StartServer,
+    /// An Envoy tries to open a stream.
+    ConnectEnvoy(usize),
+}
+
+/// Why an end thinks that the other one is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It is.
+    Gone,
+    /// No ping is answered as long as this partition or pause of the host lasts, which began then.
+    Unanswered { host: usize, since: Duration },
+}
+
+/// A machine under the agents.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// How the application does; absent: as it likes.
+    pub healthy: Option<bool>,
+    /// Cut off: since when and until when.
+    pub partition: (Duration, Duration),
+    /// Suspended: since when and until when.
+    pub frozen: (Duration, Duration),
+}
+
+/// A run of the server.
+#[derive(Debug)]
+pub struct Server {
+    /// Later ones have larger numbers.
+    pub run: u64,
+    /// In the world's time.
+    pub started: Duration,
+    /// The brain.
+    pub entries: Entries,
+    /// What Envoys are served.
+    pub snapshot: Snapshot,
+    config: Arc<Config>,
+    debounce: Debounce,
+    /// Until when a store that was empty may not be the truth.
+    settling: Option<Duration>,
+    /// The streams of Envoys.
+    streams: BTreeMap<StreamId, AdsStream>,
+    nonces: u64,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct World {
+    pub(super) plan: Plan,
+    pub(super) now: Duration,
+    pub(super) sabotage: Option<Sabotage>,
+    pub(super) random: Random,
+    queue: BinaryHeap<Reverse<(Duration, u64)>>,
+    events: BTreeMap<u64, Event>,
+    queued: u64,
+    pub(super) hosts: Vec<Host>,
+    pub(super) processes: Vec<Option<Process>>,
+    pub(super) clients: Vec<Client>,
+    runs: u64,
+    network: Network,
+    pub(super) server: Option<Server>,
+    pub(super) disk: Disk,
+    disk_full_until: Duration,
+    wall_offset: i64,
+    pub(super) configuration: Configuration,
+    pub(super) watch: Watch,
+    /// Lines of the history; absent: nobody reads them.
+    pub trace: Option<Vec<String>>,
+}
+
+impl World {
+    /// The world at its beginning.
+    pub fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
+        let mut hosts = vec![Host::default(); plan.machines.len() + plan.envoys.len()];
+        for machine in &plan.machines {
+            hosts[machine.host].healthy = Some(machine.healthy);
+        }
+        let mut world = Self {
+            now: Duration::ZERO,
+            sabotage,
+            random: Random::new(plan.seed ^ 0x5eed),
+            queue: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            queued: 0,
+            hosts,
+            processes: plan.machines.iter().map(|_| None).collect(),
+            clients: plan
+                .envoys
+                .iter()
+                .map(|(variant, _)| Client { envoy: Envoy::new(*variant), stream: None })
+                .collect(),
+            runs: 0,
+            network: Network::default(),
+            server: None,
+            disk: Disk::default(),
+            disk_full_until: Duration::ZERO,
+            wall_offset: 0,
+            configuration: Configuration::new(&plan),
+            watch: Watch::new(&plan),
+            trace: None,
+            plan,
+        };
+        world.at(Duration::ZERO, Event::StartServer);
+        for number in 0..world.clients.len() {
+            let at = world.random.millis(0, 20_000);
+            world.at(at, Event::ConnectEnvoy(number));
+        }
+        for index in 0..world.plan.faults.len() {
+            world.at(world.plan.faults[index].0, Event::Fault(index));
+        }
+        world
+    }
+
+    /// Lives until everything has come to rest.
+    ///
+    /// # Errors
+    /// What should not have been.
+    pub fn run(&mut self) -> Result<(), String> {
+        let end = self.plan.until + self.plan.rest;
+        let mut at_once = 0;
+        loop {
+            if let Some(wrong) = self.watch.wrong.take() {
+                return Err(format!("{:.3} s: {wrong}", self.now.as_secs_f64()));
+            }
+            let due = [self.queue.peek().map(|next| next.0.0), self.next_machine(), self.next_server()];
+            let Some(due) = due.into_iter().flatten().min().filter(|due| *due <= end) else { break };
+            at_once = if due > self.now { 0 } else { at_once + 1 };
+            if at_once > STEPS_AT_ONCE {
+                return Err(format!("{:.3} s: time stands still", self.now.as_secs_f64()));
+            }
+            self.now = self.now.max(due);
+            self.watch.steps += 1;
+            match self.queue.pop() {
+                Some(Reverse((at, number))) if at <= self.now => {
+                    let event = self.events.remove(&number).expect("each number has its event");
+                    self.happen(event);
+                }
+                other => {
+                    self.queue.extend(other);
+                    self.pass_time();
+                }
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    /// Has something happen later.
+    fn at(&mut self, at: Duration, event: Event) {
+        self.queued += 1;
+        self.queue.push(Reverse((at, self.queued)));
+        self.events.insert(self.queued, event);
+    }
+
+    pub(super) fn say(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:10.3}  {}", self.now.as_secs_f64(), line()));
+        }
+    }
+
+    fn latency(&mut self) -> Duration {
+        let (from, to) = self.plan.latency;
+        self.random.millis(from, to)
+    }
+
+    fn is_cut_off(&self, host: usize) -> bool {
+        self.now < self.hosts[host].partition.1
+    }
+
+    fn is_frozen(&self, host: usize) -> bool {
+        self.now < self.hosts[host].frozen.1
+    }
+
+    fn key(&self, machine: usize) -> Key {
+        configuration::key(&self.plan.machines[machine])
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Fault(index) => {
+                let fault = self.plan.faults[index].1.clone();
+                self.say(|| format!("FAULT {fault:?}"));
+                self.fault(fault);
+            }
+            Event::Arrive(stream, end, packet) => self.arrive(stream, end, packet),
+            Event::Notice(stream, end, cause) => self.notice(stream, end, cause),
+            Event::Dialled { machine, run, reached } => self.dialled(machine, run, reached),
+            Event::Judged { machine, run, input, probe } => self.judged(machine, run, *input, probe.as_ref()),
+            Event::Commit { server } => self.commit(server),
+            Event::Stored { server, key, write } => self.stored(server, key, write),
+            Event::ReadConfiguration => self.read_configuration(),
+            Event::StartServer => self.start_server(),
+            Event::ConnectEnvoy(number) => self.connect_envoy(number),
+        }
+    }
+
+    fn pass_time(&mut self) {
+        if self.next_server().is_some_and(|due| due <= self.now) {
+            return self.tick_server();
+        }
+        for machine in 0..self.processes.len() {
+            if self.next_of(machine).is_some_and(|due| due <= self.now) {
+                return self.tick_machine(machine);
+            }
+        }
+    }
+}
