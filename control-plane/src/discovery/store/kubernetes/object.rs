@@ -1,0 +1,253 @@
+//! PURE. A WorkloadEntry as JSON and a [`Record`], each from the other. What is not ours stays as it is: other conditions, unknown
+//! fields, labels and annotations of other people.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::discovery::entries::{Auto, Before, Condition, Reason, Record, Status, Timestamp};
+use crate::discovery::objects::{Key, Spec};
+
+/// The group of an auto-registered entry; without it an entry is somebody's own.
+pub const GROUP: &str = "istio.io/autoRegistrationGroup";
+/// Who writes this entry.
+pub const CONTROLLER: &str = "istio.io/workloadController";
+/// The first part of our controllers, before the instance.
+pub const OUR_CONTROLLER: &str = "app-health/";
+const CONNECTED_AT: &str = "istio.io/connectedAt";
+const DISCONNECTED_AT: &str = "istio.io/disconnectedAt";
+const SESSION: &str = "app-health.io/session";
+const BEFORE: &str = "app-health.io/before-unknown";
+/// Whether the condition decides about the endpoint.
+pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
+/// The condition's type.
+const HEALTHY: &str = "Healthy";
+
+/// What of an object's metadata is read often.
+pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+/// `resourceVersion`, opaque.
+pub fn version(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("resourceVersion")?.as_str()
+}
+
+/// `uid`.
+pub fn uid(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("uid")?.as_str()
+}
+
+/// Namespace and name.
+pub fn key(object: &Value) -> Option<Key> {
+    let metadata = object.get("metadata")?;
+    Some(Key::new(metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?))
+}
+
+/// The session; what is no number counts as none.
+pub fn session(object: &Value) -> u64 {
+    annotation(object, SESSION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Whether another control plane writes this entry.
+pub fn is_foreign(object: &Value) -> bool {
+    annotation(object, CONTROLLER).is_some_and(|controller| !controller.starts_with(OUR_CONTROLLER))
+}
+
+/// Whether it was made by us for an agent, and so is ours to delete.
+pub fn is_auto(object: &Value) -> bool {
+    annotation(object, GROUP).is_some() && !is_foreign(object)
+}
+
+/// What is stored in an object. A spec that cannot be read leaves an auto-registered entry without an address.
+pub fn record(object: &Value) -> Record {
+    let time = |name| annotation(object, name).and_then(|text| text.parse().ok());
+    let auto = || Auto {
+        group: annotation(object, GROUP).unwrap_or_default().to_owned(),
+        spec: Arc::new(spec(object)),
+        annotations: others(object),
+        health_checks: annotation(object, HEALTH_CHECKS).is_some_and(is_true),
+    };
+    Record {
+        auto: is_auto(object).then(auto),
+        controller: annotation(object, CONTROLLER).map(str::to_owned),
+        session: session(object),
+        connected_at: time(CONNECTED_AT),
+        disconnected_at: time(DISCONNECTED_AT),
+        condition: healthy(object).and_then(condition),
+        before: annotation(object, BEFORE).and_then(|text| serde_json::from_value(text.into()).ok()),
+        resource_version: version(object).map(str::to_owned),
+    }
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+fn spec(object: &Value) -> Spec {
+    object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
+}
+
+/// Annotations that are none of the control plane's.
+fn others(object: &Value) -> std::collections::BTreeMap<String, String> {
+    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let all = annotations.and_then(Value::as_object).into_iter().flatten();
+    all.filter(|(name, _)| !ours.contains(&name.as_str()))
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
+    let conditions = object.get("status").and_then(|status| status.get("conditions"));
+    conditions.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn healthy(object: &Value) -> Option<&Value> {
+    conditions(object).find(|condition| condition.get("type").is_some_and(|kind| kind == HEALTHY))
+}
+
+fn condition(value: &Value) -> Option<Condition> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let time = |name: &str| text(name).and_then(|text| text.parse::<Timestamp>().ok());
+    let status = match text("status")? {
+        "True" => Status::True,
+        "False" => Status::False,
+        _ => Status::Unknown,
+    };
+    let reason = text("reason").and_then(|word| serde_json::from_value(word.into()).ok());
+    Some(Condition {
+        status,
+        reason: reason.unwrap_or(Reason::Foreign),
+        message: probe::printable(text("message").unwrap_or_default()),
+        last_probe_time: time("lastProbeTime"),
+        last_transition_time: time("lastTransitionTime").unwrap_or_default(),
+    })
+}
+
+/// The object of an auto-registered entry that is not there yet; its status goes in by itself, later.
+pub fn created(key: &Key, record: &Record, auto: &Auto) -> Value {
+    let mut object = json!({
+        "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+        "metadata": {"name": key.name, "namespace": key.namespace, "annotations": auto.annotations},
+        "spec": {},
+    });
+    write_main(&mut object, record);
+    object
+}
+
+/// `current` with the record's metadata and spec; `None`: they are there.
+pub fn updated(current: &Value, record: &Record) -> Option<Value> {
+    let mut object = current.clone();
+    write_main(&mut object, record);
+    (object != *current).then_some(object)
+}
+
+/// `current` with the record's condition; `None`: it is there.
+pub fn with_status(current: &Value, record: &Record) -> Option<Value> {
+    let mut object = current.clone();
+    write_condition(&mut object, record.condition.as_ref());
+    (object != *current).then_some(object)
+}
+
+/// Fields of a mapping that may be absent or of another shape, as an API server would have refused it.
+fn fields<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let value = object.as_object_mut()?.entry(name).or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}
+
+fn write_main(object: &mut Value, record: &Record) {
+    let Record { auto, controller, session, connected_at, disconnected_at, before, .. } = record;
+    let time = |time: &Option<Timestamp>| time.map(|time| time.to_string());
+    let mut annotations = vec![
+        (CONTROLLER, controller.clone()),
+        (CONNECTED_AT, time(connected_at)),
+        (DISCONNECTED_AT, time(disconnected_at)),
+        (SESSION, (*session > 0).then(|| session.to_string())),
+        (BEFORE, before.map(|before: Before| format!("{before:?}"))),
+    ];
+    if let Some(auto) = auto {
+        annotations.push((GROUP, Some(auto.group.clone())));
+        annotations.push((HEALTH_CHECKS, auto.health_checks.then(|| "true".to_owned())));
+        if spec(object) != *auto.spec {
+            write_spec(object, &auto.spec);
+        }
+    }
+    let Some(metadata) = object.get_mut("metadata") else { return };
+    if annotations.iter().all(|(_, value)| value.is_none()) && metadata.get("annotations").is_none() {
+        return;
+    }
+    let Some(there) = fields(metadata, "annotations") else { return };
+    for (name, value) in annotations {
+        match value {
+            Some(value) if there.get(name).is_none_or(|there| *there != value.as_str()) => {
+                there.insert(name.to_owned(), value.into());
+            }
+            Some(_) => {}
+            None => {
+                there.shift_remove(name);
+            }
+        }
+    }
+}
+
+/// Every field that a spec has, set or taken away; fields that we do not know stay.
+fn write_spec(object: &mut Value, wanted: &Spec) {
+    let Ok(Value::Object(wanted)) = serde_json::to_value(wanted) else { return };
+    let Some(there) = fields(object, "spec") else { return };
+    for name in ["ports", "labels", "network", "locality", "weight", "serviceAccount"] {
+        if !wanted.contains_key(name) {
+            there.shift_remove(name);
+        }
+    }
+    there.extend(wanted);
+}
+
+fn write_condition(object: &mut Value, wanted: Option<&Condition>) {
+    let there: Vec<Value> = conditions(object).cloned().collect();
+    let is_healthy = |value: &Value| value.get("type").is_some_and(|kind| kind == HEALTHY);
+    let current = there.iter().position(is_healthy);
+    if wanted.is_none() && current.is_none() {
+        return;
+    }
+    if wanted.is_some_and(|wanted| current.is_some_and(|at| condition(&there[at]).as_ref() == Some(wanted))) {
+        return;
+    }
+    let written = wanted.map(|wanted| written(current.map(|at| &there[at]), wanted));
+    let at = current.unwrap_or(there.len());
+    let mut conditions: Vec<Value> = Vec::with_capacity(there.len() + 1);
+    conditions.extend(there[..at].iter().cloned());
+    conditions.extend(written);
+    // A second one of this type would be read by somebody.
+    conditions.extend(there.into_iter().skip(at + 1).filter(|value| !is_healthy(value)));
+    let Some(status) = fields(object, "status") else { return };
+    status.insert("conditions".to_owned(), conditions.into());
+}
+
+fn written(current: Option<&Value>, wanted: &Condition) -> Value {
+    let mut condition = current.cloned().unwrap_or_else(|| json!({}));
+    let Condition { status, reason, message, last_probe_time, last_transition_time } = wanted;
+    let fields = [
+        ("type", Some(HEALTHY.to_owned())),
+        ("status", Some(status.to_string())),
+        ("reason", Some(reason.to_string())),
+        ("message", (!message.is_empty()).then(|| message.clone())),
+        ("lastProbeTime", last_probe_time.map(|time| time.to_string())),
+        ("lastTransitionTime", Some(last_transition_time.to_string())),
+    ];
+    if let Some(condition) = condition.as_object_mut() {
+        for (name, value) in fields {
+            match value {
+                Some(value) => condition.insert(name.to_owned(), value.into()),
+                None => condition.shift_remove(name),
+            };
+        }
+    }
+    condition
+}
+
+#[cfg(test)]
+mod tests;
