@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod config;
+pub mod discovery;
 pub mod exit;
 pub mod files;
 pub mod fuzz;
