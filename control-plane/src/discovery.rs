@@ -4,3 +4,4 @@
 
 pub mod entries;
 pub mod objects;
+pub mod store;

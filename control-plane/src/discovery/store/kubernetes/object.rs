@@ -1,6 +1,7 @@
 //! PURE. A WorkloadEntry as JSON and a [`Record`], each from the other. What is not ours stays as it is: other conditions, unknown
 //! fields, labels and annotations of other people.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -36,6 +37,14 @@ pub fn version(object: &Value) -> Option<&str> {
 /// `uid`.
 pub fn uid(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("uid")?.as_str()
+}
+
+/// Without `managedFields`, the larger half of many objects: a PUT without them leaves them to the API server.
+pub fn trimmed(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    object
 }
 
 /// Namespace and name.
@@ -88,8 +97,23 @@ fn spec(object: &Value) -> Spec {
     object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
 }
 
+/// What a person wrote, or another controller.
+#[derive(Debug, PartialEq)]
+pub struct Configured<'a> {
+    spec: Option<&'a Value>,
+    annotations: BTreeMap<String, String>,
+    health_checks: Option<&'a str>,
+}
+
+/// `None` for what we made ourselves.
+pub fn configured(object: Option<&Value>) -> Option<Configured<'_>> {
+    let object = object.filter(|object| !is_auto(object))?;
+    let health_checks = annotation(object, HEALTH_CHECKS);
+    Some(Configured { spec: object.get("spec"), annotations: others(object), health_checks })
+}
+
 /// Annotations that are none of the control plane's.
-fn others(object: &Value) -> std::collections::BTreeMap<String, String> {
+pub fn others(object: &Value) -> BTreeMap<String, String> {
     let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
     let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let all = annotations.and_then(Value::as_object).into_iter().flatten();
@@ -119,7 +143,7 @@ fn condition(value: &Value) -> Option<Condition> {
     Some(Condition {
         status,
         reason: reason.unwrap_or(Reason::Foreign),
-        message: probe::printable(text("message").unwrap_or_default()),
+        message: probe::health_report::printable(text("message").unwrap_or_default()),
         last_probe_time: time("lastProbeTime"),
         last_transition_time: time("lastTransitionTime").unwrap_or_default(),
     })

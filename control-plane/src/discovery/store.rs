@@ -1,0 +1,3 @@
+//! Where entries live.
+
+pub mod kubernetes;

@@ -1,0 +1,97 @@
+//! PURE. The configuration that the watched objects make, and what is wrong with them. Of an object that becomes bad the last good state
+//! stays in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::object;
+pub use super::watch::Kind;
+use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
+
+/// What is configured now.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    config: Config,
+    errors: BTreeMap<(Kind, Key), Vec<String>>,
+}
+
+/// Puts what was read in its place; whether that made a difference.
+fn place<T: PartialEq>(
+    there: &mut BTreeMap<Key, Arc<T>>,
+    errors: &mut BTreeMap<(Kind, Key), Vec<String>>,
+    at: (Kind, Key),
+    read: Option<Result<T, Vec<String>>>,
+) -> bool {
+    let had_errors = errors.remove(&at);
+    match read {
+        None => there.remove(&at.1).is_some() | had_errors.is_some(),
+        Some(Ok(object)) if there.get(&at.1).is_some_and(|there| **there == object) => had_errors.is_some(),
+        Some(Ok(object)) => {
+            there.insert(at.1, Arc::new(object));
+            true
+        }
+        Some(Err(texts)) => {
+            let is_news = had_errors.as_ref() != Some(&texts);
+            errors.insert(at, texts);
+            is_news
+        }
+    }
+}
+
+impl Configuration {
+    /// An object as it is now, or none; whether the configuration or its errors differ.
+    pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
+        let (config, errors, at) = (&mut self.config, &mut self.errors, (kind, key.clone()));
+        match kind {
+            Kind::Group => {
+                let read = object.map(|object| Group::parse(object).map(|checked| checked.value));
+                place(&mut config.groups, errors, at, read)
+            }
+            Kind::Service => {
+                let read = object.map(|object| Service::parse(object).map(|checked| checked.value));
+                place(&mut config.services, errors, at, read)
+            }
+            Kind::Entry => {
+                // What we made ourselves is no configuration.
+                let object = object.filter(|object| !object::is_auto(object));
+                let read = object.map(|object| {
+                    let mut entry = ManualEntry::parse(object).map(|checked| checked.value)?;
+                    entry.annotations = object::others(object);
+                    Ok(entry)
+                });
+                place(&mut config.entries, errors, at, read)
+            }
+        }
+    }
+
+    /// What is known in the scope, a namespace or all, and was not listed.
+    pub fn missing(&self, kind: Kind, namespace: Option<&str>, listed: &BTreeSet<Key>) -> Vec<Key> {
+        let known: BTreeSet<&Key> = match kind {
+            Kind::Group => self.config.groups.keys().collect(),
+            Kind::Service => self.config.services.keys().collect(),
+            Kind::Entry => self.config.entries.keys().collect(),
+        };
+        let bad = self.errors.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
+        let all: BTreeSet<&Key> = known.into_iter().chain(bad).collect();
+        let in_scope = |key: &&&Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        all.iter().filter(in_scope).filter(|key| !listed.contains(**key)).map(|key| (*key).clone()).collect()
+    }
+
+    /// All that is in force.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::new(self.config.clone())
+    }
+
+    /// All errors, as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be between 1 and 65535, got 0`.
+    pub fn errors(&self) -> Vec<String> {
+        let lines = self.errors.iter().flat_map(|((kind, key), texts)| {
+            texts.iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
+        });
+        lines.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
