@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use probe::HealthReport;
+
 use super::{Event, Identity, Node, Record};
 use crate::discovery::objects::{Config, Group, Key};
 
@@ -83,6 +85,8 @@ pub enum Input {
 /// What an agent says of its workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
+    /// Of our agent.
+    AppHealth(HealthReport),
     /// A peer that speaks only Istio's HealthInformation.
     Plain {
         /// Without `error_detail`.
@@ -132,6 +136,8 @@ pub enum Effect {
         write: u64,
         /// `None`: delete.
         record: Option<Box<Record>>,
+        /// The session that this was decided on: whoever finds a higher one in the store does not write.
+        session: u64,
     },
     /// What Envoys see of this entry may differ.
     Changed {

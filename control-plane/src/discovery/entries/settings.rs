@@ -66,3 +66,11 @@ pub enum PeerAddressCheck {
     /// The stream is refused.
     Require,
 }
+
+impl Settings {
+    /// From when on an agent that reported at `now` is silent: three heartbeats, each late by the most that jitter makes it; never
+    /// within the grace after a start.
+    pub(super) fn silence_from(&self, now: Duration) -> Duration {
+        (now + self.heartbeat.mul_f64(3.6)).max(self.restart_grace)
+    }
+}

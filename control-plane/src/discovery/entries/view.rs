@@ -1,10 +1,15 @@
 //! What the operator sees of an entry.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Timestamp;
+use super::entry::{Agent, Entry};
+use super::stream::Stream;
+use super::{Condition, Settings, Status, StreamId, Timestamp};
+use crate::discovery::objects::Key;
 
 /// A line of `/debug/workloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,4 +82,72 @@ pub struct AgentView {
     pub probe_version: Option<String>,
     /// Why it refused the last one.
     pub probe_nack: Option<String>,
+}
+
+/// One entry's line; `None`: only its status is known.
+pub(super) fn of(
+    key: &Key,
+    entry: &Entry,
+    settings: &Settings,
+    kept_as_last: bool,
+    now: Duration,
+    streams: &HashMap<StreamId, Stream>,
+) -> Option<WorkloadView> {
+    let spec = entry.spec()?;
+    let is_served = entry.is_served(settings);
+    let condition = entry.record.condition.as_ref();
+    Some(WorkloadView {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        group: entry.record.auto.as_ref().map(|auto| auto.group.clone()),
+        address: spec.address.clone(),
+        endpoint: if is_served || kept_as_last { "served" } else { "removed" },
+        why: why(entry, is_served, kept_as_last),
+        condition: condition.map(condition_view),
+        agent: entry.agent.as_ref().map(|agent| {
+            let is_connected = entry.reporter == Some(agent.stream) && streams.contains_key(&agent.stream);
+            agent_view(agent, is_connected, now)
+        }),
+        controller: entry.record.controller.clone(),
+        health_ignored: entry.record.auto.is_none() && entry.is_unchecked() && condition.is_some(),
+        kept_as_last,
+    })
+}
+
+fn why(entry: &Entry, is_served: bool, kept_as_last: bool) -> String {
+    let status = entry.record.condition.as_ref().map(|condition| condition.status);
+    match status {
+        _ if kept_as_last && !is_served => "kept as the last endpoint".to_owned(),
+        _ if entry.is_unchecked() => "not health-checked".to_owned(),
+        Some(Status::Unknown) if is_served => "condition Unknown, kept by --unknown-policy".to_owned(),
+        Some(status) => format!("condition {status}"),
+        None => "no condition".to_owned(),
+    }
+}
+
+fn condition_view(condition: &Condition) -> ConditionView {
+    ConditionView {
+        kind: "Healthy",
+        status: condition.status.to_string(),
+        reason: condition.reason.to_string(),
+        message: condition.message.clone(),
+        last_probe_time: condition.last_probe_time,
+        last_transition_time: condition.last_transition_time,
+    }
+}
+
+fn agent_view(agent: &Agent, connected: bool, now: Duration) -> AgentView {
+    let ago = agent.last_report.map(|at| now.saturating_sub(at).as_millis());
+    AgentView {
+        kind: if agent.app_health { "app-health" } else { "plain" },
+        version: agent.version.clone(),
+        connected,
+        peer: agent.peer,
+        session: agent.session,
+        epoch: agent.accepted.as_ref().map(|(epoch, ..)| epoch.clone()),
+        generation: agent.accepted.as_ref().map(|(_, generation, _)| *generation),
+        last_report_ago_ms: ago.map(|ago| u64::try_from(ago).unwrap_or(u64::MAX)),
+        probe_version: agent.probe_version.clone(),
+        probe_nack: agent.probe_nack.clone(),
+    }
 }

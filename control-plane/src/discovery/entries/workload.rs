@@ -18,4 +18,6 @@ pub struct Workload {
     pub keepable: bool,
     /// While not served: since when, the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
+    /// It is health-checked and nobody has said anything of it yet.
+    pub awaited: bool,
 }
