@@ -21,7 +21,7 @@ const LABEL: (&str, &str) = ("app.kubernetes.io/name", "app-health-discovery");
 
 /// What the API server did not do.
 #[derive(Debug, thiserror::Error)]
-pub enum ApiError {
+pub(super) enum ApiError {
     /// 404.
     #[error("not found")]
     Absent,

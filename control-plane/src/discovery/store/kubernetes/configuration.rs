@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use probe::WorkloadGroup;
 use serde_json::Value;
 
 use super::object;
@@ -46,18 +47,20 @@ impl Configuration {
         let (config, errors, at) = (&mut self.config, &mut self.errors, (kind, key.clone()));
         match kind {
             Kind::Group => {
-                let read = object.map(|object| Group::parse(object).map(|checked| checked.value));
+                let read = object.map(|object| {
+                    WorkloadGroup::parse(object).map(|checked| Group::new(key.clone(), checked.value))
+                });
                 place(&mut config.groups, errors, at, read)
             }
             Kind::Service => {
-                let read = object.map(|object| Service::parse(object).map(|checked| checked.value));
+                let read = object.map(|object| Err(vec![object.to_string()]));
                 place(&mut config.services, errors, at, read)
             }
             Kind::Entry => {
                 // What we made ourselves is no configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
-                    let mut entry = ManualEntry::parse(object).map(|checked| checked.value)?;
+                    let mut entry = ManualEntry::default();
                     entry.annotations = object::others(object);
                     Ok(entry)
                 });
@@ -81,7 +84,14 @@ impl Configuration {
 
     /// All that is in force.
     pub fn config(&self) -> Arc<Config> {
-        Arc::new(self.config.clone())
+        let Config { groups, entries, services, .. } = &self.config;
+        let is_known = |(kind, key): &(Kind, Key)| match kind {
+            Kind::Group => groups.contains_key(key),
+            Kind::Service => services.contains_key(key),
+            Kind::Entry => entries.contains_key(key),
+        };
+        let incomplete = !self.errors.keys().all(is_known);
+        Arc::new(Config { incomplete, ..self.config.clone() })
     }
 
     /// All errors, as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be between 1 and 65535, got 0`.

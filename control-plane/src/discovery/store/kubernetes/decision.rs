@@ -108,10 +108,14 @@ fn put(current: &Value, record: &Record, writer: &Writer, written: Written) -> S
     if record.auto.is_some() != object::is_auto(current) {
         return Step::Lost;
     }
-    if !written.main && let Some(object) = object::updated(current, record) {
+    if !written.main
+        && let Some(object) = object::updated(current, record)
+    {
         return Step::Replace(object);
     }
-    if !written.status && let Some(object) = object::with_status(current, record) {
+    if !written.status
+        && let Some(object) = object::with_status(current, record)
+    {
         return Step::ReplaceStatus(object);
     }
     Step::Done

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use futures_util::{Stream, StreamExt as _};
+use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::runtime::WatchStreamExt as _;
-use kube::Client;
 use serde_json::Value;
 
 use super::object;
@@ -63,11 +63,11 @@ pub(super) enum Seen {
 /// With its kind, and its namespace if that is not all.
 pub(super) type Watched = (Kind, Option<String>, Seen);
 
-/// All of them. `namespaces`: none means all.
-pub(super) fn watches(
-    client: &Client,
-    namespaces: &[String],
-) -> SelectAll<BoxStream<'static, Watched>> {
+/// All of them in one.
+pub(super) type Watches = SelectAll<BoxStream<'static, Watched>>;
+
+/// `namespaces`: none means all.
+pub(super) fn watches(client: &Client, namespaces: &[String]) -> Watches {
     let scopes: Vec<Option<String>> =
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() };
     let all = Kind::ALL.into_iter().flat_map(|kind| scopes.iter().map(move |scope| (kind, scope.clone())));

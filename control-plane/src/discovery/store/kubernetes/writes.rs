@@ -292,7 +292,8 @@ impl Writes {
                     pending.attempts = 0;
                 }
                 if is_newest {
-                    pending.written.main |= matches!(request, Request::Write(Step::Replace(_) | Step::Create(_)));
+                    pending.written.main |=
+                        matches!(request, Request::Write(Step::Replace(_) | Step::Create(_)));
                     pending.written.status |= matches!(request, Request::Write(Step::ReplaceStatus(_)));
                 }
                 self.objects.put(&key, *object);
@@ -342,7 +343,8 @@ impl Writes {
 fn is_urgent(current: Option<&Value>, wish: &Wish) -> bool {
     let (Some(current), Wish::Put(record)) = (current, wish) else { return true };
     let there = object::record(current);
-    let status = |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
+    let status =
+        |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
     there.session != record.session
         || there.controller != record.controller
         || there.auto != record.auto

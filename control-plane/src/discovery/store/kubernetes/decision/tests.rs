@@ -45,8 +45,7 @@ fn put(kind: &str, controller: &str, session: u64, version: &str) -> Wish {
 
 /// Replica `a` writes, `b` lives too, `c` is dead.
 fn check(current: Option<Value>, wish: &Wish, expected: &str) {
-    let writer =
-        Writer { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
+    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
     let step = decide(&Key::new("shop", "a"), current.as_ref(), wish, &writer, Written::default());
     let word = match step {
         Step::Done => "done",
@@ -114,7 +113,13 @@ fn what_was_written_is_not_written_again_though_it_did_not_stay() {
     let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::new() };
     let decide = |main, status| {
         let current = there("auto", A, 3);
-        decide(&Key::new("shop", "a"), Some(&current), &put("auto", A, 4, ""), &writer, Written { main, status })
+        decide(
+            &Key::new("shop", "a"),
+            Some(&current),
+            &put("auto", A, 4, ""),
+            &writer,
+            Written { main, status },
+        )
     };
     assert!(matches!(decide(true, false), Step::ReplaceStatus(_)));
     assert_eq!(decide(true, true), Step::Done);

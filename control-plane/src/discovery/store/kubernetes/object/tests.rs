@@ -107,7 +107,10 @@ fn check(edit: fn(&mut Value), wanted: fn(&mut Record), pointer: &str, expected:
 fn what_is_not_ours_survives() {
     let foreign = json!({"type": "Ready", "status": "True", "x": 1});
     let edit = |there: &mut Value| {
-        there["status"]["conditions"].as_array_mut().expect("conditions").insert(0, json!({"type": "Ready", "status": "True", "x": 1}));
+        there["status"]["conditions"]
+            .as_array_mut()
+            .expect("conditions")
+            .insert(0, json!({"type": "Ready", "status": "True", "x": 1}));
         there["status"]["conditions"][1]["observedGeneration"] = 4.into();
         there["status"]["other"] = json!({"a": [1]});
         there["metadata"]["labels"] = json!({"a": "b"});
@@ -197,7 +200,8 @@ fn strange_objects_are_read_as_far_as_they_go() {
     ] {
         assert_eq!(record(&object), Record::default(), "{object}");
     }
-    let istio = json!({"status": {"conditions": [{"type": "Healthy", "status": "False", "message": "a\nb"}]}});
+    let istio =
+        json!({"status": {"conditions": [{"type": "Healthy", "status": "False", "message": "a\nb"}]}});
     let condition = record(&istio).condition.expect("a condition");
     assert_eq!((condition.status, condition.reason), (Status::False, Reason::Foreign));
     assert!(!condition.message.contains('\n'));

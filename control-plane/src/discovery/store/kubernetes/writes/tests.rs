@@ -114,7 +114,9 @@ fn after_a_conflict_it_is_read_again() {
     let (mut writes, mut server) = (writes("a"), Server::default());
     writes.wish(key(), 1, put("a", 1, Status::True));
     settle(&mut writes, &mut server, Duration::ZERO);
-    server.edit(|object| object["status"]["conditions"].as_array_mut().expect("some").push(json!({"type": "X"})));
+    server.edit(|object| {
+        object["status"]["conditions"].as_array_mut().expect("some").push(json!({"type": "X"}))
+    });
     writes.wish(key(), 2, put("a", 1, Status::False));
     assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["status", "read", "status", "stored 2"]);
     let object = server.object.expect("it is there");
@@ -141,7 +143,8 @@ fn a_conflict_with_a_newer_session_goes_back_to_the_brain() {
 #[test]
 fn a_brain_that_insists_does_not_spin() {
     let (mut writes, mut server) = (writes("a"), Server::default());
-    server.object = Some(json!({"metadata": {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "3"}}));
+    server.object =
+        Some(json!({"metadata": {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "3"}}));
     writes.seen(key(), server.object.clone().expect("it is there"));
     for (write, expected) in [(1, 1), (2, 0)] {
         writes.wish(key(), write, put("a", 1, Status::True));
@@ -179,7 +182,10 @@ fn an_api_server_that_is_away_is_asked_less_and_less_and_by_one() {
 }
 
 fn keys(effects: &[Effect]) -> Vec<Key> {
-    effects.iter().filter_map(|effect| if let Effect::Send(key, _) = effect { Some(key.clone()) } else { None }).collect()
+    effects
+        .iter()
+        .filter_map(|effect| if let Effect::Send(key, _) = effect { Some(key.clone()) } else { None })
+        .collect()
 }
 
 #[test]

@@ -15,7 +15,8 @@ fn turn(queue: &mut Queue, second: u64) -> String {
 #[test]
 fn transitions_first_and_each_once() {
     let mut queue = Queue::default();
-    for (name, is_urgent) in [("a", false), ("b", true), ("c", false), ("d", true), ("c", true), ("b", false)] {
+    for (name, is_urgent) in [("a", false), ("b", true), ("c", false), ("d", true), ("c", true), ("b", false)]
+    {
         queue.push(key(name), is_urgent);
     }
     assert_eq!(queue.next_due(), Some(Duration::ZERO));
@@ -31,7 +32,10 @@ fn those_that_wait_come_when_their_time_has_come() {
     queue.push(key("a"), true);
     queue.delay(key("b"), Duration::from_secs(4));
     assert_eq!(queue.next_due(), Some(Duration::from_secs(4)));
-    assert_eq!((turn(&mut queue, 3), turn(&mut queue, 4), turn(&mut queue, 5)), (String::new(), "b".into(), "a".into()));
+    assert_eq!(
+        (turn(&mut queue, 3), turn(&mut queue, 4), turn(&mut queue, 5)),
+        (String::new(), "b".into(), "a".into())
+    );
 }
 
 #[test]
