@@ -16,7 +16,7 @@ use steps::World;
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn kubernetes() {
-    let mut world = World::new(Cluster::start());
+    let mut world = World::new(Cluster::start("webhook"));
     for (name, step) in steps::STEPS {
         println!("{name}");
         step(&mut world);
