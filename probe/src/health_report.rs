@@ -64,6 +64,10 @@ pub struct HealthReport {
     pub since_ms: u64,
     /// Age of the last probe, if there was one.
     pub last_probe_ago_ms: Option<u64>,
+    /// The probe's period and timeout together, in milliseconds: no two probes begin further apart on a machine that runs.
+    pub interval_ms: Option<u64>,
+    /// Before the first verdict: when it is there at the latest, in milliseconds from now.
+    pub verdict_within_ms: Option<u64>,
 }
 
 impl HealthReport {
@@ -77,8 +81,15 @@ impl HealthReport {
             "message": printable(&self.message),
             "sinceMs": self.since_ms,
         });
-        if let (Some(ago), Some(fields)) = (self.last_probe_ago_ms, report.as_object_mut()) {
-            fields.insert("lastProbeAgoMs".to_owned(), ago.into());
+        let optional = [
+            ("lastProbeAgoMs", self.last_probe_ago_ms),
+            ("intervalMs", self.interval_ms),
+            ("verdictWithinMs", self.verdict_within_ms),
+        ];
+        for (name, number) in optional {
+            if let (Some(number), Some(fields)) = (number, report.as_object_mut()) {
+                fields.insert(name.to_owned(), number.into());
+            }
         }
         report
     }
@@ -103,6 +114,8 @@ impl HealthReport {
             message: printable(text("message").unwrap_or_default()),
             since_ms: number(fields, "sinceMs").unwrap_or(0),
             last_probe_ago_ms: number(fields, "lastProbeAgoMs"),
+            interval_ms: number(fields, "intervalMs"),
+            verdict_within_ms: number(fields, "verdictWithinMs"),
         })
     }
 

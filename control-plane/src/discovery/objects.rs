@@ -1,6 +1,7 @@
 //! Istio's documents as checked values: what entries and snapshots are made of. Not here: files, Kubernetes, what agents report.
 
 mod config;
+mod document;
 mod service;
 mod spec;
 
@@ -9,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use config::{Config, Group, ManualEntry};
+pub use document::{HEALTH_CHECKS, LAST_ENDPOINT};
 pub use service::{ExportTo, LastEndpoint, Port, Protocol, Service, Source};
 pub use spec::Spec;
 
@@ -33,3 +35,6 @@ impl fmt::Display for Key {
         write!(formatter, "{}/{}", self.namespace, self.name)
     }
 }
+
+#[cfg(test)]
+mod tests;

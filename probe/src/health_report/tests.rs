@@ -15,12 +15,14 @@ fn report() -> HealthReport {
         message: "HTTP status 503".into(),
         since_ms: 41_200,
         last_probe_ago_ms: Some(1_200),
+        interval_ms: Some(11_000),
+        verdict_within_ms: None,
     }
 }
 
 fn as_json() -> Value {
     json!({"epoch": "9f0c", "generation": 7, "state": "Unhealthy", "reason": "HttpStatus", "message": "HTTP status 503",
-           "sinceMs": 41_200, "lastProbeAgoMs": 1_200})
+           "sinceMs": 41_200, "lastProbeAgoMs": 1_200, "intervalMs": 11_000})
 }
 
 #[test]
@@ -28,8 +30,9 @@ fn a_report_there_and_back() {
     assert_eq!(report().to_json(), as_json());
     assert_eq!(HealthReport::parse(&as_json()), Ok(report()));
     assert_eq!(report().acknowledgement(), "9f0c/7");
-    let unprobed = HealthReport { last_probe_ago_ms: None, ..report() };
+    let unprobed = HealthReport { last_probe_ago_ms: None, verdict_within_ms: Some(5_000), ..report() };
     assert_eq!(unprobed.to_json().get("lastProbeAgoMs"), None);
+    assert_eq!(unprobed.to_json()["verdictWithinMs"], 5_000);
     assert_eq!(HealthReport::parse(&unprobed.to_json()), Ok(unprobed));
 }
 

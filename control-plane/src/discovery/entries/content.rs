@@ -46,8 +46,3 @@ pub(super) fn verdict_time(probe: Option<&WorkloadProbe>) -> Duration {
         None => Duration::from_secs(33),
     }
 }
-
-/// An agent that probed so long ago does not probe any more: 3 x (period + timeout).
-pub(super) fn stalled_after(probe: &WorkloadProbe) -> Duration {
-    probe.period.saturating_add(probe.timeout).saturating_mul(3)
-}

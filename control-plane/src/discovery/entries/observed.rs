@@ -26,7 +26,8 @@ impl Entries {
             return;
         }
         if entry.streams.is_empty() || entry.is_foreign() {
-            return self.drop_deleted(key);
+            self.drop_deleted(key);
+            return self.bind_waiting(key);
         }
         // Its streams live: it is written again, as it was.
         entry.saved = None;

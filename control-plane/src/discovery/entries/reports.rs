@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use probe::health_report::printable;
-use probe::{HealthReport, State, WorkloadProbe};
+use probe::{HealthReport, State};
 
 use super::entry::{Entry, Level, Owed};
 use super::{
@@ -121,7 +121,10 @@ impl Entries {
         entry.mute = Some(self.settings.silence_from(at.now));
         let ago = report.last_probe_ago_ms.map(Duration::from_millis);
         let probed = ago.map(|ago| at.wall.minus(ago));
-        let is_stalled = probe.zip(ago).is_some_and(|(probe, ago)| ago > content::stalled_after(probe));
+        // By the agent's own account; an agent of a file may have another probe than the group.
+        let interval = report.interval_ms.map(Duration::from_millis);
+        let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
+        let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
         match (report.state, report.reason.as_str()) {
             (State::Unhealthy, "Draining") => {
                 entry.verdict_is(&self.settings, at, Reason::Draining, &report.message, probed);
@@ -142,7 +145,19 @@ impl Entries {
             (State::Unhealthy, _) => {
                 entry.verdict_is(&self.settings, at, Reason::ProbeFailed, &report.message, probed);
             }
-            (State::Unknown, reason) => entry.no_verdict_yet(&self.settings, at, reason == "NoProbe", probe),
+            (State::Unknown, "NoProbe") if probe.is_none() => {
+                entry.level = Some(Level::NoProbe);
+                entry.verdict = None;
+                entry.set_no_probe(&self.settings, at);
+            }
+            // Whose group has a probe may not have got it yet.
+            (State::Unknown, reason) => {
+                entry.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
+                let within = report.verdict_within_ms.map(Duration::from_millis);
+                let within = within.unwrap_or_else(|| content::verdict_time(probe));
+                // It is counted once: an agent that restarts for ever gets no verdict either.
+                entry.verdict.get_or_insert(at.now.saturating_add(within));
+            }
         }
         taken
     }
@@ -215,23 +230,5 @@ impl Entry {
         self.set_health_checks(true);
         let status = if reason == Reason::ProbeSucceeded { Status::True } else { Status::False };
         self.set(settings, at, status, reason, &printable(message), probed);
-    }
-
-    /// An agent that has just started, or has no probe. Whose group has one may not have got it yet.
-    fn no_verdict_yet(
-        &mut self,
-        settings: &Settings,
-        at: At,
-        has_no_probe: bool,
-        probe: Option<&WorkloadProbe>,
-    ) {
-        if has_no_probe && probe.is_none() {
-            self.level = Some(Level::NoProbe);
-            self.verdict = None;
-            return self.set_no_probe(settings, at);
-        }
-        self.level = Some(if has_no_probe { Level::NoProbe } else { Level::Awaiting });
-        // It is counted once: an agent that restarts for ever gets no verdict either.
-        self.verdict.get_or_insert(at.now + content::verdict_time(probe));
     }
 }

@@ -60,7 +60,7 @@ impl Entries {
             let session = entry.record.session;
             self.effects.push(Effect::Write { key: key.clone(), write: self.writes, record: None, session });
         }
-        if entry.shown.is_some() {
+        if entry.spec().is_some() {
             self.changed(key);
         }
         self.note(Event::Deleted { key: key.clone(), gone });
