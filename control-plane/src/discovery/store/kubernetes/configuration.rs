@@ -53,14 +53,14 @@ impl Configuration {
                 place(&mut config.groups, errors, at, read)
             }
             Kind::Service => {
-                let read = object.map(|object| Err(vec![object.to_string()]));
+                let read = object.map(|object| Service::parse(object).map(|checked| checked.value));
                 place(&mut config.services, errors, at, read)
             }
             Kind::Entry => {
                 // What we made ourselves is no configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
-                    let mut entry = ManualEntry::default();
+                    let mut entry = ManualEntry::parse(object).map(|checked| checked.value)?;
                     entry.annotations = object::others(object);
                     Ok(entry)
                 });
