@@ -102,7 +102,8 @@ impl Cluster {
         fs::write(folder.join("key.pem"), key.serialize_pem()).expect("a file");
         fs::write(folder.join("public.pem"), key.public_key_pem()).expect("a file");
         let tokens: String = USERS.iter().map(|(name, user)| format!("{name},{user},{name}\n")).collect();
-        fs::write(folder.join("tokens"), format!("admin,admin,1,\"system:masters\"\n{tokens}")).expect("a file");
+        fs::write(folder.join("tokens"), format!("admin,admin,1,\"system:masters\"\n{tokens}"))
+            .expect("a file");
         let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
         let api_server_command = vec![
             format!("--etcd-servers={client}"),

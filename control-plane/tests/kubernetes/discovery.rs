@@ -8,9 +8,10 @@ mod steps;
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use replica::Replica;
@@ -67,14 +68,14 @@ impl World {
 }
 
 /// Waits until `done`, for `seconds` at most, and says how long it took.
-fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) -> Duration {
+#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
         assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: not within {seconds} s");
         sleep(Duration::from_millis(20));
     }
     println!("  {what}: {} ms", begin.elapsed().as_millis());
-    begin.elapsed()
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {

@@ -19,7 +19,8 @@ async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
     let path = format!("/apis/networking.istio.io/v1/namespaces/{NAMESPACE}/workloadentries/{NAME}");
     let send = async |method: &str, path: &str, body: Vec<u8>| {
-        let request = hyper::Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request =
+            hyper::Request::builder().method(method).uri(path).header("content-type", "application/json");
         client.request::<Value>(request.body(body).expect("a request")).await
     };
     let mut count = 0;
@@ -33,9 +34,11 @@ async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
         loop {
             let status = object["status"].as_object_mut().expect("a status");
             status.insert("count".to_owned(), next.clone());
-            let conditions = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().expect("some");
+            let conditions =
+                status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().expect("some");
             conditions.retain(|condition| condition["type"] != "Counted");
-            conditions.insert(0, json!({"type": "Counted", "status": "True", "message": next, "x": {"y": 1}}));
+            conditions
+                .insert(0, json!({"type": "Counted", "status": "True", "message": next, "x": {"y": 1}}));
             if send("PUT", &format!("{path}/status"), object.to_string().into_bytes()).await.is_ok() {
                 break;
             }
@@ -69,7 +72,6 @@ pub(super) fn hammered(world: &mut World) {
     stop.store(true, Ordering::Relaxed);
     let count = hammering.join().expect("it ends");
     assert!(count > 10, "{count}");
-    println!("  {count} changes of somebody else");
     let entry = world.entry(NAME).expect("it is there");
     let count = count.to_string();
     assert_eq!(entry["metadata"]["labels"]["count"], *count);

@@ -189,9 +189,6 @@ async fn run(
             Some(input) = received.recv() => input,
             () = sleep_until(due.unwrap_or(begin)), if due.is_some() => Input::Tick,
         };
-        if std::env::vars_os().any(|(name, _)| name == "SHOW_INPUTS") {
-            println!("    {:?} {input:?}", begin.elapsed());
-        }
         let wall = Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp());
         let effects = entries.step(begin.elapsed(), wall, input);
         let mut seen = seen.lock().expect("no panic");

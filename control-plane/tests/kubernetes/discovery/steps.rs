@@ -1,9 +1,10 @@
 //! What is tried, in order; each step leaves both replicas running.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::replica::Replica;
 use super::{NAMESPACE, SYSTEM, World, conflicts, set, within};
@@ -52,7 +53,6 @@ fn manifests(world: &mut World) {
         &["get", "leases", "-n", "kube-system"],
         &["delete", "workloadgroup", "x", "-n", NAMESPACE],
         &["delete", "serviceentry", "x", "-n", NAMESPACE],
-        &["patch", "workloadentry", "x", "-n", NAMESPACE, "--type=merge", "-p", "{}"],
     ] {
         let refused = cluster.kubectl_as("discovery", arguments, "");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("forbidden"), "{arguments:?}");
@@ -85,9 +85,9 @@ fn ready(world: &mut World) {
     world.b = Some(Replica::start("b", &kubeconfig, GRACE));
     within("both are ready", 30, || world.a().is_ready() && world.b().is_ready());
     within("each has a lease", 30, || {
-        ["a", "b"].iter().all(|name| {
-            world.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success()
-        })
+        ["a", "b"]
+            .iter()
+            .all(|name| world.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
     });
 }
 
@@ -133,9 +133,7 @@ fn reported(world: &mut World) {
         agent
     });
     let both = set(&["10.0.1.1", "10.0.1.2"]);
-    within("both are served by both", 10, || {
-        world.a().endpoints() == both && world.b().endpoints() == both
-    });
+    within("both are served by both", 10, || world.a().endpoints() == both && world.b().endpoints() == both);
     for (is_healthy, expected) in [(false, set(&["10.0.1.2"])), (true, both)] {
         let generation = agents[0].report(is_healthy);
         within("the other replica follows", 10, || world.b().endpoints() == expected);
@@ -179,7 +177,12 @@ fn moved(world: &mut World) {
 
 fn manual(world: &mut World) {
     let checked = json!({"proxy.istio.io/health-checks-enabled": "true", "owner": "me"});
-    world.apply("WorkloadEntry", "by-hand", &checked, &json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
+    world.apply(
+        "WorkloadEntry",
+        "by-hand",
+        &checked,
+        &json!({"address": "10.0.3.1", "labels": {"app": "payments"}}),
+    );
     let agent = world.a().connect("", "by-hand", "10.0.3.1");
     agent.report(true);
     within("served", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
@@ -191,9 +194,7 @@ fn manual(world: &mut World) {
     within("the grace over, nobody knows", 20, || {
         world.condition("by-hand").as_deref() == Some("Unknown Disconnected")
     });
-    within("removed everywhere", 10, || {
-        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
-    });
+    within("removed everywhere", 10, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
     let entry = world.entry("by-hand").expect("it is not ours to delete");
     assert_eq!(annotation(&entry, "owner"), "me");
     assert_eq!(entry["spec"], json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
@@ -206,11 +207,25 @@ fn foreign(world: &mut World) {
         "istio.io/autoRegistrationGroup": "payments", "istio.io/workloadController": "istiod-7f9c",
         "proxy.istio.io/health-checks-enabled": "true",
     });
-    world.apply("WorkloadEntry", name, &annotations, &json!({"address": "10.0.4.1", "labels": {"app": "payments"}}));
+    world.apply(
+        "WorkloadEntry",
+        name,
+        &annotations,
+        &json!({"address": "10.0.4.1", "labels": {"app": "payments"}}),
+    );
     let status = |status: &str| {
         let patch = json!({"status": {"conditions": [{"type": "Healthy", "status": status}]}}).to_string();
-        let arguments =
-            ["patch", "workloadentry", name, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", &patch];
+        let arguments = [
+            "patch",
+            "workloadentry",
+            name,
+            "-n",
+            NAMESPACE,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
         world.cluster.done(&arguments, "");
     };
     status("True");
@@ -225,7 +240,9 @@ fn foreign(world: &mut World) {
     assert_eq!(agent.acknowledged(), None);
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
     within("freed, the name is the agent's", 20, || {
-        world.entry(name).is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
+        world
+            .entry(name)
+            .is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
     });
     agent.report(true);
     within("and it is served", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
@@ -269,7 +286,11 @@ fn frozen(world: &mut World) {
     leaves.close();
     while begin.elapsed() < Duration::from_secs(60) {
         assert_eq!(flips.acknowledged(), Some(generation - 1), "what is not stored is not acknowledged");
-        assert_eq!(world.a().endpoints(), set(&["10.0.6.2", "10.0.6.3"]), "nothing is removed but by reports");
+        assert_eq!(
+            world.a().endpoints(),
+            set(&["10.0.6.2", "10.0.6.3"]),
+            "nothing is removed but by reports"
+        );
         assert_eq!(world.b().endpoints(), all, "nobody dies of an API server that is away");
         sleep(Duration::from_millis(500));
     }
@@ -312,10 +333,21 @@ fn restarted(world: &mut World) {
 
 fn killed(world: &mut World) {
     let checked = json!({"proxy.istio.io/health-checks-enabled": "true"});
-    world.apply("WorkloadEntry", "kept", &checked, &json!({"address": "10.0.8.3", "labels": {"app": "payments"}}));
+    world.apply(
+        "WorkloadEntry",
+        "kept",
+        &checked,
+        &json!({"address": "10.0.8.3", "labels": {"app": "payments"}}),
+    );
     let a = world.a();
-    let agents = [a.connect("payments", "", "10.0.8.1"), a.connect("payments", "", "10.0.8.2"), a.connect("", "kept", "10.0.8.3")];
-    agents.iter().for_each(|agent| drop(agent.report(true)));
+    let agents = [
+        a.connect("payments", "", "10.0.8.1"),
+        a.connect("payments", "", "10.0.8.2"),
+        a.connect("", "kept", "10.0.8.3"),
+    ];
+    for agent in &agents {
+        agent.report(true);
+    }
     let all = set(&["10.0.8.1", "10.0.8.2", "10.0.8.3"]);
     within("served", 10, || world.b().endpoints() == all);
     world.a.take().expect("it runs").kill();

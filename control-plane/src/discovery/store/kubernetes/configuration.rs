@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use probe::WorkloadGroup;
 use serde_json::Value;
 
 use super::object;
@@ -16,6 +15,8 @@ use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
 pub struct Configuration {
     config: Config,
     errors: BTreeMap<(Kind, Key), Vec<String>>,
+    /// ServiceEntries of another resolution than STATIC: Istio's users have many, and they are not ours to serve.
+    others: BTreeSet<Key>,
 }
 
 /// Puts what was read in its place; whether that made a difference.
@@ -45,14 +46,24 @@ impl Configuration {
     /// An object as it is now, or none; whether the configuration or its errors differ.
     pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
         let (config, errors, at) = (&mut self.config, &mut self.errors, (kind, key.clone()));
+        if object.is_none() && self.others.remove(key) && kind == Kind::Service {
+            return true;
+        }
         match kind {
             Kind::Group => {
-                let read = object.map(|object| {
-                    WorkloadGroup::parse(object).map(|checked| Group::new(key.clone(), checked.value))
-                });
+                let read = object.map(|object| Group::parse(object).map(|checked| checked.value));
                 place(&mut config.groups, errors, at, read)
             }
             Kind::Service => {
+                let object = object.filter(|object| {
+                    let is_static = object.pointer("/spec/resolution").is_some_and(|word| word == "STATIC");
+                    if is_static {
+                        self.others.remove(key)
+                    } else {
+                        self.others.insert(key.clone())
+                    };
+                    is_static
+                });
                 let read = object.map(|object| Service::parse(object).map(|checked| checked.value));
                 place(&mut config.services, errors, at, read)
             }
@@ -60,7 +71,7 @@ impl Configuration {
                 // What we made ourselves is no configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
-                    let mut entry = ManualEntry::parse(object).map(|checked| checked.value)?;
+                    let (_, mut entry) = ManualEntry::parse(object)?.value;
                     entry.annotations = object::others(object);
                     Ok(entry)
                 });
@@ -73,7 +84,7 @@ impl Configuration {
     pub fn missing(&self, kind: Kind, namespace: Option<&str>, listed: &BTreeSet<Key>) -> Vec<Key> {
         let known: BTreeSet<&Key> = match kind {
             Kind::Group => self.config.groups.keys().collect(),
-            Kind::Service => self.config.services.keys().collect(),
+            Kind::Service => self.config.services.keys().chain(&self.others).collect(),
             Kind::Entry => self.config.entries.keys().collect(),
         };
         let bad = self.errors.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
@@ -84,10 +95,11 @@ impl Configuration {
 
     /// All that is in force.
     pub fn config(&self) -> Arc<Config> {
-        let Config { groups, entries, services, .. } = &self.config;
+        let Config { groups, entries, .. } = &self.config;
         let is_known = |(kind, key): &(Kind, Key)| match kind {
             Kind::Group => groups.contains_key(key),
-            Kind::Service => services.contains_key(key),
+            // Nothing is deleted for a service.
+            Kind::Service => true,
             Kind::Entry => entries.contains_key(key),
         };
         let incomplete = !self.errors.keys().all(is_known);
@@ -99,7 +111,9 @@ impl Configuration {
         let lines = self.errors.iter().flat_map(|((kind, key), texts)| {
             texts.iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
         });
-        lines.collect()
+        let others = self.others.len();
+        let ignored = format!("ServiceEntry: {others} ignored, of another resolution than STATIC");
+        lines.chain((others > 0).then_some(ignored)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use futures_util::{Stream, StreamExt as _};
 use kube::Client;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DynamicObject, TypeMeta};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::utils::Backoff;
@@ -84,11 +84,16 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
     };
     let config = watcher::Config::default().timeout(WATCH);
     let events = watcher(api, config).backoff(Doubling::default());
-    events.map(move |event| (kind, scope.clone(), seen(event)))
+    events.map(move |event| (kind, scope.clone(), seen(event, &resource)))
 }
 
-fn seen(event: watcher::Result<Event<DynamicObject>>) -> Seen {
-    let value = |object: DynamicObject| {
+fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) -> Seen {
+    let value = |mut object: DynamicObject| {
+        // Items of a list need not say what they are.
+        object.types.get_or_insert_with(|| TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
         object::trimmed(serde_json::to_value(object).expect("what came as JSON goes as JSON"))
     };
     match event {
