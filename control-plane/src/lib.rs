@@ -14,4 +14,5 @@ pub mod server;
 pub mod shutdown;
 pub mod tls;
 pub mod webhook;
+pub mod xds;
 pub mod yaml;

@@ -103,12 +103,12 @@ impl Spec {
                 || address.strip_prefix("unix://").is_some_and(|path| path.starts_with('/') && path.len() > 1)
         };
         match &address {
-            None => findings.error(&path, "is required"),
+            None if fields.value("address").is_none() => findings.error(&path, "is required"),
             Some(address) if !is_right(address) => {
                 let got = shown(&address.as_str().into());
                 findings.error(&path, format_args!("must be an IP address or unix:///PATH, got {got}"));
             }
-            Some(_) => {}
+            _ => {}
         }
         Some(Self {
             address: address.unwrap_or_default(),
