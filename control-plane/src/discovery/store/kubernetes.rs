@@ -12,24 +12,27 @@ pub mod objects;
 pub mod rate;
 mod replica;
 mod task;
-mod watch;
+mod watches;
 pub mod writes;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::discovery::entries::{Input, Record};
-use crate::discovery::objects::Key;
+use super::redb::Observer;
+use super::{self as store, Store};
+use crate::discovery::config_dir::Configured;
 use api::Api;
-use decision::Wish;
-use task::Task;
+use task::{Outputs, Task};
+use watches::Kind;
 
-/// Looks and wishes on their way.
-const CHANNEL: usize = 1024;
+/// What is on its way to the registry.
+const CAPACITY: usize = 1024;
 
 /// How entries are kept.
 #[derive(Clone, Debug)]
@@ -44,63 +47,45 @@ pub struct Settings {
     pub per_second: NonZeroU32,
 }
 
-/// What the brain wants stored.
+/// A store that is open.
 #[derive(Debug)]
-pub struct Write {
-    /// The entry.
-    pub key: Key,
-    /// The brain's number.
-    pub write: u64,
-    /// What it should become.
-    pub wish: Wish,
-}
-
-/// What comes out.
-#[derive(Debug)]
-pub enum Output {
-    /// For the brain.
-    Input(Input),
-    /// What is wrong with the configuration, anew: lines that name kind, namespace and name.
-    ConfigErrors(Vec<String>),
-    /// The API server did not take, or not hear, what we wrote: for the count of errors.
-    Error,
-}
-
-/// Everything as it was when all watches had listed once.
 pub struct Opened {
-    /// Records of entries that somebody wrote about.
-    pub stored: Vec<(Key, Record)>,
-    /// The first of these make the brain complete.
-    pub outputs: mpsc::Receiver<Output>,
-    /// Wishes; dropping it ends the task, which then gives the Lease back.
-    pub writes: mpsc::UnboundedSender<Write>,
-    /// The task.
-    pub task: tokio::task::JoinHandle<()>,
+    /// For the registry.
+    pub store: Store,
+    /// What is configured.
+    pub configured: watch::Receiver<Configured>,
+    /// Ends after the registry, when this replica's Lease is given back.
+    pub task: JoinHandle<()>,
 }
 
 /// Watches, and waits until everything was listed once; an API server that is away is waited for.
-pub async fn open(client: Client, settings: Settings) -> Opened {
+pub async fn open(client: Client, settings: Settings, observer: Arc<dyn Observer>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;
     let api = Api::new(client.clone(), namespace);
-    let (looks_in, looks) = mpsc::channel(1);
-    let ending = CancellationToken::new();
-    let lease = tokio::spawn(replica::keep(api.clone(), instance.clone(), looks_in, ending.clone()));
-    let (outputs_in, outputs) = mpsc::channel(CHANNEL);
-    let waiting = watch::Kind::ALL.len() * namespaces.len().max(1);
-    let mut watches = watch::watches(&client, &namespaces);
-    let mut task = Task::new(api, instance, per_second, waiting, outputs_in);
+    let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
+    let (configured_sender, configured) = watch::channel(Configured::default());
+    let (degraded_sender, degraded) = watch::channel(None);
+    let outputs =
+        Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, observer };
+    let waiting = Kind::ALL.len() * namespaces.len().max(1);
+    let mut watches = watches::watches(&client, &namespaces);
+    let mut task = Task::new(api.clone(), instance.clone(), per_second, waiting, outputs);
     while task.is_waiting() {
         if let Some(watched) = watches.next().await {
             task.first(watched);
         }
     }
-    let stored = task.stored();
-    let (writes, wishes) = mpsc::unbounded_channel();
+    task.configure();
+    let (stored, writes) = (task.stored(), store::Writes::default());
+    let store = Store { stored, is_new: false, writes: writes.clone(), inputs, degraded };
+    let (looks_sender, looks) = mpsc::channel(1);
+    let ending = CancellationToken::new();
+    let lease = tokio::spawn(replica::keep(api, instance, looks_sender, ending.clone()));
     let task = tokio::spawn(async move {
-        task.run(watches, wishes, looks).await;
+        task.run(watches, writes, looks).await;
         ending.cancel();
         // It has a deadline of its own.
         let _ = lease.await;
     });
-    Opened { stored, outputs, writes, task }
+    Opened { store, configured, task }
 }

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use app_health::discovery::entries::{Effect, Entries, Input, Node, Report, Settings, Timestamp};
-use app_health::discovery::store::kubernetes::decision::Wish;
-use app_health::discovery::store::kubernetes::{self, Output, Write};
+use app_health::discovery::store::{Write, kubernetes};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use probe::State;
 use probe::health_report::HealthReport;
@@ -175,17 +174,17 @@ async fn run(
         namespaces: Vec::new(),
         per_second: 50.try_into().expect("not 0"),
     };
-    let mut opened = kubernetes::open(client, store).await;
+    let kubernetes::Opened { mut store, mut configured, .. } =
+        kubernetes::open(client, store, Arc::new(())).await;
     let begin = Instant::now();
-    let mut entries = Entries::new(settings, opened.stored);
+    let mut entries = Entries::new(settings, store.stored);
+    configured.mark_changed();
     seen.lock().expect("no panic").ready = true;
     loop {
         let due = entries.next_due().map(|due| begin + due);
         let input = tokio::select! {
-            Some(output) = opened.outputs.recv() => match output {
-                Output::Input(input) => input,
-                _ => continue,
-            },
+            Some(input) = store.inputs.recv() => input,
+            Ok(()) = configured.changed() => Input::Config(configured.borrow_and_update().config.clone()),
             Some(input) = received.recv() => input,
             () = sleep_until(due.unwrap_or(begin)), if due.is_some() => Input::Tick,
         };
@@ -204,8 +203,7 @@ async fn run(
                     seen.agents.entry(stream).or_default().closed = Some(text);
                 }
                 Effect::Write { key, write, record, session } => {
-                    let wish = record.map_or(Wish::Delete(session), Wish::Put);
-                    opened.writes.send(Write { key, write, wish }).expect("the store runs");
+                    store.writes.push(key, Write { write, record, session });
                 }
                 Effect::Changed { .. } | Effect::Note(_) => {}
             }

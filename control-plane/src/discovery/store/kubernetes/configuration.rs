@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use probe::Checked;
+use probe::fields::Findings;
 use serde_json::Value;
 
 use super::object;
-pub use super::watch::Kind;
+pub use super::watches::Kind;
 use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
 
 /// What is configured now.
 #[derive(Debug, Default)]
 pub struct Configuration {
     config: Config,
-    errors: BTreeMap<(Kind, Key), Vec<String>>,
+    findings: BTreeMap<(Kind, Key), Findings>,
     /// ServiceEntries of another resolution than STATIC: Istio's users have many, and they are not ours to serve.
     others: BTreeSet<Key>,
 }
@@ -22,38 +24,36 @@ pub struct Configuration {
 /// Puts what was read in its place; whether that made a difference.
 fn place<T: PartialEq>(
     there: &mut BTreeMap<Key, Arc<T>>,
-    errors: &mut BTreeMap<(Kind, Key), Vec<String>>,
+    findings: &mut BTreeMap<(Kind, Key), Findings>,
     at: (Kind, Key),
-    read: Option<Result<T, Vec<String>>>,
+    read: Option<Result<Checked<T>, Vec<String>>>,
 ) -> bool {
-    let had_errors = errors.remove(&at);
-    match read {
-        None => there.remove(&at.1).is_some() | had_errors.is_some(),
-        Some(Ok(object)) if there.get(&at.1).is_some_and(|there| **there == object) => had_errors.is_some(),
-        Some(Ok(object)) => {
-            there.insert(at.1, Arc::new(object));
-            true
-        }
-        Some(Err(texts)) => {
-            let is_news = had_errors.as_ref() != Some(&texts);
-            errors.insert(at, texts);
-            is_news
-        }
+    let before = findings.remove(&at).unwrap_or_default();
+    let (object, now) = match read {
+        None => return there.remove(&at.1).is_some() | (before != Findings::default()),
+        Some(Ok(Checked { value, warnings })) => (Some(value), Findings { errors: Vec::new(), warnings }),
+        Some(Err(errors)) => (None, Findings { errors, warnings: Vec::new() }),
+    };
+    let mut is_news = before != now;
+    if let Some(object) = object.filter(|object| there.get(&at.1).is_none_or(|there| **there != *object)) {
+        there.insert(at.1.clone(), Arc::new(object));
+        is_news = true;
     }
+    if now != Findings::default() {
+        findings.insert(at, now);
+    }
+    is_news
 }
 
 impl Configuration {
     /// An object as it is now, or none; whether the configuration or its errors differ.
     pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
-        let (config, errors, at) = (&mut self.config, &mut self.errors, (kind, key.clone()));
+        let (config, findings, at) = (&mut self.config, &mut self.findings, (kind, key.clone()));
         if object.is_none() && self.others.remove(key) && kind == Kind::Service {
             return true;
         }
         match kind {
-            Kind::Group => {
-                let read = object.map(|object| Group::parse(object).map(|checked| checked.value));
-                place(&mut config.groups, errors, at, read)
-            }
+            Kind::Group => place(&mut config.groups, findings, at, object.map(Group::parse)),
             Kind::Service => {
                 let object = object.filter(|object| {
                     let is_static = object.pointer("/spec/resolution").is_some_and(|word| word == "STATIC");
@@ -64,18 +64,17 @@ impl Configuration {
                     };
                     is_static
                 });
-                let read = object.map(|object| Service::parse(object).map(|checked| checked.value));
-                place(&mut config.services, errors, at, read)
+                place(&mut config.services, findings, at, object.map(Service::parse))
             }
             Kind::Entry => {
                 // What we made ourselves is no configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
-                    let (_, mut entry) = ManualEntry::parse(object)?.value;
-                    entry.annotations = object::others(object);
-                    Ok(entry)
+                    let Checked { value: (_, mut value), warnings } = ManualEntry::parse(object)?;
+                    value.annotations = object::others(object);
+                    Ok(Checked { value, warnings })
                 });
-                place(&mut config.entries, errors, at, read)
+                place(&mut config.entries, findings, at, read)
             }
         }
     }
@@ -87,7 +86,7 @@ impl Configuration {
             Kind::Service => self.config.services.keys().chain(&self.others).collect(),
             Kind::Entry => self.config.entries.keys().collect(),
         };
-        let bad = self.errors.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
+        let bad = self.findings.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
         let all: BTreeSet<&Key> = known.into_iter().chain(bad).collect();
         let in_scope = |key: &&&Key| namespace.is_none_or(|namespace| key.namespace == namespace);
         all.iter().filter(in_scope).filter(|key| !listed.contains(**key)).map(|key| (*key).clone()).collect()
@@ -102,18 +101,30 @@ impl Configuration {
             Kind::Service => true,
             Kind::Entry => entries.contains_key(key),
         };
-        let incomplete = !self.errors.keys().all(is_known);
+        let mut bad = self.findings.iter().filter(|(_, findings)| !findings.errors.is_empty());
+        let incomplete = !bad.all(|(at, _)| is_known(at));
         Arc::new(Config { incomplete, ..self.config.clone() })
     }
 
     /// All errors, as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be between 1 and 65535, got 0`.
     pub fn errors(&self) -> Vec<String> {
-        let lines = self.errors.iter().flat_map(|((kind, key), texts)| {
-            texts.iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
-        });
+        self.lines(|findings| &findings.errors)
+    }
+
+    /// What is strange and taken all the same.
+    pub fn warnings(&self) -> Vec<String> {
         let others = self.others.len();
         let ignored = format!("ServiceEntry: {others} ignored, of another resolution than STATIC");
-        lines.chain((others > 0).then_some(ignored)).collect()
+        let mut lines = self.lines(|findings| &findings.warnings);
+        lines.extend((others > 0).then_some(ignored));
+        lines
+    }
+
+    fn lines(&self, of: impl Fn(&Findings) -> &Vec<String>) -> Vec<String> {
+        let lines = self.findings.iter().flat_map(|((kind, key), findings)| {
+            of(findings).iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
+        });
+        lines.collect()
     }
 }
 

@@ -2,28 +2,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use super::api::{Api, ApiError};
 use super::configuration::Configuration;
-use super::decision::Writer;
+use super::decision::{Wish, Writer};
 use super::leases::Leases;
 use super::replica::Look;
-use super::watch::{Kind, Seen, Watched, Watches};
+use super::watches::{Kind, Seen, Watched, Watches};
 use super::writes::{Answer, Effect, Writes};
-use super::{Output, Write, object};
+use super::{Observer, object, store};
+use crate::discovery::config_dir::Configured;
 use crate::discovery::entries::{Input, Record};
 use crate::discovery::objects::Key;
 
 /// Changes of the configuration within so long make one.
 const CONFIGURATION: Duration = Duration::from_millis(100);
+
+/// Where its news go.
+pub(super) struct Outputs {
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) configured: watch::Sender<Configured>,
+    pub(super) degraded: watch::Sender<Option<String>>,
+    pub(super) observer: Arc<dyn Observer>,
+}
+
+/// What came of a request.
+struct Answered {
+    key: Key,
+    answer: Answer,
+    error: Option<ApiError>,
+    took: Duration,
+}
 
 /// All that it has.
 pub(super) struct Task {
@@ -36,9 +54,8 @@ pub(super) struct Task {
     broken: BTreeMap<(Kind, Option<String>), String>,
     configuration: Configuration,
     reconfigure: Option<Instant>,
-    errors: Vec<String>,
     writes: Writes,
-    requests: JoinSet<(Key, Answer, Option<ApiError>)>,
+    requests: JoinSet<Answered>,
     /// Last refusals, by entry: said once.
     refused: BTreeMap<Key, String>,
     leases: Leases,
@@ -47,7 +64,7 @@ pub(super) struct Task {
     unseen: bool,
     away: bool,
     started: Instant,
-    outputs: mpsc::Sender<Output>,
+    outputs: Outputs,
 }
 
 impl Task {
@@ -56,7 +73,7 @@ impl Task {
         instance: String,
         per_second: NonZeroU32,
         waiting: usize,
-        outputs: mpsc::Sender<Output>,
+        outputs: Outputs,
     ) -> Self {
         let writer = Writer { instance: instance.clone(), alive: BTreeSet::from([instance.clone()]) };
         Self {
@@ -65,8 +82,7 @@ impl Task {
             listings: BTreeMap::new(),
             broken: BTreeMap::new(),
             configuration: Configuration::default(),
-            reconfigure: Some(Instant::now()),
-            errors: Vec::new(),
+            reconfigure: None,
             writes: Writes::new(writer, per_second),
             requests: JoinSet::new(),
             refused: BTreeMap::new(),
@@ -106,14 +122,15 @@ impl Task {
         records.filter(|(_, record)| !nothing(record)).collect()
     }
 
-    /// Until nobody has wishes any more.
+    /// Until nobody listens any more.
     pub(super) async fn run(
         &mut self,
         mut watches: Watches,
-        mut wishes: mpsc::UnboundedReceiver<Write>,
+        wishes: store::Writes,
         mut looks: mpsc::Receiver<Look>,
     ) {
         let mut effects = Vec::new();
+        let inputs = self.outputs.inputs.clone();
         loop {
             if !self.carry_out(std::mem::take(&mut effects)).await {
                 return;
@@ -121,21 +138,26 @@ impl Task {
             let due = [self.writes.next_due().map(|due| self.started + due), self.reconfigure];
             let due = due.into_iter().flatten().min();
             effects = tokio::select! {
-                wish = wishes.recv() => {
-                    let Some(Write { key, write, wish }) = wish else { return };
-                    self.writes.wish(key, write, wish);
+                wishes = wishes.take() => {
+                    wishes.into_iter().for_each(|(key, wish)| self.wish(key, wish));
                     Vec::new()
                 }
                 Some(watched) = watches.next() => self.watched(watched),
-                Some(Ok((key, answer, error))) = self.requests.join_next() => self.answered(key, answer, error).await,
+                Some(Ok(answered)) = self.requests.join_next() => self.answered(answered).await,
                 Some(look) = looks.recv() => { self.looked(look).await; Vec::new() }
+                () = inputs.closed() => return,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Vec::new(),
             };
         }
     }
 
-    async fn tell(&self, output: Output) -> bool {
-        self.outputs.send(output).await.is_ok()
+    fn wish(&mut self, key: Key, store::Write { write, record, session }: store::Write) {
+        let wish = record.map_or(Wish::Delete(session), Wish::Put);
+        self.writes.wish(key, write, wish);
+    }
+
+    async fn tell(&self, input: Input) -> bool {
+        self.outputs.inputs.send(input).await.is_ok()
     }
 
     /// Does what is to be done; false: nobody listens any more.
@@ -146,8 +168,9 @@ impl Task {
                 Effect::Send(key, request) => {
                     let api = self.api.clone();
                     self.requests.spawn(async move {
+                        let begin = Instant::now();
                         let (answer, error) = api.entry(&key, &request).await;
-                        (key, answer, error)
+                        Answered { key, answer, error, took: begin.elapsed() }
                     });
                     continue;
                 }
@@ -161,25 +184,25 @@ impl Task {
                 }
                 Effect::Observed(key, record) => Input::Observed { key, record },
             };
-            if !self.tell(Output::Input(input)).await {
+            if !self.tell(input).await {
                 return false;
             }
         }
         if self.reconfigure.is_some_and(|at| at <= Instant::now()) {
-            self.reconfigure = None;
-            if !self.tell(Output::Input(Input::Config(self.configuration.config()))).await {
-                return false;
-            }
-            let errors = self.configuration.errors();
-            if errors != self.errors {
-                for error in errors.iter().filter(|error| !self.errors.contains(error)) {
-                    warn!("{error}");
-                }
-                self.errors.clone_from(&errors);
-                return self.tell(Output::ConfigErrors(errors)).await;
-            }
+            self.configure();
         }
         true
+    }
+
+    /// Publishes what is configured.
+    pub(super) fn configure(&mut self) {
+        self.reconfigure = None;
+        let configured = Configured {
+            config: self.configuration.config(),
+            errors: self.configuration.errors(),
+            warnings: self.configuration.warnings(),
+        };
+        self.outputs.configured.send_replace(configured);
     }
 
     fn configured(&mut self, kind: Kind, key: &Key, object: Option<&Value>) {
@@ -250,14 +273,17 @@ impl Task {
         }
     }
 
-    async fn answered(&mut self, key: Key, answer: Answer, error: Option<ApiError>) -> Vec<Effect> {
-        if let Some(error) = error {
-            let text = error.to_string();
-            if self.refused.get(&key) != Some(&text) && answer == Answer::Refused {
-                warn!(entry = %key, error = text, "the API server refuses what is written");
-                self.refused.insert(key.clone(), text);
+    async fn answered(&mut self, Answered { key, answer, error, took }: Answered) -> Vec<Effect> {
+        match error {
+            None => self.outputs.observer.committed(took),
+            Some(error) => {
+                self.outputs.observer.failed();
+                let text = error.to_string();
+                if answer == Answer::Refused && self.refused.get(&key) != Some(&text) {
+                    warn!(entry = %key, error = text, "the API server refuses what is written");
+                    self.refused.insert(key.clone(), text);
+                }
             }
-            self.tell(Output::Error).await;
         }
         let effects = self.writes.answered(self.now(), key, answer);
         self.judge_away().await;
@@ -278,7 +304,7 @@ impl Task {
             info!(alive = ?replicas.alive, "replicas");
             self.alive.clone_from(&replicas.alive);
             self.writes.alive(replicas.alive.clone());
-            self.tell(Output::Input(Input::Replicas { alive: replicas.alive })).await;
+            self.tell(Input::Replicas { alive: replicas.alive }).await;
         }
     }
 
@@ -287,8 +313,15 @@ impl Task {
         let away = self.unseen || self.writes.is_failing();
         if away != self.away {
             self.away = away;
-            warn!(away, waiting = self.writes.waiting(), "the API server");
-            self.tell(Output::Input(Input::StoreAway(away))).await;
+            let text =
+                format!("store: the API server is away, {} entries wait for it", self.writes.waiting());
+            if away {
+                warn!("{text}");
+            } else {
+                info!("store: the API server is back");
+            }
+            self.outputs.degraded.send_replace(away.then_some(text));
+            self.tell(Input::StoreAway(away)).await;
         }
     }
 }

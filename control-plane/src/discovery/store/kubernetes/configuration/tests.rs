@@ -23,7 +23,7 @@ fn service(resolution: &str) -> Value {
     })
 }
 
-/// Each: what comes (`null`: deleted), whether it is news; how many groups, entries and services there are then, and errors.
+/// Each: what comes (`null`: deleted), whether it is news; how many groups, entries and services there are then, and what is said of them.
 fn check(rows: &[(Kind, Value, bool, [usize; 3], &[&str])]) {
     let mut configuration = Configuration::default();
     for (kind, spec, is_news, counts, errors) in rows {
@@ -31,7 +31,8 @@ fn check(rows: &[(Kind, Value, bool, [usize; 3], &[&str])]) {
         assert_eq!(configuration.put(*kind, &Key::new("shop", "a"), object.as_ref()), *is_news, "{spec}");
         let config = configuration.config();
         assert_eq!([config.groups.len(), config.entries.len(), config.services.len()], *counts, "{spec}");
-        assert_eq!(configuration.errors(), *errors, "{spec}");
+        let found = [configuration.errors(), configuration.warnings()].concat();
+        assert_eq!(found, *errors, "{spec}");
     }
 }
 
