@@ -132,16 +132,19 @@ impl Api {
         let all = format!("{LEASES}/{}/leases", self.namespace);
         let one = format!("{all}/{instance}");
         let (name, value) = LABEL;
-        // No resourceVersion: nobody but this replica writes here, and it should win.
-        let lease = json!({
+        let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": instance, "namespace": self.namespace, "labels": {name: value}},
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": valid.as_secs(), "renewTime": now},
         });
-        match self.send(Method::PUT, &one, Some(&lease)).await {
-            // An API server may refuse to make what is not there by PUT.
+        match self.send(Method::GET, &one, None).await {
+            // Nobody but this replica has a word here: what is there is replaced, of whatever version.
+            Ok(there) => {
+                lease["metadata"]["resourceVersion"] = object::version(&there).into();
+                self.send(Method::PUT, &one, Some(&lease)).await.map(drop)
+            }
             Err(ApiError::Absent) => self.send(Method::POST, &all, Some(&lease)).await.map(drop),
-            answer => answer.map(drop),
+            Err(error) => Err(error),
         }
     }
 

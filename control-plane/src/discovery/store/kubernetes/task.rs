@@ -291,7 +291,8 @@ impl Task {
     }
 
     async fn looked(&mut self, look: Look) {
-        self.unseen = look.is_err();
+        // One that is refused says nothing of the others, and the API server is there.
+        self.unseen = matches!(look, Err(ApiError::Away(_)));
         self.judge_away().await;
         let Ok(leases) = look else { return };
         let replicas = self.leases.look(self.now(), leases);
