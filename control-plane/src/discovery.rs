@@ -17,3 +17,4 @@ pub mod snapshot;
 pub mod store;
 pub mod stream;
 pub mod tls;
+pub mod view;
