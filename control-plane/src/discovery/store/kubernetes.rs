@@ -24,9 +24,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::redb::Observer;
 use super::{self as store, Store};
 use crate::discovery::config_dir::Configured;
+use crate::discovery::metrics::Metrics;
 use api::Api;
 use task::{Outputs, Task};
 use watches::Kind;
@@ -59,14 +59,14 @@ pub struct Opened {
 }
 
 /// Watches, and waits until everything was listed once; an API server that is away is waited for.
-pub async fn open(client: Client, settings: Settings, observer: Arc<dyn Observer>) -> Opened {
+pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;
     let api = Api::new(client.clone(), namespace);
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (configured_sender, configured) = watch::channel(Configured::default());
     let (degraded_sender, degraded) = watch::channel(None);
     let outputs =
-        Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, observer };
+        Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, metrics };
     let waiting = Kind::ALL.len() * namespaces.len().max(1);
     let mut watches = watches::watches(&client, &namespaces);
     let mut task = Task::new(api.clone(), instance.clone(), per_second, waiting, outputs);
@@ -78,9 +78,17 @@ pub async fn open(client: Client, settings: Settings, observer: Arc<dyn Observer
     task.configure();
     let (stored, writes) = (task.stored(), store::Writes::default());
     let store = Store { stored, is_new: false, writes: writes.clone(), inputs, degraded };
-    let (looks_sender, looks) = mpsc::channel(1);
+    let (looks_sender, mut looks) = mpsc::channel(1);
     let ending = CancellationToken::new();
     let lease = tokio::spawn(replica::keep(api, instance, looks_sender, ending.clone()));
+    // Nobody writes entries before its Lease is there: the others would take them for those of a dead replica.
+    while let Some(look) = looks.recv().await {
+        let is_done = look.is_ok();
+        task.looked(look).await;
+        if is_done {
+            break;
+        }
+    }
     let task = tokio::spawn(async move {
         task.run(watches, writes, looks).await;
         ending.cancel();

@@ -175,7 +175,7 @@ async fn run(
         per_second: 50.try_into().expect("not 0"),
     };
     let kubernetes::Opened { mut store, mut configured, .. } =
-        kubernetes::open(client, store, Arc::new(())).await;
+        kubernetes::open(client, store, Arc::default()).await;
     let begin = Instant::now();
     let mut entries = Entries::new(settings, store.stored);
     configured.mark_changed();

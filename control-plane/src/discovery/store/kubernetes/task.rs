@@ -19,9 +19,10 @@ use super::leases::Leases;
 use super::replica::Look;
 use super::watches::{Kind, Seen, Watched, Watches};
 use super::writes::{Answer, Effect, Writes};
-use super::{Observer, object, store};
+use super::{object, store};
 use crate::discovery::config_dir::Configured;
 use crate::discovery::entries::{Input, Record};
+use crate::discovery::metrics::Metrics;
 use crate::discovery::objects::Key;
 
 /// Changes of the configuration within so long make one.
@@ -32,7 +33,7 @@ pub(super) struct Outputs {
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) configured: watch::Sender<Configured>,
     pub(super) degraded: watch::Sender<Option<String>>,
-    pub(super) observer: Arc<dyn Observer>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// What came of a request.
@@ -275,9 +276,9 @@ impl Task {
 
     async fn answered(&mut self, Answered { key, answer, error, took }: Answered) -> Vec<Effect> {
         match error {
-            None => self.outputs.observer.committed(took),
+            None => self.outputs.metrics.committed(took.as_secs_f64(), true),
             Some(error) => {
-                self.outputs.observer.failed();
+                self.outputs.metrics.committed(took.as_secs_f64(), false);
                 let text = error.to_string();
                 if answer == Answer::Refused && self.refused.get(&key) != Some(&text) {
                     warn!(entry = %key, error = text, "the API server refuses what is written");
@@ -290,7 +291,7 @@ impl Task {
         effects
     }
 
-    async fn looked(&mut self, look: Look) {
+    pub(super) async fn looked(&mut self, look: Look) {
         // One that is refused says nothing of the others, and the API server is there.
         self.unseen = matches!(look, Err(ApiError::Away(_)));
         self.judge_away().await;
