@@ -3,6 +3,7 @@
 //! [`objects`] is what is configured, read by [`config_dir`]; [`entries`] is the pure life of the workloads, [`store`] keeps them, and
 //! [`registry`] is the task that owns all three. [`snapshot`] is what Envoys are served, [`stream`] one of them.
 
+pub mod command;
 pub mod config_dir;
 pub mod debounce;
 pub mod entries;
@@ -11,6 +12,7 @@ pub mod limits;
 pub mod message;
 pub mod metrics;
 pub mod objects;
+pub mod pages;
 pub mod registry;
 pub mod server;
 pub mod snapshot;
