@@ -2,9 +2,11 @@
 //!
 //! Agents are scripted; the replicas have no rights but those of the shipped manifests.
 
+mod agent;
 mod conflicts;
 mod replica;
 mod steps;
+mod stream;
 
 use std::collections::BTreeSet;
 use std::thread::sleep;

@@ -58,6 +58,18 @@ pub struct Opened {
     pub task: JoinHandle<()>,
 }
 
+/// The API server of the cluster that this runs in, or of the kubeconfig.
+///
+/// # Errors
+/// A line: there is none, or its configuration cannot be used.
+pub async fn client() -> Result<Client, String> {
+    let mut config = kube::Config::infer().await.map_err(|error| format!("no API server: {error}"))?;
+    config.connect_timeout = Some(api::DEADLINE);
+    // Tries again are paced and told of here.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| format!("no API server: {error}"))
+}
+
 /// Watches, and waits until everything was listed once; an API server that is away is waited for.
 pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;

@@ -1,214 +1,134 @@
-//! A replica: the brain and the Kubernetes store without the network between them and the agents.
+//! A replica as a process, and an Envoy that is subscribed to what it serves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use app_health::discovery::entries::{Effect, Entries, Input, Node, Report, Settings, Timestamp};
-use app_health::discovery::store::{Write, kubernetes};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use probe::State;
-use probe::health_report::HealthReport;
-use time::OffsetDateTime;
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use prost::Message as _;
+use serde_json::json;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
 
-#[derive(Default)]
-struct Seen {
-    endpoints: BTreeSet<String>,
-    agents: BTreeMap<u64, AgentSeen>,
-    ready: bool,
-}
+use super::NAMESPACE;
+use super::agent::Agent;
+use super::stream::{CLUSTER, ENDPOINTS, Stream, node, request};
+use crate::cluster::{Cluster, Process, free_port};
+use crate::webhook_kit::page;
 
-#[derive(Clone, Default)]
-struct AgentSeen {
-    session: u64,
-    acknowledged: Option<u64>,
-    closed: Option<String>,
-}
+/// The only service's name on the wire.
+const SERVICE: &str = "outbound|80||payments.shop.internal";
 
 pub(crate) struct Replica {
-    runtime: Option<Runtime>,
-    inputs: mpsc::UnboundedSender<Input>,
-    seen: Arc<Mutex<Seen>>,
+    process: Option<Process>,
+    runtime: Runtime,
+    address: SocketAddr,
+    monitoring: SocketAddr,
+    endpoints: Arc<Mutex<BTreeSet<String>>>,
 }
-
-/// A scripted agent on one stream.
-pub(crate) struct Agent {
-    stream: u64,
-    inputs: mpsc::UnboundedSender<Input>,
-    seen: Arc<Mutex<Seen>>,
-    generation: AtomicU64,
-}
-
-static STREAMS: AtomicU64 = AtomicU64::new(1);
 
 impl Replica {
-    pub(crate) fn start(instance: &str, kubeconfig: &Path, grace: Duration) -> Self {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    pub(crate) fn start(cluster: &Cluster, instance: &str, grace: Duration) -> Self {
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let (address, monitoring) = (loopback(free_port()), loopback(free_port()));
+        let grace = format!("{}s", grace.as_secs());
+        let process = Process::start(
+            Command::new(env!("CARGO_BIN_EXE_app-health"))
+                .args(["discovery", "--store", "kubernetes", "--restart-grace", "5s"])
+                .args(["--plaintext-listen", &address.to_string()])
+                .args(["--monitoring-address", &monitoring.to_string(), "--disconnect-grace", &grace])
+                .env("KUBECONFIG", cluster.kubeconfig("discovery"))
+                .env("POD_NAME", instance)
+                .env("POD_NAMESPACE", super::SYSTEM),
+            &cluster.folder.join(format!("{instance}.log")),
+        );
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");
-        let (inputs, received) = mpsc::unbounded_channel();
-        let seen = Arc::new(Mutex::new(Seen::default()));
-        let settings = Settings {
-            instance: instance.to_owned(),
-            shared: true,
-            disconnect_grace: grace,
-            restart_grace: Duration::from_secs(5),
-            probe_time_write: Some(Duration::from_secs(600)),
-            ..Settings::default()
-        };
-        let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-        runtime.spawn(run(settings, config, received, seen.clone()));
-        Self { runtime: Some(runtime), inputs, seen }
+        let endpoints = Arc::default();
+        runtime.spawn(envoy(address, Arc::clone(&endpoints)));
+        Self { process: Some(process), runtime, address, monitoring, endpoints }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.seen.lock().expect("no panic").ready
+        self.page("/healthz/ready").0 == 200
     }
 
-    /// Addresses that Envoys are sent to.
+    /// Status and body.
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        page(self.monitoring, path).unwrap_or_default()
+    }
+
+    /// Addresses that an Envoy is sent to.
     pub(crate) fn endpoints(&self) -> BTreeSet<String> {
-        self.seen.lock().expect("no panic").endpoints.clone()
+        self.endpoints.lock().expect("no panic").clone()
     }
 
     /// An agent registers with a group or, `group` being empty, with an entry that is there.
     pub(crate) fn connect(&self, group: &str, entry: &str, ip: &str) -> Agent {
-        let stream = STREAMS.fetch_add(1, Ordering::Relaxed);
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let node = Node {
-            id: format!("sidecar~{ip}~vm.shop~shop.svc.cluster.local"),
-            namespace: Some(super::NAMESPACE.to_owned()),
-            service_account: Some("default".to_owned()),
-            instance_ips: vec![ip.to_owned()],
-            group: some(group),
-            workload_entry: some(entry),
-            app_health: true,
-            ..Node::default()
-        };
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        self.inputs
-            .send(Input::Opened { stream, peer, identity: None, node: Box::new(node) })
-            .expect("it runs");
-        Agent { stream, inputs: self.inputs.clone(), seen: self.seen.clone(), generation: AtomicU64::new(0) }
+        Agent::start(&self.runtime, self.address, group, entry, ip)
     }
 
-    /// Ends it without a word.
+    /// SIGKILL.
     pub(crate) fn kill(mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.process = None;
+    }
+
+    /// SIGTERM: its exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let mut process = self.process.take().expect("it runs");
+        process.signal("-TERM");
+        process.wait()
     }
 }
 
-impl Drop for Replica {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-impl Agent {
-    /// Reports a flip: its generation.
-    pub(crate) fn report(&self, is_healthy: bool) -> u64 {
-        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        let report = HealthReport {
-            epoch: format!("e{}", self.stream),
-            generation,
-            state: if is_healthy { State::Healthy } else { State::Unhealthy },
-            reason: if is_healthy { "ProbeSucceeded" } else { "HttpStatus" }.to_owned(),
-            message: if is_healthy { "" } else { "HTTP status 503" }.to_owned(),
-            since_ms: 0,
-            last_probe_ago_ms: Some(0),
-            interval_ms: None,
-            verdict_within_ms: None,
-        };
-        let report = Report::AppHealth(report);
-        self.inputs.send(Input::Report { stream: self.stream, report }).expect("it runs");
-        generation
-    }
-
-    fn seen(&self) -> AgentSeen {
-        self.seen.lock().expect("no panic").agents.get(&self.stream).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn session(&self) -> u64 {
-        self.seen().session
-    }
-
-    /// The newest generation that is stored.
-    pub(crate) fn acknowledged(&self) -> Option<u64> {
-        self.seen().acknowledged
-    }
-
-    /// Why the server ended the stream.
-    pub(crate) fn closed(&self) -> Option<String> {
-        self.seen().closed
-    }
-
-    pub(crate) fn close(self) {
-        let _ = self.inputs.send(Input::Closed { stream: self.stream });
-    }
-}
-
-async fn run(
-    settings: Settings,
-    kubeconfig: Kubeconfig,
-    mut received: mpsc::UnboundedReceiver<Input>,
-    seen: Arc<Mutex<Seen>>,
-) {
-    let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
-    let client = kube::Client::try_from(config).expect("a client");
-    let store = kubernetes::Settings {
-        instance: settings.instance.clone(),
-        namespace: super::SYSTEM.to_owned(),
-        namespaces: Vec::new(),
-        per_second: 50.try_into().expect("not 0"),
-    };
-    let kubernetes::Opened { mut store, mut configured, .. } =
-        kubernetes::open(client, store, Arc::default()).await;
-    let begin = Instant::now();
-    let mut entries = Entries::new(settings, store.stored);
-    configured.mark_changed();
-    seen.lock().expect("no panic").ready = true;
+/// Subscribes to all clusters, and to the endpoints of the service, for as long as the replica lives.
+async fn envoy(address: SocketAddr, endpoints: Arc<Mutex<BTreeSet<String>>>) {
     loop {
-        let due = entries.next_due().map(|due| begin + due);
-        let input = tokio::select! {
-            Some(input) = store.inputs.recv() => input,
-            Ok(()) = configured.changed() => Input::Config(configured.borrow_and_update().config.clone()),
-            Some(input) = received.recv() => input,
-            () = sleep_until(due.unwrap_or(begin)), if due.is_some() => Input::Tick,
+        let id = "sidecar~127.0.0.1~envoy.shop~shop.svc.cluster.local";
+        let first = request(CLUSTER, Some(node(id, &json!({"NAMESPACE": NAMESPACE}))));
+        let Ok(mut stream) = Stream::open(address, first).await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
-        let wall = Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp());
-        let effects = entries.step(begin.elapsed(), wall, input);
-        let mut seen = seen.lock().expect("no panic");
-        for effect in effects {
-            match effect {
-                Effect::Hello { stream, session, .. } => {
-                    seen.agents.entry(stream).or_default().session = session;
+        let mut is_subscribed = false;
+        while let Ok(answer) = stream.next().await {
+            let is_endpoints = answer.type_url == ENDPOINTS;
+            let mut acknowledgement = request(&answer.type_url, None);
+            acknowledgement.version_info = answer.version_info;
+            acknowledgement.response_nonce = answer.nonce;
+            if is_endpoints {
+                acknowledgement.resource_names = vec![SERVICE.to_owned()];
+                for resource in answer.resources {
+                    let assignment =
+                        ClusterLoadAssignment::decode(resource.value.as_slice()).expect("endpoints");
+                    *endpoints.lock().expect("no panic") = addresses(assignment);
                 }
-                Effect::Ack { stream, generation, .. } => {
-                    seen.agents.entry(stream).or_default().acknowledged = Some(generation);
-                }
-                Effect::Close { stream, text, .. } => {
-                    seen.agents.entry(stream).or_default().closed = Some(text);
-                }
-                Effect::Write { key, write, record, session } => {
-                    store.writes.push(key, Write { write, record, session });
-                }
-                Effect::Changed { .. } | Effect::Note(_) => {}
+            }
+            stream.send(acknowledgement);
+            if !is_subscribed {
+                let mut subscription = request(ENDPOINTS, None);
+                subscription.resource_names = vec![SERVICE.to_owned()];
+                stream.send(subscription);
+                is_subscribed = true;
             }
         }
-        let served = entries.workloads().filter(|workload| workload.served);
-        seen.endpoints = served.map(|workload| workload.spec.address.clone()).collect();
     }
+}
+
+fn addresses(assignment: ClusterLoadAssignment) -> BTreeSet<String> {
+    use envoy_types::pb::envoy::config::core::v3::address::Address;
+    use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+    let endpoints = assignment.endpoints.into_iter().flat_map(|locality| locality.lb_endpoints);
+    let address = |identifier| match identifier {
+        Some(HostIdentifier::Endpoint(endpoint)) => match endpoint.address?.address? {
+            Address::SocketAddress(socket) => Some(socket.address),
+            _ => None,
+        },
+        _ => None,
+    };
+    endpoints.filter_map(|endpoint| address(endpoint.host_identifier)).collect()
 }

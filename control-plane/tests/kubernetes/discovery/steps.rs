@@ -14,7 +14,7 @@ use crate::cluster::workspace;
 type Step = (&'static str, fn(&mut World));
 
 /// All of them.
-pub(crate) const STEPS: [Step; 12] = [
+pub(crate) const STEPS: [Step; 13] = [
     ("manifests are accepted, and give no right too much", manifests),
     ("two replicas become ready", ready),
     ("an agent registers, and every replica serves it", registered),
@@ -27,6 +27,7 @@ pub(crate) const STEPS: [Step; 12] = [
     ("the API server freezes for a minute", frozen),
     ("the API server is killed", restarted),
     ("a replica is killed", killed),
+    ("a replica is ended", ended),
 ];
 
 /// As short as it may be: what is under test is who acts, and that nobody acts too early.
@@ -80,9 +81,8 @@ fn manifests(world: &mut World) {
 }
 
 fn ready(world: &mut World) {
-    let kubeconfig = world.cluster.kubeconfig("discovery");
-    world.a = Some(Replica::start("a", &kubeconfig, GRACE));
-    world.b = Some(Replica::start("b", &kubeconfig, GRACE));
+    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
+    world.b = Some(Replica::start(&world.cluster, "b", GRACE));
     within("both are ready", 30, || world.a().is_ready() && world.b().is_ready());
     within("each has a lease", 30, || {
         ["a", "b"]
@@ -139,7 +139,7 @@ fn reported(world: &mut World) {
         within("the other replica follows", 10, || world.b().endpoints() == expected);
         within("it is acknowledged", 10, || agents[0].acknowledged() == Some(generation));
     }
-    agents.into_iter().for_each(super::replica::Agent::close);
+    agents.into_iter().for_each(super::agent::Agent::close);
     within("both are gone", 20, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
 }
 
@@ -367,11 +367,32 @@ fn killed(world: &mut World) {
     let before = world.entry("kept").expect("it is there");
     sleep(Duration::from_secs(5));
     assert_eq!(world.entry("kept"), Some(before), "once");
-    let kubeconfig = world.cluster.kubeconfig("discovery");
-    world.a = Some(Replica::start("a", &kubeconfig, GRACE));
+    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
     within("it comes back and sees the same", 30, || {
         world.a().is_ready() && world.a().endpoints() == set(&["10.0.8.2"])
     });
     back.close();
     within("gone", 30, || world.entry("payments-10.0.8.2").is_none());
+}
+
+/// A rollout: its agents go elsewhere, and who does not is missed at once, not when a Lease runs out.
+fn ended(world: &mut World) {
+    let agents = ["10.0.10.1", "10.0.10.2"].map(|ip| {
+        let agent = world.a().connect("payments", "", ip);
+        agent.report(true);
+        agent
+    });
+    let both = set(&["10.0.10.1", "10.0.10.2"]);
+    within("served", 10, || world.b().endpoints() == both);
+    let begin = Instant::now();
+    assert_eq!(world.a.take().expect("it runs").end(), Some(0));
+    let back = world.b().connect("payments", "", "10.0.10.1");
+    back.report(true);
+    within("who did not come back is gone", 20, || world.b().endpoints() == set(&["10.0.10.1"]));
+    assert!(begin.elapsed() >= GRACE, "not before the grace");
+    assert!(agents.iter().all(|agent| agent.closed().is_some()));
+    back.close();
+    within("gone", 20, || world.b().endpoints().is_empty());
+    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
+    within("the next one is ready", 30, || world.a().is_ready());
 }

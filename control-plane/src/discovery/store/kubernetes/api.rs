@@ -13,7 +13,7 @@ use super::{object, writes};
 use crate::discovery::objects::Key;
 
 /// For one request. An API server that works answers in milliseconds.
-const DEADLINE: Duration = Duration::from_secs(4);
+pub(super) const DEADLINE: Duration = Duration::from_secs(4);
 const ENTRIES: &str = "/apis/networking.istio.io/v1/namespaces";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
 /// Which Leases are ours.

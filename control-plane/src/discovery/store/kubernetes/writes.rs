@@ -25,6 +25,9 @@ const IN_FLIGHT: usize = 16;
 /// Waits between tries: the first, doubled up to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// Doublings of the wait after conflicts: the API server is there.
+const CONFLICTS: u32 = 2;
+
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -307,7 +310,8 @@ impl Writes {
             Answer::Conflict => {
                 pending.read = true;
                 pending.written = Written::default();
-                delay = pending.attempts.checked_sub(1);
+                // Whoever writes all the time would otherwise be waited for longer and longer.
+                delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(CONFLICTS));
             }
             Answer::Refused => delay = Some(pending.attempts),
             Answer::Away => {
