@@ -89,6 +89,7 @@ pub struct Metrics {
     config_errors: Gauge,
     refused: Family<Reason, Counter>,
     silent: Counter,
+    other_peers: Counter,
     takeovers: Counter,
     last_endpoint_kept: Gauge,
     settling: Gauge,
@@ -113,6 +114,7 @@ impl Default for Metrics {
             config_errors: Gauge::default(),
             refused: Family::default(),
             silent: Counter::default(),
+            other_peers: Counter::default(),
             takeovers: Counter::default(),
             last_endpoint_kept: Gauge::default(),
             settling: Gauge::default(),
@@ -143,6 +145,11 @@ impl Metrics {
         it.register("config_errors", "Errors in the configuration now", self.config_errors.clone());
         it.register("refused", "Connections, streams and requests refused", self.refused.clone());
         it.register("silent", "Agents that fell silent", self.silent.clone());
+        it.register(
+            "peer_address_mismatches",
+            "Streams whose peer is not their entry's address",
+            self.other_peers.clone(),
+        );
         it.register(
             "takeovers",
             "Entries whose reporter was replaced while it lived",
@@ -210,6 +217,11 @@ impl Metrics {
     /// Something was refused.
     pub fn refused(&self, reason: RefusedReason) {
         self.refused.get_or_create(&Reason { reason: reason.word() }).inc();
+    }
+
+    /// A stream came from another address than its entry's.
+    pub fn other_peer(&self) {
+        self.other_peers.inc();
     }
 
     /// An agent fell silent.

@@ -44,10 +44,7 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
         }
         Event::PeerAddress { key, peer, refused } => {
             warn!(%key, %peer, refused, "the peer's address is not the entry's");
-            // A refusal is told by itself.
-            if !refused {
-                metrics.refused(RefusedReason::Permission);
-            }
+            metrics.other_peer();
         }
         Event::Silent { key } => {
             metrics.silent();
