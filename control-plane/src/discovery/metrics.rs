@@ -88,6 +88,7 @@ pub struct Metrics {
     store_errors: Counter,
     config_errors: Gauge,
     refused: Family<Reason, Counter>,
+    peer_address_mismatches: Counter,
     silent: Counter,
     other_peers: Counter,
     takeovers: Counter,
@@ -113,6 +114,7 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             config_errors: Gauge::default(),
             refused: Family::default(),
+            peer_address_mismatches: Counter::default(),
             silent: Counter::default(),
             other_peers: Counter::default(),
             takeovers: Counter::default(),
@@ -144,6 +146,11 @@ impl Metrics {
         it.register("store_errors", "Commits that failed", self.store_errors.clone());
         it.register("config_errors", "Errors in the configuration now", self.config_errors.clone());
         it.register("refused", "Connections, streams and requests refused", self.refused.clone());
+        it.register(
+            "peer_address_mismatches",
+            "Streams from another address than their entry's, let in by --peer-address-check warn",
+            self.peer_address_mismatches.clone(),
+        );
         it.register("silent", "Agents that fell silent", self.silent.clone());
         it.register(
             "peer_address_mismatches",
@@ -219,9 +226,15 @@ impl Metrics {
         self.refused.get_or_create(&Reason { reason: reason.word() }).inc();
     }
 
+<<<<<<< HEAD
     /// A stream came from another address than its entry's.
     pub fn other_peer(&self) {
         self.other_peers.inc();
+=======
+    /// A stream came from another address than its entry's, and was let in.
+    pub fn peer_address_mismatch(&self) {
+        self.peer_address_mismatches.inc();
+>>>>>>> i7-xds
     }
 
     /// An agent fell silent.

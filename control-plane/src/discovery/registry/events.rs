@@ -44,7 +44,10 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
         }
         Event::PeerAddress { key, peer, refused } => {
             warn!(%key, %peer, refused, "the peer's address is not the entry's");
-            metrics.other_peer();
+            // A refusal is told by itself.
+            if !refused {
+                metrics.peer_address_mismatch();
+            }
         }
         Event::Silent { key } => {
             metrics.silent();
