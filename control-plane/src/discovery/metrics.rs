@@ -90,7 +90,6 @@ pub struct Metrics {
     refused: Family<Reason, Counter>,
     peer_address_mismatches: Counter,
     silent: Counter,
-    other_peers: Counter,
     takeovers: Counter,
     last_endpoint_kept: Gauge,
     settling: Gauge,
@@ -116,7 +115,6 @@ impl Default for Metrics {
             refused: Family::default(),
             peer_address_mismatches: Counter::default(),
             silent: Counter::default(),
-            other_peers: Counter::default(),
             takeovers: Counter::default(),
             last_endpoint_kept: Gauge::default(),
             settling: Gauge::default(),
@@ -152,11 +150,6 @@ impl Metrics {
             self.peer_address_mismatches.clone(),
         );
         it.register("silent", "Agents that fell silent", self.silent.clone());
-        it.register(
-            "peer_address_mismatches",
-            "Streams whose peer is not their entry's address",
-            self.other_peers.clone(),
-        );
         it.register(
             "takeovers",
             "Entries whose reporter was replaced while it lived",
@@ -226,15 +219,9 @@ impl Metrics {
         self.refused.get_or_create(&Reason { reason: reason.word() }).inc();
     }
 
-<<<<<<< HEAD
-    /// A stream came from another address than its entry's.
-    pub fn other_peer(&self) {
-        self.other_peers.inc();
-=======
     /// A stream came from another address than its entry's, and was let in.
     pub fn peer_address_mismatch(&self) {
         self.peer_address_mismatches.inc();
->>>>>>> i7-xds
     }
 
     /// An agent fell silent.

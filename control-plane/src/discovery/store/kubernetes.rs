@@ -29,7 +29,6 @@ use crate::discovery::config_dir::Configured;
 use crate::discovery::metrics::Metrics;
 use api::Api;
 use task::{Outputs, Task};
-use watches::Kind;
 
 /// What is on its way to the registry.
 const CAPACITY: usize = 1024;
@@ -79,8 +78,7 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
     let (degraded_sender, degraded) = watch::channel(None);
     let outputs =
         Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, metrics };
-    let waiting = Kind::ALL.len() * namespaces.len().max(1);
-    let mut watches = watches::watches(&client, &namespaces);
+    let (mut watches, waiting) = watches::watches(&client, &namespaces);
     let mut task = Task::new(api.clone(), instance.clone(), per_second, waiting, outputs);
     while task.is_waiting() {
         if let Some(watched) = watches.next().await {

@@ -29,6 +29,8 @@ pub struct Writer {
 /// Which of its two parts were written for this wish already. An API server may drop or change what it gets: then it is not asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
+    /// The spec is not what the wish is about: it stays as it is, however somebody edits it meanwhile.
+    pub spec: bool,
     /// Metadata and spec.
     pub main: bool,
     /// Status.
@@ -99,9 +101,8 @@ fn put(current: &Value, record: &Record, writer: &Writer, written: Written) -> S
         return Step::Lost;
     }
     // On behalf of another one, only if nobody has written since the brain looked.
-    if !is_own(record, writer)
-        && written == Written::default()
-        && object::version(current) != record.resource_version.as_deref()
+    let is_begun = written.main || written.status;
+    if !(is_own(record, writer) || is_begun) && object::version(current) != record.resource_version.as_deref()
     {
         return Step::Lost;
     }
@@ -109,7 +110,7 @@ fn put(current: &Value, record: &Record, writer: &Writer, written: Written) -> S
         return Step::Lost;
     }
     if !written.main
-        && let Some(object) = object::updated(current, record)
+        && let Some(object) = object::updated(current, record, !written.spec)
     {
         return Step::Replace(object);
     }

@@ -1,5 +1,7 @@
 //! The task: watches, wishes, answers and looks come in, one after the other; requests and outputs go out.
 
+mod watched;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use super::configuration::Configuration;
 use super::decision::{Wish, Writer};
 use super::leases::Leases;
 use super::replica::Look;
-use super::watches::{Kind, Seen, Watched, Watches};
+use super::watches::{Kind, Place, Watched, Watches};
 use super::writes::{Answer, Effect, Writes};
 use super::{object, store};
 use crate::discovery::config_dir::Configured;
@@ -48,11 +50,11 @@ struct Answered {
 pub(super) struct Task {
     api: Api,
     /// Watches that have not listed yet.
-    waiting: usize,
+    waiting: BTreeSet<Place>,
     /// What the list that is under way has brought.
-    listings: BTreeMap<(Kind, Option<String>), BTreeSet<Key>>,
+    listings: BTreeMap<Place, BTreeSet<Key>>,
     /// The last error of each watch that is broken.
-    broken: BTreeMap<(Kind, Option<String>), String>,
+    broken: BTreeMap<Place, String>,
     configuration: Configuration,
     reconfigure: Option<Instant>,
     writes: Writes,
@@ -73,7 +75,7 @@ impl Task {
         api: Api,
         instance: String,
         per_second: NonZeroU32,
-        waiting: usize,
+        waiting: BTreeSet<Place>,
         outputs: Outputs,
     ) -> Self {
         let writer = Writer { instance: instance.clone(), alive: BTreeSet::from([instance.clone()]) };
@@ -98,7 +100,7 @@ impl Task {
 
     /// Whether a watch has not listed yet.
     pub(super) fn is_waiting(&self) -> bool {
-        self.waiting > 0
+        !self.waiting.is_empty()
     }
 
     /// Takes in what is there before the brain has its records, which it gets as a whole.
@@ -179,11 +181,11 @@ impl Task {
                     self.entry_configured(&key);
                     continue;
                 }
-                Effect::Stored(key, write) => {
+                Effect::Stored(key, write) => Input::Stored { key, write },
+                Effect::Observed(key, record) => {
                     self.refused.remove(&key);
-                    Input::Stored { key, write }
+                    Input::Observed { key, record }
                 }
-                Effect::Observed(key, record) => Input::Observed { key, record },
             };
             if !self.tell(input).await {
                 return false;
@@ -217,66 +219,12 @@ impl Task {
         self.configured(Kind::Entry, key, object.as_deref());
     }
 
-    fn watched(&mut self, (kind, scope, seen): Watched) -> Vec<Effect> {
-        let place = (kind, scope);
-        if let Seen::Broken(error) = seen {
-            if self.broken.get(&place) != Some(&error) {
-                warn!(kind = kind.words().0, error, "the watch broke, and is taken up again");
-                self.broken.insert(place, error);
-            }
-            return Vec::new();
-        }
-        if self.broken.remove(&place).is_some() {
-            info!(kind = kind.words().0, "the watch goes on");
-        }
-        match seen {
-            Seen::Listing => {
-                self.listings.insert(place, BTreeSet::new());
-                Vec::new()
-            }
-            Seen::Complete => {
-                let listed = self.listings.remove(&place).unwrap_or_default();
-                self.waiting = self.waiting.saturating_sub(1);
-                self.complete(kind, place.1.as_deref(), &listed);
-                Vec::new()
-            }
-            Seen::Listed(object) => {
-                if let (Some(listed), Some(key)) = (self.listings.get_mut(&place), object::key(&object)) {
-                    listed.insert(key);
-                }
-                self.changed(kind, object, true)
-            }
-            Seen::Is(object) => self.changed(kind, object, true),
-            Seen::Gone(object) => self.changed(kind, object, false),
-            Seen::Broken(_) => Vec::new(),
-        }
-    }
-
-    fn complete(&mut self, kind: Kind, scope: Option<&str>, listed: &BTreeSet<Key>) {
-        if kind == Kind::Entry {
-            self.writes.listed(scope, listed);
-            return;
-        }
-        for key in self.configuration.missing(kind, scope, listed) {
-            self.configured(kind, &key, None);
-        }
-    }
-
-    fn changed(&mut self, kind: Kind, object: Value, is_there: bool) -> Vec<Effect> {
-        let Some(key) = object::key(&object) else { return Vec::new() };
-        match (kind, is_there) {
-            (Kind::Entry, true) => self.writes.seen(key, object),
-            (Kind::Entry, false) => self.writes.gone(key, object),
-            (_, is_there) => {
-                self.configured(kind, &key, is_there.then_some(&object));
-                Vec::new()
-            }
-        }
-    }
-
     async fn answered(&mut self, Answered { key, answer, error, took }: Answered) -> Vec<Effect> {
         match error {
-            None => self.outputs.metrics.committed(took.as_secs_f64(), true),
+            None => {
+                self.refused.remove(&key);
+                self.outputs.metrics.committed(took.as_secs_f64(), true);
+            }
             Some(error) => {
                 self.outputs.metrics.committed(took.as_secs_f64(), false);
                 let text = error.to_string();
@@ -315,15 +263,24 @@ impl Task {
         let away = self.unseen || self.writes.is_failing();
         if away != self.away {
             self.away = away;
-            let text =
-                format!("store: the API server is away, {} entries wait for it", self.writes.waiting());
             if away {
-                warn!("{text}");
+                warn!(waiting = self.writes.waiting(), "the API server is away");
             } else {
-                info!("store: the API server is back");
+                info!("the API server is back");
             }
-            self.outputs.degraded.send_replace(away.then_some(text));
             self.tell(Input::StoreAway(away)).await;
         }
+        let waiting = self.writes.waiting();
+        let refused = self.refused.iter().next();
+        let degraded = match refused {
+            _ if away => Some(format!("store: the API server is away, {waiting} entries wait for it")),
+            Some((key, text)) => Some(format!("store: the API server refuses entry {key}: {text}")),
+            None => None,
+        };
+        self.outputs.degraded.send_if_modified(|there| {
+            let is_news = there.is_some() != degraded.is_some();
+            *there = degraded;
+            is_news
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! The watches of the three kinds, merged into one stream; broken ones are taken up again without end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
@@ -66,12 +67,17 @@ pub(super) type Watched = (Kind, Option<String>, Seen);
 /// All of them in one.
 pub(super) type Watches = SelectAll<BoxStream<'static, Watched>>;
 
-/// `namespaces`: none means all.
-pub(super) fn watches(client: &Client, namespaces: &[String]) -> Watches {
+/// A kind in a namespace, or in all.
+pub(super) type Place = (Kind, Option<String>);
+
+/// All of them, and which they are. `namespaces`: none means all.
+pub(super) fn watches(client: &Client, namespaces: &[String]) -> (Watches, BTreeSet<Place>) {
     let scopes: Vec<Option<String>> =
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() };
-    let all = Kind::ALL.into_iter().flat_map(|kind| scopes.iter().map(move |scope| (kind, scope.clone())));
-    select_all(all.map(|(kind, scope)| watch(client.clone(), kind, scope).boxed()))
+    let of = |kind| scopes.iter().map(move |scope| (kind, scope.clone()));
+    let places: BTreeSet<Place> = Kind::ALL.into_iter().flat_map(of).collect();
+    let all = places.iter().cloned().map(|(kind, scope)| watch(client.clone(), kind, scope).boxed());
+    (select_all(all), places)
 }
 
 fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item = Watched> + Send {

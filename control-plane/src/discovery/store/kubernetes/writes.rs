@@ -4,6 +4,7 @@
 //! [`decision`](super::decision) finds to be another's goes back to the brain as it is there.
 
 mod queue;
+mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -20,6 +21,8 @@ use crate::discovery::entries::Record;
 use crate::discovery::objects::Key;
 use queue::Queue;
 
+pub use request::{Answer, Effect, Request};
+
 /// Requests at a time.
 const IN_FLIGHT: usize = 16;
 /// Waits between tries: the first, doubled up to the last.
@@ -28,48 +31,16 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from
 /// Doublings of the wait after conflicts: the API server is there.
 const CONFLICTS: u32 = 2;
 
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Ask the API server; [`Writes::answered`] wants to know.
-    Send(Key, Request),
-    /// This write and all older ones of the entry are there.
-    Stored(Key, u64),
-    /// Somebody else wrote this; `None`: deleted.
-    Observed(Key, Option<Box<Record>>),
-    /// Somebody changed, made or deleted this object.
-    Changed(Key),
-}
-
-/// A request on one WorkloadEntry.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Request {
-    /// Read it.
-    Read,
-    /// Or one of [`Step`]'s.
-    Write(Step),
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// The object as it is now.
-    Object(Box<Value>),
-    /// It is not there, or no longer.
-    Absent,
-    /// It is not what it was when we looked.
-    Conflict,
-    /// The API server says no.
-    Refused,
-    /// The API server says nothing, or that it cannot.
-    Away,
-}
+/// Failures in a row, each later than the one before, that are more than a hiccup.
+const AWAY: u32 = 3;
 
 /// An entry with a wish, or that has to be read.
 #[derive(Debug, Default)]
 struct Pending {
     /// With the write's number.
     wish: Option<(Wish, u64)>,
+    /// When the wish came the object had its spec.
+    same_spec: bool,
     written: Written,
     /// The object that we have may be old.
     read: bool,
@@ -132,9 +103,9 @@ impl Writes {
         self.pending.values().filter(|pending| pending.wish.is_some()).count()
     }
 
-    /// Whether the API server itself failed last.
+    /// Whether the API server itself fails again and again.
     pub fn is_failing(&self) -> bool {
-        self.failures > 0
+        self.failures >= AWAY
     }
 
     /// The replicas that live.
@@ -144,8 +115,11 @@ impl Writes {
 
     /// The brain's wish.
     pub fn wish(&mut self, key: Key, write: u64, wish: Wish) {
-        let is_urgent = is_urgent(self.objects.get(&key).map(Arc::as_ref), &wish);
+        let current = self.objects.get(&key).map(Arc::as_ref);
+        let is_urgent = is_urgent(current, &wish);
         let pending = self.pending.entry(key.clone()).or_default();
+        let has_spec = |record: &Record| current.is_some_and(|object| object::has_spec(object, record));
+        pending.same_spec = matches!(&wish, Wish::Put(record) if has_spec(record));
         pending.wish = Some((wish, write));
         pending.written = Written::default();
         if pending.sent.is_none() {
@@ -238,7 +212,8 @@ impl Writes {
                 return Ok(());
             };
             let current = self.objects.get(key).map(Arc::as_ref);
-            match decide(key, current, wish, &self.writer, pending.written) {
+            let written = Written { spec: pending.same_spec, ..pending.written };
+            match decide(key, current, wish, &self.writer, written) {
                 Step::Done => {
                     effects.push(Effect::Stored(key.clone(), *write));
                     self.lost.remove(key);

@@ -118,7 +118,7 @@ fn what_was_written_is_not_written_again_though_it_did_not_stay() {
             Some(&current),
             &put("auto", A, 4, ""),
             &writer,
-            Written { main, status },
+            Written { main, status, spec: false },
         )
     };
     assert!(matches!(decide(true, false), Step::ReplaceStatus(_)));

@@ -87,7 +87,7 @@ fn what_is_written_is_read_and_is_not_written_again() {
     for expected in [full(), bare] {
         let object = object(&expected);
         assert_eq!(record(&object), expected);
-        assert_eq!(updated(&object, &expected), None);
+        assert_eq!(updated(&object, &expected, true), None);
         assert_eq!(with_status(&object, &expected), None);
     }
 }
@@ -98,7 +98,7 @@ fn check(edit: fn(&mut Value), wanted: fn(&mut Record), pointer: &str, expected:
     edit(&mut there);
     let mut record = full();
     wanted(&mut record);
-    let after = updated(&there, &record).unwrap_or(there);
+    let after = updated(&there, &record, true).unwrap_or(there);
     let after = with_status(&after, &record).unwrap_or(after);
     assert_eq!(after.pointer(pointer).unwrap_or(&Value::Null), expected, "{after:#}");
 }
@@ -164,11 +164,11 @@ fn a_manual_entry_keeps_its_spec_and_its_switch() {
         "spec": {"address": "10.1.1.1"},
     });
     let wanted = Record { auto: None, ..full() };
-    let after = updated(&manual, &wanted).expect("a session");
+    let after = updated(&manual, &wanted, true).expect("a session");
     assert_eq!(after["spec"], manual["spec"]);
     assert_eq!(after["metadata"]["annotations"]["proxy.istio.io/health-checks-enabled"], "true");
     assert_eq!(record(&with_status(&after, &wanted).expect("a condition")), wanted);
-    assert_eq!(updated(&json!({"metadata": {}}), &Record::default()), None, "nothing to say");
+    assert_eq!(updated(&json!({"metadata": {}}), &Record::default(), true), None, "nothing to say");
 }
 
 #[test]
@@ -205,4 +205,16 @@ fn strange_objects_are_read_as_far_as_they_go() {
     let condition = record(&istio).condition.expect("a condition");
     assert_eq!((condition.status, condition.reason), (Status::False, Reason::Foreign));
     assert!(!condition.message.contains('\n'));
+}
+
+#[test]
+fn a_spec_that_the_wish_is_not_about_stays_as_somebody_edited_it() {
+    let mut there = object(&full());
+    there["spec"]["labels"]["edited"] = "yes".into();
+    let mut wanted = full();
+    wanted.session = 18;
+    for (with_spec, expected) in [(true, &Value::Null), (false, &json!("yes"))] {
+        let after = updated(&there, &wanted, with_spec).expect("a session");
+        assert_eq!(after.pointer("/spec/labels/edited").unwrap_or(&Value::Null), expected);
+    }
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
 use super::{Answer, Effect, Request, Writes};
 use crate::discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use crate::discovery::objects::Key;
 use crate::discovery::store::kubernetes::decision::{Step, Wish, Writer};
+use crate::discovery::store::kubernetes::object::record as record_of;
 use server::Server;
 
 fn key() -> Key {
@@ -235,4 +238,76 @@ fn an_entry_that_vanished_is_made_again_with_its_status() {
     writes.wish(key(), 2, put("a", 1, Status::False));
     let done = settle(&mut writes, &mut server, Duration::ZERO);
     assert_eq!(done, ["status", "create", "status", "stored 2"]);
+}
+
+#[test]
+fn an_edit_of_the_spec_before_a_flip_is_written_survives() {
+    let (mut writes, mut server) = (writes("a"), Server::default());
+    writes.wish(key(), 1, put("a", 1, Status::True));
+    settle(&mut writes, &mut server, Duration::ZERO);
+    // The brain, which has not heard of the edit, reconnects and flips.
+    server.edit(|object| object["spec"]["labels"] = json!({"edited": "yes"}));
+    writes.wish(key(), 2, put("a", 2, Status::False));
+    let done = settle(&mut writes, &mut server, Duration::ZERO);
+    assert_eq!(done, ["replace", "read", "observed Some(1)", "replace", "status", "stored 2"]);
+    assert_eq!(server.object.expect("it is there")["spec"]["labels"]["edited"], "yes");
+}
+
+proptest! {
+    /// Whatever is refused, lost, delayed or written by somebody else, the newest wish is there in the end, and so is what was not ours.
+    #[test]
+    fn the_newest_wish_wins_and_nothing_of_others_is_lost(dice in vec(0_u8..12, 1..200)) {
+        let (mut writes, mut server) = (writes("a"), Server::default());
+        let (mut now, mut write, mut count, mut wanted, mut stored) = (Duration::ZERO, 0, 0, Status::True, 0);
+        let mut sent: Vec<(Key, Request)> = Vec::new();
+        for die in dice.into_iter().chain([0]).chain([9; 60]) {
+            now += Duration::from_millis(700);
+            let mut effects = Vec::new();
+            match die {
+                0..3 => {
+                    write += 1;
+                    wanted = if die == 1 { Status::True } else { Status::False };
+                    writes.wish(key(), write, put("a", 1, wanted));
+                }
+                3 if server.object.is_some() => {
+                    count += 1;
+                    server.edit(|object| {
+                        object["spec"]["count"] = count.into();
+                        object["status"]["count"] = count.into();
+                    });
+                }
+                4 => if let Some(object) = server.object.clone() {
+                    effects = writes.seen(key(), object);
+                },
+                5 => if let Some((key, request)) = sent.pop() {
+                    // It was done, and nobody heard of it.
+                    server.answer(&request);
+                    effects = writes.answered(now, key, Answer::Away);
+                },
+                6 => if let Some((key, _)) = sent.pop() {
+                    effects = writes.answered(now, key, Answer::Refused);
+                },
+                _ => if let Some((key, request)) = sent.pop() {
+                    let answer = server.answer(&request);
+                    effects = writes.answered(now, key, answer);
+                },
+            }
+            effects.extend(writes.step(now));
+            for effect in effects {
+                match effect {
+                    Effect::Send(key, request) => sent.push((key, request)),
+                    Effect::Stored(_, write) => stored = write,
+                    Effect::Observed(..) | Effect::Changed(_) => {}
+                }
+            }
+            prop_assert!(sent.len() <= 1, "one request a time");
+        }
+        prop_assert_eq!((stored, writes.waiting()), (write, 0));
+        let object = server.object.expect("it is there");
+        let condition = record_of(&object).condition.map(|condition| condition.status);
+        prop_assert_eq!(condition, Some(wanted));
+        if count > 0 {
+            prop_assert_eq!([&object["spec"]["count"], &object["status"]["count"]], [&json!(count), &json!(count)]);
+        }
+    }
 }
