@@ -58,6 +58,9 @@ fn manifests(world: &mut World) {
         let refused = cluster.kubectl_as("discovery", arguments, "");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("forbidden"), "{arguments:?}");
     }
+    // Leases of Pods that do not come back are deleted after minutes, which no step waits for.
+    let may = cluster.kubectl_as("discovery", &["auth", "can-i", "delete", "leases", "-n", SYSTEM], "");
+    assert_eq!(String::from_utf8_lossy(&may.stdout).trim(), "yes");
     world.apply(
         "WorkloadGroup",
         "payments",
@@ -116,6 +119,10 @@ fn registered(world: &mut World) {
     }
     assert_eq!(entry["spec"]["address"], "10.0.0.1");
     assert_eq!(entry["spec"]["labels"]["app"], "payments");
+    let (_, view) = world.b().page("/debug/workloads?namespace=shop");
+    let view: Value = serde_json::from_str(&view).expect("JSON");
+    assert_eq!((&view["instance"], &view["store"]), (&json!("b"), &json!("kubernetes")));
+    assert_eq!(view["workloads"][0]["controller"], "app-health/a", "{view:#}");
     assert_eq!(world.condition("payments-10.0.0.1").as_deref(), Some("True ProbeSucceeded"));
     agent.close();
     within("the grace over, it is gone everywhere", 20, || {
@@ -284,6 +291,8 @@ fn frozen(world: &mut World) {
     // Its grace ends while nobody can be asked.
     sleep(Duration::from_secs(10));
     leaves.close();
+    let (status, body) = world.a().page("/healthz/ready");
+    assert!(status == 200 && body.contains("store: the API server is away"), "{status} {body}");
     while begin.elapsed() < Duration::from_secs(60) {
         assert_eq!(flips.acknowledged(), Some(generation - 1), "what is not stored is not acknowledged");
         assert_eq!(
@@ -349,7 +358,9 @@ fn killed(world: &mut World) {
         agent.report(true);
     }
     let all = set(&["10.0.8.1", "10.0.8.2", "10.0.8.3"]);
-    within("served", 10, || world.b().endpoints() == all);
+    // Two are left to handle its entries.
+    let c = Replica::start(&world.cluster, "c", GRACE);
+    within("served", 30, || world.b().endpoints() == all && c.endpoints() == all);
     world.a.take().expect("it runs").kill();
     let begin = Instant::now();
     // One comes back at the other replica; two do not.
@@ -359,7 +370,9 @@ fn killed(world: &mut World) {
         assert_eq!(world.b().endpoints(), all, "the lease is valid");
         sleep(Duration::from_millis(500));
     }
-    within("who did not come back is gone", 60, || world.b().endpoints() == set(&["10.0.8.2"]));
+    within("who did not come back is gone", 60, || {
+        [world.b(), &c].iter().all(|replica| replica.endpoints() == set(&["10.0.8.2"]))
+    });
     within("its entry too", 10, || world.entry("payments-10.0.8.1").is_none());
     within("of a manual one nobody knows", 10, || {
         world.condition("kept").as_deref() == Some("Unknown Disconnected")

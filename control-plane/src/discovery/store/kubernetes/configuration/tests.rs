@@ -23,8 +23,10 @@ fn service(resolution: &str) -> Value {
     })
 }
 
+type Row<'a> = (Kind, Value, bool, [usize; 3], &'a [&'a str]);
+
 /// Each: what comes (`null`: deleted), whether it is news; how many groups, entries and services there are then, and what is said of them.
-fn check(rows: &[(Kind, Value, bool, [usize; 3], &[&str])]) {
+fn check(rows: &[Row]) {
     let mut configuration = Configuration::default();
     for (kind, spec, is_news, counts, errors) in rows {
         let object = (!spec.is_null()).then(|| object(*kind, "a", spec));
