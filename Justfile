@@ -84,7 +84,7 @@ it-control-plane *arguments:
 # The webhook, the manifests and the goldens against the API server of a released Kubernetes, which is built once (some minutes)
 [group('test')]
 test-kubernetes: _kubernetes
-    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package control-plane --test kubernetes -- --ignored --nocapture
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package control-plane --test kubernetes -- --ignored --nocapture --test-threads 1
 
 # etcd comes as a Python package, the rest from Kubernetes' own module
 _kubernetes: _go
