@@ -1,8 +1,9 @@
 //! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin.
 //! No twin ends in `_PORT` or holds `_SERVICE_`, since kubelet sets such names for a Service that is called `app-health`: the twin of
-//! a flag that ends in `-port` is in the plural.
+//! a flag that ends in `-port` is in the plural, and `SERVICE` runs into the next word.
 
 mod bootstrap;
+mod discovery;
 mod health;
 mod local;
 mod run;
@@ -11,6 +12,7 @@ mod wait;
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
+pub use discovery::{DiscoveryArgs, Xds};
 pub use health::{HealthArgs, OnOff};
 pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};

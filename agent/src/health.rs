@@ -2,6 +2,7 @@
 //!
 //! What a probe is and when the state flips is decided in `probe`; telling a control plane is somebody else's, who reads [`HealthNow`].
 
+mod board;
 mod diary;
 mod exec;
 pub mod group_file;
@@ -90,11 +91,13 @@ impl Health {
         answered.await.map_err(|_| gone())?
     }
 
-    /// The answer of `GET /debug/vm-health`.
-    pub fn view(&self) -> Bytes {
+    /// The answer of `GET /debug/vm-health`. `stream`: to whom it is reported, `null` for nobody.
+    pub fn view(&self, stream: Value) -> Bytes {
         let now = self.now.borrow().clone();
         let diary = self.diary.lock().expect("nothing panics while it holds this lock");
-        diary.to_json(&now, Instant::now()).to_string().into()
+        let mut view = diary.to_json(&now, Instant::now());
+        view["stream"] = stream;
+        view.to_string().into()
     }
 }
 
@@ -130,8 +133,8 @@ pub fn start(
         (envoy_readiness && !snapshot.is_ready()).then(|| reasons.join(", "))
     };
     let (push, pushes) = mpsc::channel(PUSHES);
-    let (rounds, now, diary) =
-        Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
-    let health = Health { now, pushes: push, diary };
+    let rounds = Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
+    let board = rounds.board();
+    let health = Health { now: board.subscribe(), pushes: push, diary: board.shared_diary() };
     (health, tokio::spawn(rounds.run()))
 }

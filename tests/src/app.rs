@@ -15,6 +15,9 @@ pub mod counted;
 pub mod grpc;
 pub mod tls;
 
+/// A head longer than this is not one, in bytes.
+const HEAD: usize = 1 << 20;
+
 /// One thing that an application does with a connection.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -241,9 +244,10 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
     stream.shutdown().await
 }
 
-async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
+/// What comes up to the first blank line, or to the end.
+pub(crate) async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
+    while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD {
         let mut byte = [0];
         if stream.read(&mut byte).await? == 0 {
             break;

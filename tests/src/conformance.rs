@@ -20,6 +20,6 @@ pub mod page;
 pub mod random;
 pub mod script;
 pub mod seen;
-pub mod strict;
-pub mod strict2;
+pub mod strict_http1;
+pub mod strict_http2;
 pub mod suite;

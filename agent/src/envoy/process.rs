@@ -169,4 +169,4 @@ pub fn reap_strangers(own: &[Pid]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,5 +1,6 @@
 //! `exec`: a command whose exit code decides. It has a process group of its own, of which nothing is left when the probe is over.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -46,13 +47,15 @@ pub(super) async fn probe(
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = {
-        let mut outputs =
-            std::pin::pin!(async { tokio::join!(read(stdout, &mut out), read(stderr, &mut err)) });
+        // Never ends by itself: the end of the outputs is not the end of the command, nor the other way round.
+        let mut outputs = std::pin::pin!(async {
+            tokio::join!(read(stdout, &mut out), read(stderr, &mut err));
+            std::future::pending::<Infallible>().await
+        });
         let ended = timeout(limit, async {
             tokio::select! {
-                // A grandchild may keep the pipes, which is no reason to wait for it.
                 ended = group.child.wait() => ended,
-                _ = &mut outputs => group.child.wait().await,
+                never = &mut outputs => match never {},
             }
         });
         let ended = ended.await;

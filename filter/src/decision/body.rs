@@ -35,3 +35,6 @@ impl Body {
         if size == 0 { Chunk::Untouched } else { Chunk::Empty }
     }
 }
+
+#[cfg(test)]
+mod tests;

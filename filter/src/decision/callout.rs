@@ -118,3 +118,6 @@ pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> An
         answer => answer,
     }
 }
+
+#[cfg(test)]
+mod tests;

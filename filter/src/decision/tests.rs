@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use probe::{Reason, Redirect};
+use probe::Reason;
 use proptest::prelude::*;
 
 use super::{
-    Answer, Ask, BLANKS, Body, CallResult, Chunk, Decision, Hop, RequestHead, ResponseHead, Target, ask, hop,
-    on_check, on_hop, on_request, on_response, parse_status, target,
+    Answer, Ask, Decision, Hop, RequestHead, ResponseHead, Target, ask, hop, on_request, on_response,
+    parse_status, target,
 };
 use crate::config::Config;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 
 const CONFIG: &str = r#"{"podIP":"10.0.0.5","probers":{
     "/app-health/http/livez":{"httpGet":{"port":8080,"path":"/a"},"timeoutSeconds":2},
@@ -21,23 +21,23 @@ const CONFIG: &str = r#"{"podIP":"10.0.0.5","probers":{
     "/app-lifecycle/http/prestopz":{"httpGet":{"port":8080}},
     "/app-lifecycle/tcp/prestopz":{"tcpSocket":{"port":5432}},
     "/app-lifecycle/grpc/prestopz":{"grpc":{"port":9000}}}}"#;
-const HTTP: &str = "/app-health/http/livez";
+pub(super) const HTTP: &str = "/app-health/http/livez";
 const HTTPS: &str = "/app-health/https/livez";
 const TCP: &str = "/app-health/tcp/livez";
-const GRPC: &str = "/app-health/grpc/livez";
-const HOOK: &str = "/app-lifecycle/http/prestopz";
+pub(super) const GRPC: &str = "/app-health/grpc/livez";
+pub(super) const HOOK: &str = "/app-lifecycle/http/prestopz";
 const TCP_HOOK: &str = "/app-lifecycle/tcp/prestopz";
-const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
+pub(super) const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn plan<'a>(config: &'a Config, path: &str) -> &'a Plan {
+pub(super) fn plan<'a>(config: &'a Config, path: &str) -> &'a Plan {
     &config.probe(path.as_bytes()).expect(path).plan
 }
 
-fn reply(reason: Reason) -> Answer {
+pub(super) fn reply(reason: Reason) -> Answer {
     Answer::Reply { status: reason.status(), reason }
 }
 
@@ -322,171 +322,6 @@ fn redirects_become_callouts_with_the_time_that_remains() {
     }
 }
 
-/// An answer to a callout with nothing in it.
-fn answered<'a>(status: &'a str, body: &'a str) -> CallResult<'a> {
-    CallResult::Answered {
-        status: Some(status.as_bytes()),
-        location: None,
-        content_type: None,
-        grpc_status: None,
-        grpc_message: None,
-        body_length: body.len(),
-        body: body.as_bytes(),
-    }
-}
-
-#[test]
-fn answers_to_a_grpc_check() {
-    let config = config();
-    let check = |content_type: &str,
-                 grpc_status: Option<&str>,
-                 grpc_message: Option<&str>,
-                 body: &[u8],
-                 reason: Reason| {
-        let result = CallResult::Answered {
-            status: Some(b"200"),
-            location: None,
-            content_type: Some(content_type.as_bytes()),
-            grpc_status: grpc_status.map(str::as_bytes),
-            grpc_message: grpc_message.map(str::as_bytes),
-            body_length: body.len(),
-            body,
-        };
-        let hook = if reason.is_success() { reply(reason) } else { Answer::Reset(reason) };
-        for (path, expected) in [(GRPC, reply(reason)), (GRPC_HOOK, hook)] {
-            let answer = on_check(plan(&config, path), result);
-            assert_eq!(answer, expected, "{path} {grpc_status:?} {grpc_message:?} {body:x?}");
-        }
-    };
-    let message = |status: u8| [0, 0, 0, 0, 2, 8, status];
-    let grpc = "application/grpc";
-    let connect = "upstream connect error or disconnect/reset before headers. reset reason: ";
-    for (status, reason) in [
-        (0, Reason::GrpcUnknown),
-        (1, Reason::Ok),
-        (2, Reason::GrpcNotServing),
-        (3, Reason::GrpcServiceUnknown),
-        (4, Reason::GrpcUnknown),
-    ] {
-        check(grpc, Some("0"), None, &message(status), reason);
-        // What Envoy would say counts only beside a failure.
-        check(grpc, Some("0"), Some("upstream request timeout"), &message(status), reason);
-    }
-    for (status, text, reason) in [
-        (Some("14"), Some(format!("{connect}remote connection failure")), Reason::Refused),
-        (Some("14"), Some(format!("{connect}connection termination")), Reason::Closed),
-        (Some("14"), Some(format!("{connect}overflow")), Reason::Overloaded),
-        (Some("14"), Some("no healthy upstream".into()), Reason::Configuration),
-        (Some("4"), Some("upstream request timeout".into()), Reason::Timeout),
-        (Some("14"), Some("the database is away".into()), Reason::GrpcError),
-        (Some("14"), None, Reason::GrpcError),
-        (Some("5"), Some("unknown service".into()), Reason::GrpcServiceUnknown),
-        (Some("12"), None, Reason::GrpcUnimplemented),
-        (None, None, Reason::GrpcError),
-    ] {
-        check(grpc, status, text.as_deref(), b"", reason);
-    }
-    check("text/html", Some("0"), None, &message(1), Reason::GrpcError);
-    for (late, reason) in [(true, Reason::Timeout), (false, Reason::GrpcError)] {
-        assert_eq!(on_check(plan(&config, GRPC), CallResult::Failed { late }), reply(reason));
-    }
-    assert_eq!(on_check(plan(&config, GRPC), answered("200", "")), reply(Reason::GrpcError));
-}
-
-#[test]
-fn answers_to_a_hop() {
-    let config = config();
-    let connect = "upstream connect error or disconnect/reset before headers. reset reason: ";
-    let ours = |status, reason| Answer::Reply { status, reason };
-    for (status, body, probe, hook) in [
-        ("200", "fine", ours(200, Reason::Ok), ours(200, Reason::Ok)),
-        ("204", "", ours(204, Reason::Ok), ours(204, Reason::Ok)),
-        ("304", "", ours(200, Reason::OkRedirect), ours(200, Reason::OkRedirect)),
-        ("404", "", ours(404, Reason::Application), ours(404, Reason::Application)),
-        ("503", "busy", ours(503, Reason::Application), ours(503, Reason::Application)),
-        (
-            "503",
-            &format!("{connect}remote connection failure"),
-            reply(Reason::Refused),
-            Answer::Reset(Reason::Refused),
-        ),
-        (
-            "503",
-            &format!("{connect}connection termination"),
-            reply(Reason::Closed),
-            Answer::Reset(Reason::Closed),
-        ),
-        (
-            "502",
-            &format!("{connect}protocol error"),
-            reply(Reason::Protocol),
-            Answer::Reset(Reason::Protocol),
-        ),
-        ("504", "upstream request timeout", reply(Reason::Timeout), Answer::Reset(Reason::Timeout)),
-        // An application may say that too, but Envoy says it with these statuses only.
-        ("500", "upstream request timeout", ours(500, Reason::Application), ours(500, Reason::Application)),
-        ("200", "upstream request timeout", ours(200, Reason::Ok), ours(200, Reason::Ok)),
-        ("101", "", reply(Reason::Protocol), Answer::Reset(Reason::Protocol)),
-        ("x", "", reply(Reason::Protocol), Answer::Reset(Reason::Protocol)),
-    ] {
-        for (path, expected) in [(HTTP, probe), (HOOK, hook)] {
-            let answer = on_hop(&config, plan(&config, path), &a_hop(&config, 1), answered(status, body));
-            assert_eq!(answer, expected, "{path} {status} {body}");
-        }
-    }
-    for (late, reason) in [(true, Reason::Timeout), (false, Reason::Redirect)] {
-        for (path, expected) in [(HTTP, reply(reason)), (HOOK, Answer::Reset(reason))] {
-            let answer =
-                on_hop(&config, plan(&config, path), &a_hop(&config, 1), CallResult::Failed { late });
-            assert_eq!(answer, expected);
-        }
-    }
-}
-
-/// The request that follows `requests` requests.
-fn a_hop(config: &Config, requests: u32) -> Hop {
-    let Action::Http { request, .. } = &plan(config, HTTP).action else { panic!("http") };
-    match Redirect::of(request, 302, Some(b"/hop"), 1, &config.pod_ip, &config.own_ports) {
-        Redirect::Follow(request) => Hop::new(config, *request, requests),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_probe_has_ten_requests() {
-    let config = config();
-    for (requests, follows) in [(1, true), (8, true), (9, false), (10, false), (u32::MAX, false)] {
-        let hop = a_hop(&config, requests);
-        let result = match answered("302", "") {
-            CallResult::Answered {
-                status,
-                content_type,
-                grpc_status,
-                grpc_message,
-                body_length,
-                body,
-                ..
-            } => {
-                let location = Some(b"/next".as_slice());
-                CallResult::Answered {
-                    status,
-                    location,
-                    content_type,
-                    grpc_status,
-                    grpc_message,
-                    body_length,
-                    body,
-                }
-            }
-            failed => failed,
-        };
-        match on_hop(&config, plan(&config, HTTP), &hop, result) {
-            Answer::Follow(next) => assert!(follows && next.url.path == b"/next", "{requests}"),
-            answer => assert_eq!((answer, follows), (reply(Reason::Redirect), false), "{requests}"),
-        }
-    }
-}
-
 #[test]
 fn statuses() {
     for (text, status) in [
@@ -502,43 +337,6 @@ fn statuses() {
         assert_eq!(parse_status(text.map(str::as_bytes)), status, "{text:?}");
     }
     assert_eq!(parse_status(Some(b"\xff")), 0);
-}
-
-#[test]
-fn bodies() {
-    use Chunk::{Blanks, Empty, Untouched};
-    assert_eq!(BLANKS, 10_241, "one more than kubelet reads");
-    for (name, chunks, expected) in [
-        ("nothing at all", vec![(0, true)], vec![Untouched]),
-        ("a small one", vec![(2, true)], vec![Empty]),
-        ("its end apart", vec![(2, false), (0, true)], vec![Empty, Untouched]),
-        ("10239 bytes", vec![(10_239, false), (0, true)], vec![Empty, Untouched]),
-        ("10240 bytes that end", vec![(10_240, true)], vec![Empty]),
-        ("10240 bytes, and more may come", vec![(10_240, false), (0, true)], vec![Blanks, Untouched]),
-        ("10241 bytes that end", vec![(10_241, true)], vec![Empty]),
-        ("10241 bytes", vec![(10_241, false)], vec![Blanks]),
-        (
-            "byte by byte over the limit",
-            vec![(10_239, false), (1, false), (1, false)],
-            vec![Empty, Blanks, Empty],
-        ),
-        ("the limit and the end together", vec![(10_239, false), (1, true)], vec![Empty, Empty]),
-        (
-            "blanks once",
-            vec![(20_000, false), (20_000, false), (0, false), (1, true)],
-            vec![Blanks, Empty, Untouched, Empty],
-        ),
-        ("endless", vec![(usize::MAX, false), (usize::MAX, false), (1, false)], vec![Blanks, Empty, Empty]),
-        (
-            "empty chunks before",
-            vec![(0, false), (0, false), (10_240, false)],
-            vec![Untouched, Untouched, Blanks],
-        ),
-    ] {
-        let mut body = Body::default();
-        let found: Vec<_> = chunks.into_iter().map(|(size, end)| body.on_chunk(size, end)).collect();
-        assert_eq!(found, expected, "{name}");
-    }
 }
 
 proptest! {
@@ -564,23 +362,5 @@ proptest! {
         let config = config();
         let head = ResponseHead { status, location: None, details: details.as_bytes(), failure: &failure };
         prop_assert!(matches!(on_response(&config, plan(&config, HOOK), head), Answer::Reset(_)));
-    }
-
-    #[test]
-    fn every_body_is_emptied_but_for_one_chunk_of_blanks(
-        chunks in prop::collection::vec(0..6000usize, 0..12),
-    ) {
-        let mut body = Body::default();
-        let mut seen = 0;
-        let mut blanks = 0;
-        for size in chunks {
-            seen += size;
-            match body.on_chunk(size, false) {
-                Chunk::Blanks => blanks += 1,
-                Chunk::Empty => prop_assert!(size > 0),
-                Chunk::Untouched => prop_assert_eq!(size, 0),
-            }
-            prop_assert_eq!(blanks, i32::from(seen >= 10_240));
-        }
     }
 }

@@ -91,7 +91,7 @@ impl Application {
             }
             Listens::BacklogFull => {
                 let listener = socket.listen(1)?;
-                let waiting = fill(listener.local_addr()?).await;
+                let waiting = fill_backlog(listener.local_addr()?).await;
                 self.held.push((listener, waiting));
             }
             Listens::Accepts => {
@@ -118,7 +118,7 @@ impl Application {
 }
 
 /// Takes every place of a backlog.
-async fn fill(address: SocketAddr) -> Vec<TcpStream> {
+async fn fill_backlog(address: SocketAddr) -> Vec<TcpStream> {
     let mut waiting = Vec::new();
     while let Ok(Ok(stream)) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
         waiting.push(stream);

@@ -3,8 +3,8 @@
 use super::case::{Case, Connection, Listens, Step};
 use super::judge::Difference;
 use super::kind::Kind;
-use super::strict::{self, Bytes1};
-use super::strict2;
+use super::strict_http1::{self, Answer};
+use super::strict_http2;
 
 /// 1 MiB, and a number of header lines well below Envoy's limit of 1000.
 const HEAD: usize = 1 << 20;
@@ -68,11 +68,11 @@ fn redirects(case: &Case) -> bool {
     };
     let whole = |connection: &Connection| {
         !connection.steps.iter().any(odd)
-            && match strict::judge(&written(connection)) {
-                Bytes1::Complete | Bytes1::UntilClose => true,
+            && match strict_http1::judge(&written(connection)) {
+                Answer::Complete | Answer::UntilClose => true,
                 // Nothing was written but frames.
-                Bytes1::Incomplete => strict2::ends(&connection.steps),
-                Bytes1::Invalid(_) => false,
+                Answer::Incomplete => strict_http2::ends(&connection.steps),
+                Answer::Invalid(_) => false,
             }
     };
     connections(case).any(location) && !connections(case).all(whole)
@@ -92,14 +92,14 @@ fn second_try(case: &Case) -> bool {
 /// Answers that no RFC knows, and requests of which Envoy spells the headers otherwise.
 fn codecs(case: &Case) -> bool {
     let odd = |connection: &Connection| {
-        if connection.steps.iter().any(strict2::is_frame) {
-            return !strict2::is_valid(&connection.steps);
+        if connection.steps.iter().any(strict_http2::is_frame) {
+            return !strict_http2::is_valid(&connection.steps);
         }
         let resets = connection.steps.iter().any(|step| matches!(step, Step::Reset));
-        match strict::judge(&written(connection)) {
-            Bytes1::Invalid(_) => true,
-            Bytes1::UntilClose => resets,
-            Bytes1::Complete | Bytes1::Incomplete => false,
+        match strict_http1::judge(&written(connection)) {
+            Answer::Invalid(_) => true,
+            Answer::UntilClose => resets,
+            Answer::Complete | Answer::Incomplete => false,
         }
     };
     let declared = declared(case);

@@ -14,11 +14,10 @@ use super::case::Step;
 use super::frames;
 use super::http2::Http2;
 use super::seen::{Request, Seen};
+use crate::app::read_head;
 
 /// At the end of its script an application waits so long for the other side to close.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// A head longer than this is not one.
-const HEAD: usize = 1 << 20;
 
 /// A connection that can also be ended without manners.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {
@@ -162,16 +161,4 @@ async fn drain<S: AsyncRead + Unpin>(stream: &mut S) -> Result<()> {
     let mut block = [0; 4096];
     while stream.read(&mut block).await? > 0 {}
     Ok(())
-}
-
-async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Vec<u8>> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD {
-        let mut byte = [0];
-        if stream.read(&mut byte).await? == 0 {
-            break;
-        }
-        head.push(byte[0]);
-    }
-    Ok(head)
 }

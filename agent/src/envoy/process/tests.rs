@@ -8,7 +8,8 @@ fn flags() {
     assert_eq!(flags, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
 }
 
-fn command(script: &str) -> EnvoyCommand {
+/// A shell script in Envoy's place.
+pub(in crate::envoy) fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
         binary: "/bin/sh".into(),
         launcher: None,

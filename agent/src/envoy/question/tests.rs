@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use nix::sys::signal::kill;
 
 use super::*;
-use crate::address::LocalAddress;
+use crate::envoy::process::tests::command;
 
 #[test]
 fn versions() {
@@ -53,17 +53,6 @@ async fn gone(pid: Pid) -> bool {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     false
-}
-
-fn command(script: &str) -> EnvoyCommand {
-    EnvoyCommand {
-        binary: "/bin/sh".into(),
-        launcher: None,
-        configuration: vec!["-c".into(), script.into()],
-        flags: Vec::new(),
-        judge_first: false,
-        admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
-    }
 }
 
 #[tokio::test]

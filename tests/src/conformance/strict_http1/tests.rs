@@ -1,17 +1,17 @@
-use super::{Bytes1, judge};
+use super::{Answer, judge};
 
 #[test]
 fn answers() {
     for (bytes, expected) in [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Bytes1::Complete),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", Bytes1::Complete),
-        ("HTTP/1.1 100 \r\n\r\nHTTP/1.1 204 \r\n\r\n", Bytes1::Complete),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Bytes1::Complete),
-        ("HTTP/1.0 200 OK\r\n\r\nok", Bytes1::UntilClose),
-        ("", Bytes1::Incomplete),
-        ("HTTP/1.1 200 OK\r\nContent-", Bytes1::Incomplete),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Bytes1::Incomplete),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", Bytes1::Incomplete),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Answer::Complete),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", Answer::Complete),
+        ("HTTP/1.1 100 \r\n\r\nHTTP/1.1 204 \r\n\r\n", Answer::Complete),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Answer::Complete),
+        ("HTTP/1.0 200 OK\r\n\r\nok", Answer::UntilClose),
+        ("", Answer::Incomplete),
+        ("HTTP/1.1 200 OK\r\nContent-", Answer::Incomplete),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", Answer::Incomplete),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", Answer::Incomplete),
     ] {
         assert_eq!(judge(bytes.as_bytes()), expected, "{bytes:?}");
     }
@@ -33,6 +33,6 @@ fn no_answers() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokx\r\n",
         "hello\r\n",
     ] {
-        assert!(matches!(judge(bytes.as_bytes()), Bytes1::Invalid(_)), "{bytes:?}");
+        assert!(matches!(judge(bytes.as_bytes()), Answer::Invalid(_)), "{bytes:?}");
     }
 }

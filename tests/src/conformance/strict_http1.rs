@@ -3,7 +3,7 @@
 
 /// What an application's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bytes1 {
+pub enum Answer {
     /// A whole answer.
     Complete,
     /// An answer whose body ends with the connection.
@@ -24,22 +24,22 @@ enum Framing {
 }
 
 /// Judges all that an application writes on one connection.
-pub fn judge(mut bytes: &[u8]) -> Bytes1 {
+pub fn judge(mut bytes: &[u8]) -> Answer {
     loop {
         let Some(end) = find(bytes, b"\r\n\r\n") else {
             return match lines(bytes).map(|lines| partial(&lines)) {
-                Some(Ok(())) | None => Bytes1::Incomplete,
-                Some(Err(reason)) => Bytes1::Invalid(reason),
+                Some(Ok(())) | None => Answer::Incomplete,
+                Some(Err(reason)) => Answer::Invalid(reason),
             };
         };
         let (head, rest) = (&bytes[..end], &bytes[end + 4..]);
         match framing(head) {
-            Err(reason) => return Bytes1::Invalid(reason),
+            Err(reason) => return Answer::Invalid(reason),
             Ok((status, _)) if (100..200).contains(&status) && status != 101 => bytes = rest,
-            Ok((_, Framing::Nothing)) => return Bytes1::Complete,
-            Ok((_, Framing::UntilClose)) => return Bytes1::UntilClose,
-            Ok((_, Framing::Length(length))) if rest.len() >= length => return Bytes1::Complete,
-            Ok((_, Framing::Length(_))) => return Bytes1::Incomplete,
+            Ok((_, Framing::Nothing)) => return Answer::Complete,
+            Ok((_, Framing::UntilClose)) => return Answer::UntilClose,
+            Ok((_, Framing::Length(length))) if rest.len() >= length => return Answer::Complete,
+            Ok((_, Framing::Length(_))) => return Answer::Incomplete,
             Ok((_, Framing::Chunked)) => return chunks(rest),
         }
     }
@@ -143,22 +143,22 @@ fn partial(lines: &[&[u8]]) -> Result<(), &'static str> {
 }
 
 /// The body of a chunked answer.
-fn chunks(mut bytes: &[u8]) -> Bytes1 {
+fn chunks(mut bytes: &[u8]) -> Answer {
     loop {
         let Some(end) = find(bytes, b"\r\n") else {
             let size = |byte: &u8| byte.is_ascii_hexdigit();
             let started = bytes.iter().all(size) && bytes.len() < 8;
-            return if started { Bytes1::Incomplete } else { Bytes1::Invalid("a chunk size that is none") };
+            return if started { Answer::Incomplete } else { Answer::Invalid("a chunk size that is none") };
         };
         let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let (line, extension) = line.split_once(';').unwrap_or((line, "x"));
         if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'=')
         {
-            return Bytes1::Invalid("a chunk extension that is none");
+            return Answer::Invalid("a chunk extension that is none");
         }
         let digits = !line.is_empty() && line.len() < 8 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
         let Some(size) = usize::from_str_radix(line, 16).ok().filter(|_| digits) else {
-            return Bytes1::Invalid("a chunk size that is none");
+            return Answer::Invalid("a chunk size that is none");
         };
         bytes = &bytes[end + 2..];
         if size == 0 {
@@ -166,25 +166,25 @@ fn chunks(mut bytes: &[u8]) -> Bytes1 {
         }
         match bytes.get(size..size + 2) {
             Some(b"\r\n") => bytes = &bytes[size + 2..],
-            Some(_) => return Bytes1::Invalid("a chunk without its end"),
+            Some(_) => return Answer::Invalid("a chunk without its end"),
             None if bytes.get(size).is_some_and(|byte| *byte != b'\r') => {
-                return Bytes1::Invalid("a chunk without its end");
+                return Answer::Invalid("a chunk without its end");
             }
-            None => return Bytes1::Incomplete,
+            None => return Answer::Incomplete,
         }
     }
 }
 
 /// What comes after the last chunk.
-fn trailers(bytes: &[u8]) -> Bytes1 {
+fn trailers(bytes: &[u8]) -> Answer {
     if bytes.starts_with(b"\r\n") {
-        return Bytes1::Complete;
+        return Answer::Complete;
     }
-    let Some(end) = find(bytes, b"\r\n\r\n") else { return Bytes1::Incomplete };
+    let Some(end) = find(bytes, b"\r\n\r\n") else { return Answer::Incomplete };
     if split(&bytes[..end]).all(|line| field(line).is_ok()) {
-        Bytes1::Complete
+        Answer::Complete
     } else {
-        Bytes1::Invalid("a trailer that is none")
+        Answer::Invalid("a trailer that is none")
     }
 }
 

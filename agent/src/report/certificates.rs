@@ -1,0 +1,78 @@
+//! The certificate files of this moment, read again by content.
+
+use tracing::{error, info};
+
+use super::connection::Target;
+use super::tls::{TlsContent, TlsError, TlsFiles};
+use crate::config::DiscoveryServer;
+use crate::metrics::Metrics;
+
+/// The servers, each with what its handshake needs.
+pub(super) struct Certificates {
+    servers: Vec<DiscoveryServer>,
+    /// Absent: plaintext.
+    files: Option<(TlsFiles, TlsContent)>,
+    targets: Vec<Target>,
+    /// Why the files of this moment are not used.
+    broken: Option<String>,
+}
+
+impl Certificates {
+    /// Reads the files once. `Err`: they cannot be used.
+    pub(super) fn new(servers: Vec<DiscoveryServer>, files: Option<TlsFiles>) -> Result<Self, TlsError> {
+        let Some(files) = files else {
+            let targets = servers.iter().map(|server| Target { server: server.clone(), tls: None }).collect();
+            return Ok(Self { servers, files: None, targets, broken: None });
+        };
+        let content = files.read()?;
+        let targets = targets(&servers, &files, &content)?;
+        Ok(Self { servers, files: Some((files, content)), targets, broken: None })
+    }
+
+    /// Whom to connect to, and how.
+    pub(super) fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Looks at the files again. `true`: they are others, and are used from now on. What cannot be used changes nothing.
+    pub(super) fn reload(&mut self, metrics: &Metrics) -> bool {
+        let Some((files, used)) = &mut self.files else { return false };
+        let read = files.read().and_then(|content| {
+            let changed = content != *used;
+            let targets = if changed { Some(targets(&self.servers, files, &content)?) } else { None };
+            Ok(targets.map(|targets| (content, targets)))
+        });
+        match read {
+            Ok(None) => {
+                self.broken = None;
+                false
+            }
+            Ok(Some((content, targets))) => {
+                info!("new certificate files towards the discovery server");
+                metrics.reports.reloaded("ok");
+                (*used, self.targets, self.broken) = (content, targets, None);
+                true
+            }
+            Err(wrong) => {
+                let wrong = Some(wrong.to_string());
+                if self.broken != wrong {
+                    error!(why = wrong, "certificate files cannot be used, the old ones stay");
+                    metrics.reports.reloaded("failed");
+                    self.broken = wrong;
+                }
+                false
+            }
+        }
+    }
+}
+
+fn targets(
+    servers: &[DiscoveryServer],
+    files: &TlsFiles,
+    content: &TlsContent,
+) -> Result<Vec<Target>, TlsError> {
+    let target = |server: &DiscoveryServer| {
+        Ok(Target { server: server.clone(), tls: Some(files.client(content, &server.san)?) })
+    };
+    servers.iter().map(target).collect()
+}
