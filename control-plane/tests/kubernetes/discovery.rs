@@ -4,6 +4,7 @@
 
 mod agent;
 mod conflicts;
+mod outages;
 mod replica;
 mod steps;
 mod stream;

@@ -17,6 +17,9 @@ use super::object;
 
 /// A watch is asked for anew after this, so that a connection that died in silence is noticed.
 const WATCH: u32 = 60;
+/// Objects in one answer to a list.
+const PAGE: u32 = 2000;
+/// Waits before a broken watch is taken up again: the first, doubled up to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// What is watched.
@@ -88,7 +91,7 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
         None => Api::all_with(client, &resource),
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
-    let config = watcher::Config::default().timeout(WATCH);
+    let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
     let events = watcher(api, config).backoff(Doubling::default());
     events.map(move |event| (kind, scope.clone(), seen(event, &resource)))
 }
