@@ -1,4 +1,5 @@
 use clap::Parser;
+use serde_json::json;
 
 use super::*;
 
