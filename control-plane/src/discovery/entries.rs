@@ -103,7 +103,7 @@ impl Entries {
             effects: Vec::new(),
         };
         for (key, record) in stored {
-            let entry = Entry::stored(record);
+            let entry = Entry { is_restored: true, ..Entry::stored(record) };
             entries.entries.insert(key.clone(), entry);
             entries.miss(&key, entries.settings.restart_grace);
         }

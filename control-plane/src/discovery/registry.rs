@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use super::config_dir::Configured;
 use super::debounce::Debounce;
@@ -51,7 +52,8 @@ pub struct Parts {
 /// Starts it, with a first snapshot of what store and configuration hold. It ends with `closing`, and the store after it.
 pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
     let Parts { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } = parts;
-    let Store { stored, is_new: _, writes, inputs, degraded } = store;
+    let Store { stored, is_new, writes, inputs, degraded } = store;
+    info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // Whoever holds more than an empty store knows may be right.

@@ -184,3 +184,35 @@ async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
 }
+
+#[tokio::test]
+async fn many_agents_cost_little_each() {
+    const AGENTS: u8 = 250;
+    let discovery = Discovery::start("many", &["--accept-rate", "2000"]);
+    let tls = discovery.identity(PAYMENTS);
+    let open = async |number: u8| {
+        let address = format!("10.0.1.{number}");
+        let mut machine = MACHINE;
+        machine[2].1 = &address;
+        let first = request(EDS, &[], &machine);
+        let peer = Peer::open_from([127, 9, 1, number], discovery.secure, tls.clone(), first).await;
+        let peer = peer.expect("a stream");
+        peer.send(health("")).await;
+        peer
+    };
+    let mut peers = Vec::new();
+    // What the first ones cost is what all of them share.
+    for number in 0..25 {
+        peers.push(open(number).await);
+    }
+    let before = discovery.memory();
+    for number in 25..AGENTS {
+        peers.push(open(number).await);
+    }
+    let mut client = client(&discovery).await;
+    client.assignment(|bytes| bytes.windows(10).any(|part| part == b"10.0.1.249")).await;
+    let each = (discovery.memory() - before) / u64::from(AGENTS - 25);
+    // Unoptimised; what it costs as it is shipped is measured by the bench.
+    assert!(each <= 96, "{each} KiB for each");
+    drop(peers);
+}

@@ -17,7 +17,7 @@ use envoy_types::pb::google::rpc::Status as RpcStatus;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -105,6 +105,13 @@ impl Discovery {
         page(self.monitoring, path).expect("an answer").1
     }
 
+    /// Resident memory, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -145,10 +152,22 @@ impl Peer {
         tls: Arc<ClientConfig>,
         first: DiscoveryRequest,
     ) -> Result<Self, Status> {
+        Self::open_from([127, 0, 0, 1], address, tls, first).await
+    }
+
+    /// The same from an address of this machine.
+    pub(crate) async fn open_from(
+        source: [u8; 4],
+        address: SocketAddr,
+        tls: Arc<ClientConfig>,
+        first: DiscoveryRequest,
+    ) -> Result<Self, Status> {
         let connector = tower::service_fn(move |_| {
             let tls = TlsConnector::from(tls.clone());
             async move {
-                let stream = TcpStream::connect(address).await?;
+                let socket = TcpSocket::new_v4()?;
+                socket.bind((source, 0).into())?;
+                let stream = socket.connect(address).await?;
                 let name = ServerName::try_from(NAME).expect("a name");
                 Ok::<_, std::io::Error>(TokioIo::new(tls.connect(name, stream).await?))
             }

@@ -46,7 +46,7 @@ impl Entries {
             return;
         }
         let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
-        let deadline = self.settings.grace_from(at.now);
+        let deadline = self.settings.grace_from(at.now, entry.is_restored);
         let is_mine = entry.record.controller.as_ref() == Some(&self.controller);
         if entry.streams.is_empty() && is_mine {
             entry.record.disconnected_at = Some(at.wall);

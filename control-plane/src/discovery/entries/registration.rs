@@ -36,6 +36,7 @@ impl Entries {
             bound: None,
             waits: None,
             held: None,
+            last: None,
             rate: Rate::default(),
             told: None,
         };
@@ -88,7 +89,7 @@ impl Entries {
         let (Wait::Group(key) | Wait::Entry(key)) = wait.clone();
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.waits = Some(wait.clone());
-            stream.bound = None;
+            stream.unbind();
             self.waiting.entry(wait).or_default().insert(id);
         }
         self.note(Event::Pending { stream: id, key, why });
@@ -212,7 +213,7 @@ impl Entries {
         entry.lost = None;
         if !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
             // The reporter is still away.
-            let deadline = self.settings.grace_from(at.now);
+            let deadline = self.settings.grace_from(at.now, entry.is_restored);
             entry.mute.get_or_insert(deadline);
         }
         self.note(Event::Registered { stream: id, key: key.clone() });

@@ -59,6 +59,7 @@ impl Entries {
             return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
         }
         let is_ours = stream.node.app_health;
+        stream.last = (!is_ours).then(|| report.clone());
         if entry.reporter != Some(id) {
             if is_ours {
                 return self.note(Event::Stale { stream: id });
@@ -99,7 +100,7 @@ impl Entries {
         }
         agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
         agent.last_report = Some(at.now);
-        entry.mute = Some(self.settings.silence_from(at.now));
+        entry.mute = Some(self.settings.silence_from(at.now, entry.is_restored));
         entry.level_is(&self.settings, at, report, probe);
         taken
     }

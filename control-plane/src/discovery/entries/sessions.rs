@@ -41,7 +41,7 @@ impl Entries {
             probe_version: None,
             probe_nack: None,
         });
-        entry.mute = app_health.then(|| self.settings.silence_from(at.now));
+        entry.mute = app_health.then(|| self.settings.silence_from(at.now, entry.is_restored));
         if let Some(old) = old {
             entry.streams.remove(&old);
             let is_duplicate = note_takeover(entry, at.now);
