@@ -12,7 +12,7 @@ use tests::vm::scene::{Plan, SOON, Scene};
 use tests::{envoy, net};
 
 /// Graces that a test can wait for.
-const SHORT: [&str; 4] = ["--disconnect-grace", "2s", "--restart-grace", "1s"];
+const SHORT: [&str; 2] = ["--disconnect-grace", "2s"];
 
 #[tokio::test]
 async fn a_goodbye_is_heard_before_the_agent_ends() {
@@ -50,6 +50,19 @@ async fn a_crashed_agent_is_gone_after_the_grace_and_one_that_returns_within_it_
     // And it is made again.
     scene.machines[1].start_agent().expect("the agent starts");
     scene.until_endpoints(&[0, 1]).await;
+}
+
+/// A machine that is cut off keeps its connection, as far as discovery can see: nothing comes, not even an answer to a PING. Its heartbeat
+/// would be missed after minutes only.
+#[tokio::test]
+async fn a_machine_that_is_cut_off_is_found_by_pings() {
+    let scene = Scene::start("vm-cut-off", Plan { discovery: SHORT.into(), ..Plan::default() }).await;
+    scene.machines[1].signal(Signal::SIGSTOP);
+    scene.stays(&[0, 1], Duration::from_secs(2)).await;
+    scene.endpoints_within(&[0], 3 * SOON).await;
+    // It wakes up and finds out that it has to say hello again.
+    scene.machines[1].signal(Signal::SIGCONT);
+    scene.endpoints_within(&[0, 1], 3 * SOON).await;
 }
 
 /// A machine whose entry an operator wrote, and its agent is stopped: it holds its connection and says nothing.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
+use tests::envoy::Version;
 use tests::vm::application::Behaviour;
 use tests::vm::client::Way;
 use tests::vm::documents::{CLUSTER, group, probe, service};
@@ -15,6 +16,10 @@ const A_WHILE: Duration = Duration::from_millis(700);
 
 fn own_eds_cluster(discovery: SocketAddr) -> Way {
     Way { dynamic: false, ..Way::sotw(discovery) }
+}
+
+fn oldest(discovery: SocketAddr) -> Way {
+    Way { version: Version::Floor, ..Way::delta(discovery) }
 }
 
 /// One machine after the other fails and comes back; when all have failed nobody is asked any more.
@@ -57,6 +62,11 @@ async fn endpoints_come_and_go_by_state_of_the_world() {
 #[tokio::test]
 async fn endpoints_come_and_go_incrementally() {
     come_and_go("vm-delta", Way::delta, vec!["--xds", "delta"]).await;
+}
+
+#[tokio::test]
+async fn endpoints_come_and_go_in_the_oldest_envoy() {
+    come_and_go("vm-floor", oldest, Vec::new()).await;
 }
 
 #[tokio::test]

@@ -26,12 +26,14 @@ pub struct Way {
     pub dynamic: bool,
     /// Certificates, where the port wants TLS.
     pub tls: Option<Files>,
+    /// Which Envoy.
+    pub version: Version,
 }
 
 impl Way {
     /// CDS and EDS in plaintext, state of the world.
     pub fn sotw(discovery: SocketAddr) -> Self {
-        Self { discovery, delta: false, dynamic: true, tls: None }
+        Self { discovery, delta: false, dynamic: true, tls: None, version: Version::Newest }
     }
 
     /// The same, incremental.
@@ -156,7 +158,7 @@ impl Client {
         let listener = SocketAddr::new(ip, 10000);
         let bootstrap = way.bootstrap(name, listener, &folder);
         let cluster = if way.dynamic { CLUSTER } else { OWN_CLUSTER };
-        Self { listener, envoy: Envoy::start(Version::Newest, folder, &bootstrap, 1).await, cluster }
+        Self { listener, envoy: Envoy::start(way.version, folder, &bootstrap, 1).await, cluster }
     }
 
     /// Starts one with a bootstrap that is written for 127.0.0.1, as `envoy-config/vm/envoy.yaml`: it asks `discovery`, and listens at
