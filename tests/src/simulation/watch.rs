@@ -45,6 +45,10 @@ pub struct Watch {
     seen: BTreeMap<Key, Seen>,
     server_started: Duration,
     is_there: BTreeSet<Key>,
+    /// When an endpoint came or went last.
+    moved: Duration,
+    /// Somebody lies, perhaps on how old things are.
+    is_lied_to: bool,
     /// Of whom somebody said something since the server's start.
     known: BTreeSet<Key>,
 }
@@ -94,6 +98,8 @@ impl Watch {
             seen: BTreeMap::new(),
             server_started: Duration::ZERO,
             is_there: BTreeSet::new(),
+            moved: Duration::ZERO,
+            is_lied_to: false,
             known: BTreeSet::new(),
         }
     }
@@ -106,6 +112,11 @@ impl Watch {
     /// Everything that a machine of ours ever said in our words.
     pub fn said_by(&self, machine: usize) -> &[HealthReport] {
         &self.said[machine]
+    }
+
+    /// When an endpoint came or went last.
+    pub fn moved(&self) -> Duration {
+        self.moved
     }
 
     /// Whether a report in our words came on this stream.
@@ -164,6 +175,7 @@ impl Watch {
 
     pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
         let speaks = matches!(kind, Kind::Ours | Kind::Hostile);
+        self.is_lied_to |= kind == Kind::Hostile;
         let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
         self.streams.insert(stream, Stream { machine, session: 0, heard: false, speaks });
         let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
@@ -193,7 +205,7 @@ impl Watch {
             let Some(before) = before.get(cluster) else { continue };
             let missing = before.iter().filter(|address| !endpoints.contains(*address));
             let explained = missing.filter(|address| self.is_explained(cluster, address)).count();
-            if endpoints.len() + explained < before.len() {
+            if endpoints.len() + explained < before.len() && !self.is_lied_to {
                 self.wrong.get_or_insert_with(|| {
                     format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
                 });

@@ -37,6 +37,9 @@ impl Watch {
             }
             seen.order = Some(order);
         }
+        if is_served != seen.is_served {
+            self.moved = now;
+        }
         if is_served != seen.is_served && !seen.is_excused {
             let why = view.map_or("gone".to_owned(), |view| view.why.clone());
             let reason = view.and_then(|view| Some(view.condition.as_ref()?.reason.as_str()));

@@ -6,6 +6,7 @@ use app_health::discovery::message::{Response, TypeUrl};
 use super::{Event, World};
 use crate::simulation::envoy::Envoy;
 use crate::simulation::network::{End, Packet};
+use crate::simulation::sabotage::Sabotage;
 
 /// From a lost stream to the next, at most, in milliseconds.
 const PAUSE: u64 = 10_000;
@@ -67,7 +68,12 @@ impl World {
             return;
         }
         match packet {
-            Packet::Response(response, settling) => self.envoy_heard(stream, number, &response, settling),
+            Packet::Response(mut response, settling) => {
+                if self.sabotage == Some(Sabotage::EmptySetsAreLost) {
+                    response.resources.retain(|resource| resource.version.endpoints != Some(0));
+                }
+                self.envoy_heard(stream, number, &response, settling);
+            }
             Packet::End { .. } => self.envoy_lost(stream, number),
             _ => {}
         }
