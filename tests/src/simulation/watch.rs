@@ -45,6 +45,8 @@ pub struct Watch {
     seen: BTreeMap<Key, Seen>,
     server_started: Duration,
     is_there: BTreeSet<Key>,
+    /// Sessions of entries of which a report was acknowledged.
+    acknowledged: BTreeMap<Key, u64>,
     /// When an endpoint came or went last.
     moved: Duration,
     /// Somebody lies, perhaps on how old things are.
@@ -98,6 +100,7 @@ impl Watch {
             seen: BTreeMap::new(),
             server_started: Duration::ZERO,
             is_there: BTreeSet::new(),
+            acknowledged: BTreeMap::new(),
             moved: Duration::ZERO,
             is_lied_to: false,
             known: BTreeSet::new(),
@@ -254,6 +257,9 @@ impl Watch {
             Some(State::Unhealthy) => Status::False,
         };
         let session = self.streams.get(&stream).map_or(0, |stream| stream.session);
+        if let Some(stream) = self.streams.get(&stream) {
+            self.acknowledged.insert(self.machines[stream.machine].0.clone(), session);
+        }
         let Some(stored) = stored else {
             return self.wrong(|| format!("{epoch}/{generation} is acknowledged, nothing is stored"));
         };
@@ -265,12 +271,20 @@ impl Watch {
         }
     }
 
+    /// The store is lost.
+    pub fn emptied(&mut self) {
+        self.acknowledged.clear();
+    }
+
     /// Sessions in the store never go back.
     pub fn committed(&mut self, before: &BTreeMap<Key, Record>, written: &[Write]) {
         let mut sessions: BTreeMap<&Key, u64> =
             before.iter().map(|(key, record)| (key, record.session)).collect();
         for Write { key, record, .. } in written {
             let session = record.as_ref().map_or(0, |record| record.session);
+            if record.is_none() {
+                self.acknowledged.remove(key);
+            }
             let old = sessions.insert(key, session).unwrap_or(0);
             if record.is_some() && session < old {
                 self.wrong(|| format!("{key}: session {session} is written over {old}"));

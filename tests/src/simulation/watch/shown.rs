@@ -1,9 +1,9 @@
 //! PURE. What the server shows, against what may follow from what it was told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::WorkloadView;
+use app_health::discovery::entries::{Record, Status, WorkloadView};
 use app_health::discovery::objects::Key;
 use probe::State;
 
@@ -23,6 +23,29 @@ impl Watch {
         }
         for key in gone {
             self.look_at(now, key, None);
+        }
+    }
+
+    /// A server has started with this store: what was acknowledged is there, and who was healthy is served.
+    pub fn restored(&mut self, stored: &BTreeMap<Key, Record>, server: &Server) {
+        let lost = self
+            .acknowledged
+            .iter()
+            .find(|(key, session)| stored.get(*key).is_none_or(|record| record.session < **session));
+        if let Some((key, session)) = lost {
+            let text = format!(
+                "{key}: a report of session {session} was acknowledged, stored is {:?}",
+                stored.get(key)
+            );
+            self.wrong(|| text);
+        }
+        let served: BTreeSet<Key> =
+            server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        for (key, record) in stored {
+            let is_healthy = record.condition.as_ref().is_some_and(|it| it.status == Status::True);
+            if is_healthy && self.is_there.contains(key) && !served.contains(key) {
+                self.wrong(|| format!("{key}: was healthy before the start, and is not served"));
+            }
         }
     }
 

@@ -69,12 +69,18 @@ impl World {
         });
         self.watch.server_started(self.now);
         self.read_configuration();
+        if let Some(server) = &self.server {
+            self.watch.restored(&self.disk.records, server);
+        }
         self.publish();
     }
 
     /// It is gone at once. Its kernel says so, unless that is gone too.
     pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
         self.disk.crash(empty);
+        if empty {
+            self.watch.emptied();
+        }
         if self.sabotage == Some(Sabotage::StoreForgets) {
             self.disk.records.pop_last();
         }
