@@ -91,13 +91,16 @@ impl World {
                 response.version
             )
         });
+        // What the server before this one said, it said with other knowledge.
+        let of_now = self.network.get(stream).map(|connection| connection.server)
+            == self.server.as_ref().map(|server| server.run);
         if response.type_url == TypeUrl::Endpoint {
             let after = &self.clients[number].envoy.endpoints;
             if self.trace.is_some() && before != *after {
                 let after = after.clone();
                 self.say(|| format!("envoy {number}: {before:?} -> {after:?}"));
             }
-            if settling {
+            if settling && of_now {
                 self.watch.pushed_by_settling(&before, &self.clients[number].envoy.endpoints);
             }
         }
