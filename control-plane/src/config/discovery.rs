@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ const POD_NAME: &str = "POD_NAME";
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 /// Of the listener with mutual TLS.
 const LISTEN: &str = "[::]:15012";
+
+/// How old a lastProbeTime may become in Kubernetes before it alone is written.
+const PROBE_TIME: Duration = Duration::from_secs(600);
 
 /// What `discovery` does.
 #[derive(Debug)]
@@ -63,8 +67,8 @@ pub enum StoreConfig {
     Kubernetes {
         /// Where the replicas' Leases live.
         namespace: String,
-        /// Writes a second, 1 or more.
-        qps: u32,
+        /// Writes a second.
+        qps: NonZeroU32,
     },
 }
 
@@ -117,7 +121,9 @@ impl DiscoveryConfig {
             StoreArg::Kubernetes => {
                 let pod_namespace = environment.get(POD_NAMESPACE).and_then(|value| value.to_str());
                 let namespace = pod_namespace.unwrap_or(NAMESPACE).to_owned();
-                StoreConfig::Kubernetes { namespace, qps: at_least_one("--kube-qps", kube_qps)? }
+                let qps =
+                    NonZeroU32::new(kube_qps).ok_or_else(|| usage("--kube-qps = 0: must be 1 or more"))?;
+                StoreConfig::Kubernetes { namespace, qps }
             }
         };
         let listen = listener(listen, [tls_cert, tls_key, client_ca], plaintext_listen.is_some() || check)?;
@@ -138,9 +144,10 @@ impl DiscoveryConfig {
             return Err(usage(&format!("--heartbeat = {heartbeat:?}: must be 1s or more")));
         }
         let keeps = last_endpoint == Policy::Keep;
+        let is_shared = matches!(store, StoreConfig::Kubernetes { .. });
         let settings = Settings {
             instance: instance(environment),
-            shared: matches!(store, StoreConfig::Kubernetes { .. }),
+            shared: is_shared,
             heartbeat,
             disconnect_grace,
             restart_grace,
@@ -154,6 +161,7 @@ impl DiscoveryConfig {
                 PeerAddressArg::Warn => PeerAddressCheck::Warn,
                 PeerAddressArg::Require => PeerAddressCheck::Require,
             },
+            probe_time_write: is_shared.then_some(PROBE_TIME),
             ..Settings::default()
         };
         Ok(Self {

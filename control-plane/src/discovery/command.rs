@@ -2,22 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use super::config_dir::{self, Configured};
 use super::metrics::Metrics;
 use super::pages::Pages;
 use super::registry::{self, Parts};
 use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
-use super::{config_dir, store::Store};
+use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
 use crate::exit::Failure;
 use crate::monitoring::Pending;
@@ -103,13 +104,13 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     tokio::spawn(server::serve(monitoring, None, MONITORING_CONNECTIONS, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
 
-    let (path, directory) = match store {
-        StoreConfig::Redb { path, config_dir } => (path, config_dir),
-        StoreConfig::Kubernetes { .. } => return Err(no_kubernetes()),
+    let settings_of_store = (settings.instance.clone(), namespaces);
+    let opening = open(store, settings_of_store, metrics.clone());
+    let (store, configured, stored) = tokio::select! {
+        opened = opening => opened?,
+        _ = shutdown.signalled() => return Ok(()),
     };
-    let (store, stored) = open(path, metrics.clone()).await?;
     pending.set(STORE, false);
-    let configured = config_dir::watch(directory, namespaces.into_iter().collect::<BTreeSet<_>>()).await;
     let ending = CancellationToken::new();
     let parts = Parts { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
     let (registry, mut registered) = registry::start(parts, ending.clone());
@@ -155,13 +156,28 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
     bound.map_err(|error| Failure::Machine(format!("port {address}: {error}")))
 }
 
-async fn open(path: PathBuf, metrics: Arc<Metrics>) -> Result<(Store, JoinHandle<()>), Failure> {
-    redb::open(path, metrics).await.map_err(|error| match error {
-        StoreError::Corrupt(..) | StoreError::Newer(..) => Failure::Data(error.to_string()),
-        _ => Failure::Machine(error.to_string()),
-    })
-}
-
-fn no_kubernetes() -> Failure {
-    Failure::Usage("--store = kubernetes: this binary has no such store; use redb".to_owned())
+/// The store and what is configured, once both are there, and the store's task, which ends after the registry.
+async fn open(
+    store: StoreConfig,
+    (instance, namespaces): (String, Vec<String>),
+    metrics: Arc<Metrics>,
+) -> Result<(Store, watch::Receiver<Configured>, JoinHandle<()>), Failure> {
+    match store {
+        StoreConfig::Redb { path, config_dir } => {
+            let opened = redb::open(path, metrics).await;
+            let (store, task) = opened.map_err(|error| match error {
+                StoreError::Corrupt(..) | StoreError::Newer(..) => Failure::Data(error.to_string()),
+                _ => Failure::Machine(error.to_string()),
+            })?;
+            let namespaces = namespaces.into_iter().collect::<BTreeSet<_>>();
+            Ok((store, config_dir::watch(config_dir, namespaces).await, task))
+        }
+        StoreConfig::Kubernetes { namespace, qps } => {
+            let client = kubernetes::client().await.map_err(Failure::Unavailable)?;
+            let settings = kubernetes::Settings { instance, namespace, namespaces, per_second: qps };
+            let kubernetes::Opened { store, configured, task } =
+                kubernetes::open(client, settings, metrics).await;
+            Ok((store, configured, task))
+        }
+    }
 }

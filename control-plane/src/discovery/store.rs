@@ -1,5 +1,6 @@
 //! Where entries are kept: what is to be written, newest wins, and what comes back.
 
+pub mod kubernetes;
 pub mod redb;
 
 use std::collections::BTreeMap;

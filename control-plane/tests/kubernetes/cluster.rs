@@ -11,8 +11,11 @@ use std::time::Duration;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 
-/// Who the webhook is to the API server.
-const WEBHOOK_USER: &str = "system:serviceaccount:app-health-system:app-health-webhook";
+/// Users by their token, beside the administrator: the ServiceAccounts of the shipped manifests.
+const USERS: [(&str, &str); 2] = [
+    ("webhook", "system:serviceaccount:app-health-system:app-health-webhook"),
+    ("discovery", "system:serviceaccount:app-health-system:app-health-discovery"),
+];
 
 /// A process that is ended when it is dropped.
 pub(crate) struct Process(Child);
@@ -45,7 +48,9 @@ impl Drop for Process {
 pub(crate) struct Cluster {
     pub(crate) folder: PathBuf,
     tools: PathBuf,
-    _api_server: Process,
+    /// As it is started, again if need be.
+    api_server_command: Vec<String>,
+    api_server: Option<Process>,
     _etcd: Process,
 }
 
@@ -77,10 +82,10 @@ fn tools() -> PathBuf {
 }
 
 impl Cluster {
-    /// Starts it, and waits until the API server is ready.
-    pub(crate) fn start() -> Self {
+    /// Starts it, with its files in a folder of this name, and waits until the API server is ready.
+    pub(crate) fn start(name: &str) -> Self {
         let tools = tools();
-        let folder = std::env::temp_dir().join(format!("app-health-kubernetes-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("app-health-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         let (client, peer, secure) = (free_port(), free_port(), free_port());
@@ -96,26 +101,27 @@ impl Cluster {
         let key = KeyPair::generate().expect("a key");
         fs::write(folder.join("key.pem"), key.serialize_pem()).expect("a file");
         fs::write(folder.join("public.pem"), key.public_key_pem()).expect("a file");
-        let tokens = format!("admin,admin,1,\"system:masters\"\nwebhook,{WEBHOOK_USER},2\n");
-        fs::write(folder.join("tokens"), tokens).expect("a file");
+        let tokens: String = USERS.iter().map(|(name, user)| format!("{name},{user},{name}\n")).collect();
+        fs::write(folder.join("tokens"), format!("admin,admin,1,\"system:masters\"\n{tokens}"))
+            .expect("a file");
         let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
-        let api_server = Process::start(
-            Command::new(tools.join("kube-apiserver"))
-                .args(["--etcd-servers", &client, "--cert-dir", &path("certificates")])
-                .args(["--bind-address=127.0.0.1", "--secure-port", &secure.to_string()])
-                .args(["--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC"])
-                .args(["--token-auth-file", &path("tokens"), "--service-account-issuer=https://test"])
-                .args([
-                    "--service-account-signing-key-file",
-                    &path("key.pem"),
-                    "--service-account-key-file",
-                    &path("public.pem"),
-                ])
-                .args(["--disable-admission-plugins=ServiceAccount", "--allow-privileged=true"])
-                .args(["--endpoint-reconciler-type=none", "--v=1"]),
-            &folder.join("api-server.log"),
-        );
-        for user in ["admin", "webhook"] {
+        let api_server_command = vec![
+            format!("--etcd-servers={client}"),
+            format!("--cert-dir={}", path("certificates")),
+            format!("--secure-port={secure}"),
+            format!("--token-auth-file={}", path("tokens")),
+            format!("--service-account-signing-key-file={}", path("key.pem")),
+            format!("--service-account-key-file={}", path("public.pem")),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-account-issuer=https://test".to_owned(),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--allow-privileged=true".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            "--v=1".to_owned(),
+        ];
+        for user in ["admin"].into_iter().chain(USERS.map(|(name, _)| name)) {
             let config = json!({
                 "apiVersion": "v1", "kind": "Config", "current-context": "test",
                 "clusters": [{"name": "test", "cluster": {"server": format!("https://127.0.0.1:{secure}"), "insecure-skip-tls-verify": true}}],
@@ -124,14 +130,33 @@ impl Cluster {
             });
             fs::write(folder.join(format!("{user}.kubeconfig")), config.to_string()).expect("a file");
         }
-        let cluster = Self { folder, tools, _api_server: api_server, _etcd: etcd };
+        let mut cluster = Self { folder, tools, api_server_command, api_server: None, _etcd: etcd };
+        cluster.start_api_server();
+        cluster
+    }
+
+    /// Starts the API server, on the port that it had, and waits until it is ready.
+    pub(crate) fn start_api_server(&mut self) {
+        self.api_server = Some(Process::start(
+            Command::new(self.tools.join("kube-apiserver")).args(&self.api_server_command),
+            &self.folder.join("api-server.log"),
+        ));
         for _ in 0..120 {
-            if cluster.kubectl(&["get", "--raw", "/readyz"], "").status.success() {
-                return cluster;
+            if self.kubectl(&["get", "--raw", "/readyz"], "").status.success() {
+                return;
             }
             sleep(Duration::from_millis(500));
         }
-        panic!("the API server is not ready: {}", cluster.log("api-server.log"));
+        panic!("the API server is not ready: {}", self.log("api-server.log"));
+    }
+
+    /// Kills the API server.
+    pub(crate) fn stop_api_server(&mut self) {
+        self.api_server = None;
+    }
+
+    pub(crate) fn signal_api_server(&self, name: &str) {
+        self.api_server.as_ref().expect("it runs").signal(name);
     }
 
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {

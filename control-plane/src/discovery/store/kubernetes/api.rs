@@ -1,0 +1,159 @@
+//! Requests to the API server, each with a deadline: what is no answer by then is asked again.
+
+use std::time::Duration;
+
+use hyper::http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::decision::Step;
+use super::leases::Lease;
+use super::{object, writes};
+use crate::discovery::objects::Key;
+
+/// For one request. An API server that works answers in milliseconds.
+pub(super) const DEADLINE: Duration = Duration::from_secs(4);
+const ENTRIES: &str = "/apis/networking.istio.io/v1/namespaces";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
+/// Which Leases are ours.
+const LABEL: (&str, &str) = ("app.kubernetes.io/name", "app-health-discovery");
+
+/// What the API server did not do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    /// 404.
+    #[error("not found")]
+    Absent,
+    /// 409.
+    #[error("conflict")]
+    Conflict,
+    /// It does not want to.
+    #[error("{0}")]
+    Refused(String),
+    /// It cannot, or nothing was heard.
+    #[error("{0}")]
+    Away(String),
+}
+
+/// The API server.
+#[derive(Clone)]
+pub(super) struct Api {
+    client: Client,
+    /// Where the Leases are.
+    namespace: String,
+}
+
+impl Api {
+    pub(super) fn new(client: Client, namespace: String) -> Self {
+        Self { client, namespace }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request =
+            Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
+        let request = request.map_err(|error| ApiError::Refused(error.to_string()))?;
+        match timeout(DEADLINE, self.client.request(request)).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(kube::Error::Api(status))) => Err(match status.code {
+                404 => ApiError::Absent,
+                409 => ApiError::Conflict,
+                429 | 500.. => ApiError::Away(status.message.clone()),
+                _ => ApiError::Refused(status.message.clone()),
+            }),
+            Ok(Err(error)) => Err(ApiError::Away(error.to_string())),
+            Err(_) => Err(ApiError::Away(format!("no answer within {} s", DEADLINE.as_secs()))),
+        }
+    }
+
+    /// One request on a WorkloadEntry.
+    pub(super) async fn entry(
+        &self,
+        key: &Key,
+        request: &writes::Request,
+    ) -> (writes::Answer, Option<ApiError>) {
+        let all = format!("{ENTRIES}/{}/workloadentries", key.namespace);
+        let one = format!("{all}/{}", key.name);
+        let is_delete = matches!(request, writes::Request::Write(Step::Delete { .. }));
+        let answer = match request {
+            writes::Request::Read => self.send(Method::GET, &one, None).await,
+            writes::Request::Write(step) => match step {
+                Step::Create(object) => self.send(Method::POST, &all, Some(object)).await,
+                Step::Replace(object) => self.send(Method::PUT, &one, Some(object)).await,
+                Step::ReplaceStatus(object) => {
+                    self.send(Method::PUT, &format!("{one}/status"), Some(object)).await
+                }
+                Step::Delete { uid, version } => {
+                    let options = json!({
+                        "apiVersion": "v1", "kind": "DeleteOptions",
+                        "preconditions": {"uid": uid, "resourceVersion": version},
+                    });
+                    self.send(Method::DELETE, &one, Some(&options)).await
+                }
+                Step::Done | Step::Lost => Err(ApiError::Absent),
+            },
+        };
+        match answer {
+            Ok(_) if is_delete => (writes::Answer::Absent, None),
+            Ok(object) => (writes::Answer::Object(Box::new(object::trimmed(object))), None),
+            Err(ApiError::Absent) => (writes::Answer::Absent, None),
+            Err(ApiError::Conflict) => (writes::Answer::Conflict, None),
+            Err(error @ ApiError::Refused(_)) => (writes::Answer::Refused, Some(error)),
+            Err(error @ ApiError::Away(_)) => (writes::Answer::Away, Some(error)),
+        }
+    }
+
+    /// All Leases of replicas.
+    pub(super) async fn leases(&self) -> Result<Vec<Lease>, ApiError> {
+        let (name, value) = LABEL;
+        let path = format!("{LEASES}/{}/leases?labelSelector={name}%3D{value}", self.namespace);
+        let list = self.send(Method::GET, &path, None).await?;
+        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        let lease = |item: &Value| {
+            let holder = item.get("spec").and_then(|spec| spec.get("holderIdentity")).and_then(Value::as_str);
+            Some(Lease {
+                instance: object::key(item)?.name,
+                version: object::version(item)?.to_owned(),
+                released: holder.is_none_or(str::is_empty),
+            })
+        };
+        Ok(items.filter_map(lease).collect())
+    }
+
+    /// Says that `instance` lives, or, without a holder, that it has ended. `now` is for people who read it.
+    pub(super) async fn renew(
+        &self,
+        instance: &str,
+        holder: Option<&str>,
+        now: &str,
+        valid: Duration,
+    ) -> Result<(), ApiError> {
+        let all = format!("{LEASES}/{}/leases", self.namespace);
+        let one = format!("{all}/{instance}");
+        let (name, value) = LABEL;
+        let mut lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": instance, "namespace": self.namespace, "labels": {name: value}},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": valid.as_secs(), "renewTime": now},
+        });
+        match self.send(Method::GET, &one, None).await {
+            // Nobody but this replica has a word here: what is there is replaced, of whatever version.
+            Ok(there) => {
+                lease["metadata"]["resourceVersion"] = object::version(&there).into();
+                self.send(Method::PUT, &one, Some(&lease)).await.map(drop)
+            }
+            Err(ApiError::Absent) => self.send(Method::POST, &all, Some(&lease)).await.map(drop),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a Lease in exactly this version.
+    pub(super) async fn forget(&self, instance: &str, version: &str) -> Result<(), ApiError> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version},
+        });
+        let path = format!("{LEASES}/{}/leases/{instance}", self.namespace);
+        self.send(Method::DELETE, &path, Some(&options)).await.map(drop)
+    }
+}

@@ -1,0 +1,132 @@
+//! PURE. The configuration that the watched objects make, and what is wrong with them. Of an object that becomes bad the last good state
+//! stays in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use probe::Checked;
+use probe::fields::Findings;
+use serde_json::Value;
+
+use super::object;
+pub use super::watches::Kind;
+use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
+
+/// What is configured now.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    config: Config,
+    findings: BTreeMap<(Kind, Key), Findings>,
+    /// ServiceEntries of another resolution than STATIC: Istio's users have many, and they are not ours to serve.
+    others: BTreeSet<Key>,
+}
+
+/// Puts what was read in its place; whether that made a difference.
+fn place<T: PartialEq>(
+    there: &mut BTreeMap<Key, Arc<T>>,
+    findings: &mut BTreeMap<(Kind, Key), Findings>,
+    at: (Kind, Key),
+    read: Option<Result<Checked<T>, Vec<String>>>,
+) -> bool {
+    let before = findings.remove(&at).unwrap_or_default();
+    let (object, now) = match read {
+        None => return there.remove(&at.1).is_some() | (before != Findings::default()),
+        Some(Ok(Checked { value, warnings })) => (Some(value), Findings { errors: Vec::new(), warnings }),
+        Some(Err(errors)) => (None, Findings { errors, warnings: Vec::new() }),
+    };
+    let mut is_news = before != now;
+    if let Some(object) = object.filter(|object| there.get(&at.1).is_none_or(|there| **there != *object)) {
+        there.insert(at.1.clone(), Arc::new(object));
+        is_news = true;
+    }
+    if now != Findings::default() {
+        findings.insert(at, now);
+    }
+    is_news
+}
+
+impl Configuration {
+    /// An object as it is now, or none; whether the configuration or its errors differ.
+    pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
+        let (config, findings, at) = (&mut self.config, &mut self.findings, (kind, key.clone()));
+        if object.is_none() && self.others.remove(key) && kind == Kind::Service {
+            return true;
+        }
+        match kind {
+            Kind::Group => place(&mut config.groups, findings, at, object.map(Group::parse)),
+            Kind::Service => {
+                let object = object.filter(|object| {
+                    let is_static = object.pointer("/spec/resolution").is_some_and(|word| word == "STATIC");
+                    if is_static {
+                        self.others.remove(key)
+                    } else {
+                        self.others.insert(key.clone())
+                    };
+                    is_static
+                });
+                place(&mut config.services, findings, at, object.map(Service::parse))
+            }
+            Kind::Entry => {
+                // What we made ourselves is no configuration.
+                let object = object.filter(|object| !object::is_auto(object));
+                let read = object.map(|object| {
+                    let Checked { value: (_, mut value), warnings } = ManualEntry::parse(object)?;
+                    value.annotations = object::others(object);
+                    Ok(Checked { value, warnings })
+                });
+                place(&mut config.entries, findings, at, read)
+            }
+        }
+    }
+
+    /// What is known in the scope, a namespace or all, and was not listed.
+    pub fn missing(&self, kind: Kind, namespace: Option<&str>, listed: &BTreeSet<Key>) -> Vec<Key> {
+        let known: BTreeSet<&Key> = match kind {
+            Kind::Group => self.config.groups.keys().collect(),
+            Kind::Service => self.config.services.keys().chain(&self.others).collect(),
+            Kind::Entry => self.config.entries.keys().collect(),
+        };
+        let bad = self.findings.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
+        let all: BTreeSet<&Key> = known.into_iter().chain(bad).collect();
+        let in_scope = |key: &&&Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        all.iter().filter(in_scope).filter(|key| !listed.contains(**key)).map(|key| (*key).clone()).collect()
+    }
+
+    /// All that is in force.
+    pub fn config(&self) -> Arc<Config> {
+        let Config { groups, entries, .. } = &self.config;
+        let is_known = |(kind, key): &(Kind, Key)| match kind {
+            Kind::Group => groups.contains_key(key),
+            // Nothing is deleted for a service.
+            Kind::Service => true,
+            Kind::Entry => entries.contains_key(key),
+        };
+        let mut bad = self.findings.iter().filter(|(_, findings)| !findings.errors.is_empty());
+        let incomplete = !bad.all(|(at, _)| is_known(at));
+        Arc::new(Config { incomplete, ..self.config.clone() })
+    }
+
+    /// All errors, as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be between 1 and 65535, got 0`.
+    pub fn errors(&self) -> Vec<String> {
+        self.lines(|findings| &findings.errors)
+    }
+
+    /// What is strange and taken all the same.
+    pub fn warnings(&self) -> Vec<String> {
+        let others = self.others.len();
+        let ignored = format!("ServiceEntry: {others} ignored, of another resolution than STATIC");
+        let mut lines = self.lines(|findings| &findings.warnings);
+        lines.extend((others > 0).then_some(ignored));
+        lines
+    }
+
+    fn lines(&self, of: impl Fn(&Findings) -> &Vec<String>) -> Vec<String> {
+        let lines = self.findings.iter().flat_map(|((kind, key), findings)| {
+            of(findings).iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
+        });
+        lines.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Configuration, Kind};
+use crate::discovery::objects::Key;
+
+fn object(kind: Kind, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1", "kind": kind.words().0,
+        "metadata": {"namespace": "shop", "name": name}, "spec": spec,
+    })
+}
+
+fn group(port: u32) -> Value {
+    json!({"probe": {"tcpSocket": {"port": port}}})
+}
+
+fn service(resolution: &str) -> Value {
+    json!({
+        "hosts": ["a.test"], "resolution": resolution, "ports": [{"number": 80, "name": "http"}],
+        "workloadSelector": {"labels": {"a": "b"}},
+    })
+}
+
+type Row<'a> = (Kind, Value, bool, [usize; 3], &'a [&'a str]);
+
+/// Each: what comes (`null`: deleted), whether it is news; how many groups, entries and services there are then, and what is said of them.
+fn check(rows: &[Row]) {
+    let mut configuration = Configuration::default();
+    for (kind, spec, is_news, counts, errors) in rows {
+        let object = (!spec.is_null()).then(|| object(*kind, "a", spec));
+        assert_eq!(configuration.put(*kind, &Key::new("shop", "a"), object.as_ref()), *is_news, "{spec}");
+        let config = configuration.config();
+        assert_eq!([config.groups.len(), config.entries.len(), config.services.len()], *counts, "{spec}");
+        let found = [configuration.errors(), configuration.warnings()].concat();
+        assert_eq!(found, *errors, "{spec}");
+    }
+}
+
+#[test]
+fn the_last_good_one_stays() {
+    let bad = "WorkloadGroup shop/a: spec.probe.tcpSocket.port: must be between 1 and 65535, got 0";
+    check(&[
+        (Kind::Group, group(0), true, [0; 3], &[bad]),
+        (Kind::Group, group(1), true, [1, 0, 0], &[]),
+        (Kind::Group, group(1), false, [1, 0, 0], &[]),
+        (Kind::Group, group(0), true, [1, 0, 0], &[bad]),
+        (Kind::Group, group(0), false, [1, 0, 0], &[bad]),
+        (Kind::Group, group(1), true, [1, 0, 0], &[]),
+        (Kind::Group, Value::Null, true, [0; 3], &[]),
+        (Kind::Group, Value::Null, false, [0; 3], &[]),
+    ]);
+}
+
+#[test]
+fn services_of_another_resolution_are_counted_and_nothing_more() {
+    let ignored = "ServiceEntry: 1 ignored, of another resolution than STATIC";
+    check(&[
+        (Kind::Service, service("STATIC"), true, [0, 0, 1], &[]),
+        (Kind::Service, service("DNS"), true, [0; 3], &[ignored]),
+        (Kind::Service, Value::Null, true, [0; 3], &[]),
+        (Kind::Service, service("STATIC"), true, [0, 0, 1], &[]),
+    ]);
+}
+
+#[test]
+fn what_could_never_be_read_makes_it_incomplete() {
+    let mut configuration = Configuration::default();
+    for (kind, spec, expected) in [
+        (Kind::Service, json!({"resolution": "STATIC"}), false),
+        (Kind::Group, group(0), true),
+        (Kind::Group, group(1), false),
+        (Kind::Group, group(0), false),
+    ] {
+        configuration.put(kind, &Key::new("shop", "a"), Some(&object(kind, "a", &spec)));
+        assert_eq!(configuration.config().incomplete, expected, "{spec}");
+    }
+}
+
+#[test]
+fn our_own_entries_are_no_configuration_and_sessions_are_no_change() {
+    let mut configuration = Configuration::default();
+    let key = Key::new("shop", "a");
+    let mut entry = object(Kind::Entry, "a", &json!({"address": "10.0.0.1"}));
+    for (annotation, is_news, count) in
+        [("owner", true, 1), ("app-health.io/session", false, 1), ("istio.io/autoRegistrationGroup", true, 0)]
+    {
+        entry["metadata"]["annotations"][annotation] = "1".into();
+        assert_eq!(configuration.put(Kind::Entry, &key, Some(&entry)), is_news, "{annotation}");
+        assert_eq!(configuration.config().entries.len(), count, "{annotation}");
+    }
+}
+
+#[test]
+fn missing_ones_are_those_of_the_kind_and_the_scope_bad_ones_too() {
+    let mut configuration = Configuration::default();
+    for (name, port) in [("good", 1), ("bad", 0), ("listed", 1)] {
+        let object = object(Kind::Group, name, &group(port));
+        configuration.put(Kind::Group, &Key::new("shop", name), Some(&object));
+    }
+    let listed = BTreeSet::from([Key::new("shop", "listed")]);
+    let missing = configuration.missing(Kind::Group, Some("shop"), &listed);
+    assert_eq!(missing, [Key::new("shop", "bad"), Key::new("shop", "good")]);
+    assert!(configuration.missing(Kind::Group, Some("other"), &listed).is_empty());
+    assert!(configuration.missing(Kind::Service, None, &listed).is_empty());
+}

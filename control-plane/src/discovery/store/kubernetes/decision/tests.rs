@@ -1,0 +1,142 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Step, Wish, Writer, Written, decide};
+use crate::discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use crate::discovery::objects::Key;
+use crate::discovery::store::kubernetes::object;
+
+/// `auto` or `manual`, its controller, its session; the version is 5.
+fn there(kind: &str, controller: &str, session: u64) -> Value {
+    let mut object = json!({
+        "metadata": {"namespace": "shop", "name": "a", "uid": "u", "resourceVersion": "5", "annotations": {}},
+        "spec": {"address": ""},
+    });
+    let annotations = &mut object["metadata"]["annotations"];
+    if kind == "auto" {
+        annotations["istio.io/autoRegistrationGroup"] = "g".into();
+    }
+    if !controller.is_empty() {
+        annotations["istio.io/workloadController"] = controller.into();
+    }
+    if session > 0 {
+        annotations["app-health.io/session"] = session.to_string().into();
+    }
+    object
+}
+
+fn put(kind: &str, controller: &str, session: u64, version: &str) -> Wish {
+    Wish::Put(Box::new(Record {
+        auto: (kind == "auto").then(|| Auto { group: "g".to_owned(), ..Auto::default() }),
+        controller: Some(controller.to_owned()),
+        session,
+        condition: Some(Condition {
+            status: Status::True,
+            reason: Reason::ProbeSucceeded,
+            message: String::new(),
+            last_probe_time: None,
+            last_transition_time: Timestamp::default(),
+        }),
+        resource_version: Some(version.to_owned()),
+        ..Record::default()
+    }))
+}
+
+/// Replica `a` writes, `b` lives too, `c` is dead.
+fn check(current: Option<Value>, wish: &Wish, expected: &str) {
+    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
+    let step = decide(&Key::new("shop", "a"), current.as_ref(), wish, &writer, Written::default());
+    let word = match step {
+        Step::Done => "done",
+        Step::Lost => "lost",
+        Step::Create(_) => "create",
+        Step::Replace(_) => "replace",
+        Step::ReplaceStatus(_) => "status",
+        Step::Delete { uid, version } => {
+            assert_eq!((uid.as_str(), version.as_str()), ("u", "5"));
+            "delete"
+        }
+    };
+    assert_eq!(word, expected, "{current:?} {wish:?}");
+}
+
+const A: &str = "app-health/a";
+const B: &str = "app-health/b";
+const C: &str = "app-health/c";
+const ISTIOD: &str = "istiod-7f9c";
+
+#[test]
+fn session_first_then_whose_it_is_then_the_difference() {
+    for (current, wish, expected) in [
+        (None, put("auto", A, 1, ""), "create"),
+        // What is not there and not ours is not brought back.
+        (None, put("auto", C, 1, ""), "lost"),
+        (None, put("manual", A, 1, ""), "lost"),
+        (Some(there("auto", A, 3)), put("auto", A, 3, "1"), "status"),
+        (Some(there("auto", A, 3)), put("auto", A, 4, "1"), "replace"),
+        // A newer stream elsewhere, or the same session taken by another one first.
+        (Some(there("auto", B, 4)), put("auto", A, 3, "1"), "lost"),
+        (Some(there("auto", B, 4)), put("auto", A, 4, "1"), "lost"),
+        (Some(there("auto", B, 4)), put("auto", A, 5, "1"), "replace"),
+        // On behalf of a dead one: only what was looked at.
+        (Some(there("manual", C, 4)), put("manual", C, 4, "5"), "status"),
+        (Some(there("manual", C, 4)), put("manual", C, 4, "4"), "lost"),
+        // Of another controller, or of a person.
+        (Some(there("auto", ISTIOD, 0)), put("auto", A, 5, "5"), "lost"),
+        (Some(there("manual", ISTIOD, 0)), put("manual", A, 5, "5"), "lost"),
+        (Some(there("manual", "", 0)), put("auto", A, 5, "5"), "lost"),
+        (Some(there("manual", "", 0)), put("manual", A, 1, "5"), "replace"),
+    ] {
+        check(current, &wish, expected);
+    }
+}
+
+#[test]
+fn deletes_are_of_what_was_known() {
+    for (current, session, expected) in [
+        (None, 1, "done"),
+        (Some(there("auto", A, 3)), 3, "delete"),
+        (Some(there("auto", C, 3)), 3, "delete"),
+        (Some(there("auto", C, 4)), 3, "lost"),
+        (Some(there("auto", B, 3)), 3, "lost"),
+        (Some(there("auto", B, 3)), 9, "lost"),
+        (Some(there("auto", ISTIOD, 0)), 3, "lost"),
+        (Some(there("manual", A, 3)), 3, "done"),
+    ] {
+        check(current, &Wish::Delete(session), expected);
+    }
+}
+
+#[test]
+fn what_was_written_is_not_written_again_though_it_did_not_stay() {
+    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::new() };
+    let decide = |main, status| {
+        let current = there("auto", A, 3);
+        decide(
+            &Key::new("shop", "a"),
+            Some(&current),
+            &put("auto", A, 4, ""),
+            &writer,
+            Written { main, status, spec: false },
+        )
+    };
+    assert!(matches!(decide(true, false), Step::ReplaceStatus(_)));
+    assert_eq!(decide(true, true), Step::Done);
+}
+
+#[test]
+fn the_status_is_written_over_what_is_there() {
+    let mut current = there("auto", A, 3);
+    current["status"] = json!({"conditions": [{"type": "Ready"}], "x": 1});
+    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::new() };
+    let wish = put("auto", A, 3, "");
+    let Step::ReplaceStatus(after) =
+        decide(&Key::new("shop", "a"), Some(&current), &wish, &writer, Written::default())
+    else {
+        panic!("a status");
+    };
+    assert_eq!(object::version(&after), Some("5"), "compare and swap");
+    assert_eq!(after["status"]["x"], 1);
+    assert_eq!(after["status"]["conditions"].as_array().map(Vec::len), Some(2));
+}

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use super::{Lease, Leases};
+
+/// At a second: the Leases that are read (`name:version`, `name:version:released`), and who is alive and what is stale then.
+type Row = (u64, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+fn check(rows: &[Row]) {
+    let mut leases = Leases::new("me".to_owned());
+    for (second, read, alive, stale) in rows {
+        let read = read.iter().map(|text| {
+            let mut parts = text.split(':').map(str::to_owned);
+            let (instance, version) = (parts.next().expect("a name"), parts.next().expect("a version"));
+            Lease { instance, version, released: parts.next().is_some() }
+        });
+        let replicas = leases.look(Duration::from_secs(*second), read.collect());
+        let found: Vec<&str> = replicas.alive.iter().map(String::as_str).collect();
+        assert_eq!(found, *alive, "alive at {second}");
+        let found: Vec<&str> = replicas.stale.iter().map(|(instance, _)| instance.as_str()).collect();
+        assert_eq!(found, *stale, "stale at {second}");
+    }
+}
+
+#[test]
+fn a_lease_is_valid_for_30_seconds_after_its_change() {
+    check(&[
+        (0, &["a:1", "me:2"], &["a", "me"], &[]),
+        (9, &["a:3", "me:2"], &["a", "me"], &[]),
+        (19, &["a:3"], &["a", "me"], &[]),
+        (29, &["a:3"], &["a", "me"], &[]),
+        (38, &["a:3"], &["a", "me"], &[]),
+        (39, &["a:3"], &["me"], &[]),
+        (40, &["a:4"], &["a", "me"], &[]),
+    ]);
+}
+
+#[test]
+fn an_old_lease_gets_its_time_from_the_first_look() {
+    check(&[(500, &["a:1"], &["a", "me"], &[]), (505, &["a:1"], &["a", "me"], &[])]);
+}
+
+#[test]
+fn nobody_dies_of_our_own_blindness() {
+    check(&[
+        (0, &["a:1"], &["a", "me"], &[]),
+        (60, &["a:1"], &["a", "me"], &[]),
+        (69, &["a:1"], &["a", "me"], &[]),
+        (79, &["a:1"], &["a", "me"], &[]),
+        (89, &["a:1"], &["a", "me"], &[]),
+        (90, &["a:1"], &["me"], &[]),
+    ]);
+}
+
+#[test]
+fn a_released_lease_is_over_at_once_and_one_that_vanished_runs_out() {
+    check(&[
+        (0, &["a:1", "b:1"], &["a", "b", "me"], &[]),
+        (5, &["a:2:released"], &["b", "me"], &[]),
+        (14, &["a:2:released"], &["b", "me"], &[]),
+        (23, &["a:2:released"], &["b", "me"], &[]),
+        (30, &["a:2:released"], &["me"], &[]),
+    ]);
+}
+
+#[test]
+fn rubbish_is_named_after_ten_minutes() {
+    let mut leases = Leases::new("me".to_owned());
+    let lease = || vec![Lease { instance: "a".to_owned(), version: "1".to_owned(), released: false }];
+    let mut stale = Vec::new();
+    for second in (0..=600).step_by(10) {
+        stale.push(!leases.look(Duration::from_secs(second), lease()).stale.is_empty());
+    }
+    assert_eq!(stale.iter().position(|stale| *stale), Some(60));
+}

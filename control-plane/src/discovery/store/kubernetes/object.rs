@@ -1,0 +1,162 @@
+//! PURE. A WorkloadEntry as JSON and a [`Record`], each from the other. What is not ours stays as it is: other conditions, unknown
+//! fields, labels and annotations of other people.
+
+mod written;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use crate::discovery::objects::{Key, Spec};
+
+pub use written::{created, updated, with_status};
+
+/// The group of an auto-registered entry; without it an entry is somebody's own.
+pub const GROUP: &str = "istio.io/autoRegistrationGroup";
+/// Who writes this entry.
+pub const CONTROLLER: &str = "istio.io/workloadController";
+/// The first part of our controllers, before the instance.
+pub const OUR_CONTROLLER: &str = "app-health/";
+const CONNECTED_AT: &str = "istio.io/connectedAt";
+const DISCONNECTED_AT: &str = "istio.io/disconnectedAt";
+const SESSION: &str = "app-health.io/session";
+const BEFORE: &str = "app-health.io/before-unknown";
+/// Whether the condition decides about the endpoint.
+pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
+/// The condition's type.
+const HEALTHY: &str = "Healthy";
+
+/// What of an object's metadata is read often.
+pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+/// `resourceVersion`, opaque.
+pub fn version(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("resourceVersion")?.as_str()
+}
+
+/// `uid`.
+pub fn uid(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("uid")?.as_str()
+}
+
+/// Without `managedFields`, the larger half of many objects: a PUT without them leaves them to the API server.
+pub fn trimmed(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    object
+}
+
+/// Namespace and name.
+pub fn key(object: &Value) -> Option<Key> {
+    let metadata = object.get("metadata")?;
+    Some(Key::new(metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?))
+}
+
+/// The session; what is no number counts as none.
+pub fn session(object: &Value) -> u64 {
+    annotation(object, SESSION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Whether another control plane writes this entry.
+pub fn is_foreign(object: &Value) -> bool {
+    annotation(object, CONTROLLER).is_some_and(|controller| !controller.starts_with(OUR_CONTROLLER))
+}
+
+/// Whether it was made by us for an agent, and so is ours to delete.
+pub fn is_auto(object: &Value) -> bool {
+    annotation(object, GROUP).is_some() && !is_foreign(object)
+}
+
+/// What is stored in an object. A spec that cannot be read leaves an auto-registered entry without an address.
+pub fn record(object: &Value) -> Record {
+    let time = |name| annotation(object, name).and_then(|text| text.parse().ok());
+    let auto = || Auto {
+        group: annotation(object, GROUP).unwrap_or_default().to_owned(),
+        spec: Arc::new(spec(object)),
+        annotations: others(object),
+        health_checks: annotation(object, HEALTH_CHECKS).is_some_and(is_true),
+    };
+    Record {
+        auto: is_auto(object).then(auto),
+        controller: annotation(object, CONTROLLER).map(str::to_owned),
+        session: session(object),
+        connected_at: time(CONNECTED_AT),
+        disconnected_at: time(DISCONNECTED_AT),
+        condition: healthy(object).and_then(condition),
+        before: annotation(object, BEFORE).and_then(|text| serde_json::from_value(text.into()).ok()),
+        resource_version: version(object).map(str::to_owned),
+    }
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+fn spec(object: &Value) -> Spec {
+    object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
+}
+
+/// What a person wrote, or another controller.
+#[derive(Debug, PartialEq)]
+pub struct Configured<'a> {
+    spec: Option<&'a Value>,
+    annotations: BTreeMap<String, String>,
+    health_checks: Option<&'a str>,
+}
+
+/// `None` for what we made ourselves.
+pub fn configured(object: Option<&Value>) -> Option<Configured<'_>> {
+    let object = object.filter(|object| !is_auto(object))?;
+    let health_checks = annotation(object, HEALTH_CHECKS);
+    Some(Configured { spec: object.get("spec"), annotations: others(object), health_checks })
+}
+
+/// Whether the object has the record's spec already.
+pub fn has_spec(object: &Value, record: &Record) -> bool {
+    record.auto.as_ref().is_none_or(|auto| *auto.spec == spec(object))
+}
+
+/// Annotations that are none of the control plane's.
+pub fn others(object: &Value) -> BTreeMap<String, String> {
+    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let all = annotations.and_then(Value::as_object).into_iter().flatten();
+    all.filter(|(name, _)| !ours.contains(&name.as_str()))
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
+    let conditions = object.get("status").and_then(|status| status.get("conditions"));
+    conditions.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn healthy(object: &Value) -> Option<&Value> {
+    conditions(object).find(|condition| condition.get("type").is_some_and(|kind| kind == HEALTHY))
+}
+
+fn condition(value: &Value) -> Option<Condition> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let time = |name: &str| text(name).and_then(|text| text.parse::<Timestamp>().ok());
+    let status = match text("status")? {
+        "True" => Status::True,
+        "False" => Status::False,
+        _ => Status::Unknown,
+    };
+    let reason = text("reason").and_then(|word| serde_json::from_value(word.into()).ok());
+    Some(Condition {
+        status,
+        reason: reason.unwrap_or(Reason::Foreign),
+        message: probe::health_report::printable(text("message").unwrap_or_default()),
+        last_probe_time: time("lastProbeTime"),
+        last_transition_time: time("lastTransitionTime").unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! This replica's own Lease, renewed without end, and looks at those of the others.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::api::{Api, ApiError};
+use super::leases::{LOOK, Lease, RENEWAL, VALIDITY};
+use crate::discovery::entries::Timestamp;
+
+/// All Leases, or why they could not be read.
+pub(super) type Look = Result<Vec<Lease>, ApiError>;
+
+/// As Kubernetes writes the times of a Lease.
+fn now() -> String {
+    let now = Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp()).to_string();
+    now.replace('Z', ".000000Z")
+}
+
+/// Keeps the Lease until `ending`, and then gives it back; looks go to `looks`.
+pub(super) async fn keep(api: Api, instance: String, looks: mpsc::Sender<Look>, ending: CancellationToken) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut renewed: Option<Instant> = None;
+    let mut said = String::new();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = ending.cancelled() => break,
+        }
+        let mut failed = None;
+        if renewed.is_none_or(|at| at.elapsed() + LOOK > RENEWAL) {
+            match api.renew(&instance, Some(&instance), &now(), VALIDITY).await {
+                Ok(()) => renewed = Some(Instant::now()),
+                Err(error) => failed = Some(error),
+            }
+        }
+        let look = match failed {
+            None => api.leases().await,
+            Some(error) => Err(error),
+        };
+        let text = look.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        if text != said && !text.is_empty() {
+            warn!(error = text, "leases");
+        }
+        said = text;
+        if looks.send(look).await.is_err() {
+            break;
+        }
+    }
+    if let Err(error) = api.renew(&instance, None, &now(), Duration::from_secs(1)).await {
+        warn!(%error, "the lease of this replica is not given back: it runs out");
+    }
+}

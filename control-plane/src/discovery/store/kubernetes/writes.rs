@@ -1,0 +1,334 @@
+//! PURE. All wishes on their way to the API server: which goes next, what its answer means, what of the watch is news to the brain.
+//!
+//! One request a time for an entry, transitions before the rest, so many a second; retried without end, the newest wish alone. What
+//! [`decision`](super::decision) finds to be another's goes back to the brain as it is there.
+
+mod queue;
+mod request;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::decision::{Step, Wish, Writer, Written, decide};
+use super::object;
+use super::objects::Objects;
+use super::rate::Rate;
+use crate::discovery::entries::Record;
+use crate::discovery::objects::Key;
+use queue::Queue;
+
+pub use request::{Answer, Effect, Request};
+
+/// Requests at a time.
+const IN_FLIGHT: usize = 16;
+/// Waits between tries: the first, doubled up to the last.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Doublings of the wait after conflicts: the API server is there.
+const CONFLICTS: u32 = 2;
+
+/// Failures in a row, each later than the one before, that are more than a hiccup.
+const AWAY: u32 = 3;
+
+/// An entry with a wish, or that has to be read.
+#[derive(Debug, Default)]
+struct Pending {
+    /// With the write's number.
+    wish: Option<(Wish, u64)>,
+    /// When the wish came the object had its spec.
+    same_spec: bool,
+    written: Written,
+    /// The object that we have may be old.
+    read: bool,
+    attempts: u32,
+    /// What was sent, and for which write.
+    sent: Option<(Request, Option<u64>)>,
+    /// What the watch brought meanwhile: perhaps our own.
+    held: Option<Seen>,
+}
+
+#[derive(Debug)]
+enum Seen {
+    Is(Value),
+    Gone(Value),
+}
+
+/// The state of all writes.
+#[derive(Debug)]
+pub struct Writes {
+    writer: Writer,
+    objects: Objects,
+    pending: BTreeMap<Key, Pending>,
+    queue: Queue,
+    rate: Rate,
+    in_flight: usize,
+    /// Failures of the API server itself, one after the other, and until when it is left alone.
+    failures: u32,
+    rest: Duration,
+    /// With which version an entry was last found to be another's.
+    lost: BTreeMap<Key, Option<String>>,
+}
+
+fn backoff(attempts: u32) -> Duration {
+    (BACKOFF.0 * 2_u32.saturating_pow(attempts.min(16))).min(BACKOFF.1)
+}
+
+impl Writes {
+    /// `per_second`: writes.
+    pub fn new(writer: Writer, per_second: NonZeroU32) -> Self {
+        Self {
+            writer,
+            objects: Objects::default(),
+            pending: BTreeMap::new(),
+            queue: Queue::default(),
+            rate: Rate::new(per_second),
+            in_flight: 0,
+            failures: 0,
+            rest: Duration::ZERO,
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// The newest objects.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Entries that are not yet as they should be.
+    pub fn waiting(&self) -> usize {
+        self.pending.values().filter(|pending| pending.wish.is_some()).count()
+    }
+
+    /// Whether the API server itself fails again and again.
+    pub fn is_failing(&self) -> bool {
+        self.failures >= AWAY
+    }
+
+    /// The replicas that live.
+    pub fn alive(&mut self, alive: BTreeSet<String>) {
+        self.writer.alive = alive;
+    }
+
+    /// The brain's wish.
+    pub fn wish(&mut self, key: Key, write: u64, wish: Wish) {
+        let current = self.objects.get(&key).map(Arc::as_ref);
+        let is_urgent = is_urgent(current, &wish);
+        let pending = self.pending.entry(key.clone()).or_default();
+        let has_spec = |record: &Record| current.is_some_and(|object| object::has_spec(object, record));
+        pending.same_spec = matches!(&wish, Wish::Put(record) if has_spec(record));
+        pending.wish = Some((wish, write));
+        pending.written = Written::default();
+        if pending.sent.is_none() {
+            self.queue.push(key, is_urgent);
+        }
+    }
+
+    /// The watch brought an object.
+    pub fn seen(&mut self, key: Key, object: Value) -> Vec<Effect> {
+        self.take_in(key, Seen::Is(object))
+    }
+
+    /// The watch says that an object is gone; `last`: as it was.
+    pub fn gone(&mut self, key: Key, last: Value) -> Vec<Effect> {
+        self.take_in(key, Seen::Gone(last))
+    }
+
+    /// The watch listed all objects, of all namespaces or of one.
+    pub fn listed(&mut self, namespace: Option<&str>, keys: &BTreeSet<Key>) {
+        for key in self.objects.missing(namespace, keys) {
+            let pending = self.pending.entry(key.clone()).or_default();
+            pending.read = true;
+            if pending.sent.is_none() {
+                self.queue.push(key, true);
+            }
+        }
+    }
+
+    fn take_in(&mut self, key: Key, seen: Seen) -> Vec<Effect> {
+        if let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.sent.is_some()) {
+            pending.held = Some(seen);
+            return Vec::new();
+        }
+        let before = self.objects.get(&key).cloned();
+        let is_news = match seen {
+            Seen::Is(object) => self.objects.put(&key, object),
+            Seen::Gone(last) => self.objects.gone(&key, &last),
+        };
+        if !is_news {
+            return Vec::new();
+        }
+        if let Some(pending) = self.pending.get_mut(&key) {
+            // Somebody came between: both parts may have to be written again.
+            pending.written = Written::default();
+        }
+        self.news(key, before.as_deref())
+    }
+
+    /// What the brain is told of an object that is not what it was.
+    fn news(&self, key: Key, before: Option<&Value>) -> Vec<Effect> {
+        let now = self.objects.get(&key).map(Arc::as_ref);
+        let record = |object: Option<&Value>| {
+            object.map(|object| Record { resource_version: None, ..object::record(object) })
+        };
+        let mut effects = Vec::new();
+        if object::configured(before) != object::configured(now) {
+            effects.push(Effect::Changed(key.clone()));
+        }
+        if record(before) != record(now) {
+            effects.push(Effect::Observed(key, now.map(|object| Box::new(object::record(object)))));
+        }
+        effects
+    }
+
+    /// All that can be done now.
+    pub fn step(&mut self, now: Duration) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
+        while self.in_flight < limit && now >= self.rest {
+            let Some((key, is_urgent)) = self.queue.pop(now) else { break };
+            if let Err(ready) = self.next(now, &key, &mut effects) {
+                self.queue.hold((key, is_urgent), ready);
+                break;
+            }
+        }
+        effects
+    }
+
+    /// The next request of one entry, or its end; `Err`: there is no token until then.
+    fn next(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) -> Result<(), Duration> {
+        let Some(pending) = self.pending.get_mut(key).filter(|pending| pending.sent.is_none()) else {
+            return Ok(());
+        };
+        let write = pending.wish.as_ref().map(|(_, write)| *write);
+        let request = if pending.read {
+            Request::Read
+        } else {
+            let Some((wish, write)) = &pending.wish else {
+                self.pending.remove(key);
+                return Ok(());
+            };
+            let current = self.objects.get(key).map(Arc::as_ref);
+            let written = Written { spec: pending.same_spec, ..pending.written };
+            match decide(key, current, wish, &self.writer, written) {
+                Step::Done => {
+                    effects.push(Effect::Stored(key.clone(), *write));
+                    self.lost.remove(key);
+                    self.pending.remove(key);
+                    return Ok(());
+                }
+                Step::Lost => {
+                    self.lose(now, key, effects);
+                    return Ok(());
+                }
+                step => {
+                    self.rate.take(now)?;
+                    Request::Write(step)
+                }
+            }
+        };
+        pending.sent = Some((request.clone(), write));
+        self.in_flight += 1;
+        effects.push(Effect::Send(key.clone(), request));
+        Ok(())
+    }
+
+    /// The brain decides again; not in a circle without a pause.
+    fn lose(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) {
+        let current = self.objects.get(key);
+        let version = current.and_then(|object| object::version(object)).map(str::to_owned);
+        if self.lost.get(key) == Some(&version) {
+            self.lost.remove(key);
+            self.queue.delay(key.clone(), now + BACKOFF.1);
+            return;
+        }
+        let record = current.map(|object| Box::new(object::record(object)));
+        effects.push(Effect::Observed(key.clone(), record));
+        self.lost.insert(key.clone(), version);
+        self.pending.remove(key);
+    }
+
+    /// The answer to what was sent for an entry.
+    pub fn answered(&mut self, now: Duration, key: Key, answer: Answer) -> Vec<Effect> {
+        let Some(pending) = self.pending.get_mut(&key) else { return Vec::new() };
+        let Some((request, write)) = pending.sent.take() else { return Vec::new() };
+        self.in_flight -= 1;
+        let held = pending.held.take();
+        let is_newest = write == pending.wish.as_ref().map(|(_, write)| *write);
+        let before = self.objects.get(&key).cloned();
+        if answer != Answer::Away {
+            self.failures = 0;
+        }
+        let mut delay = None;
+        match answer {
+            Answer::Object(object) => {
+                pending.read = false;
+                if request != Request::Read {
+                    pending.attempts = 0;
+                }
+                if is_newest {
+                    pending.written.main |=
+                        matches!(request, Request::Write(Step::Replace(_) | Step::Create(_)));
+                    pending.written.status |= matches!(request, Request::Write(Step::ReplaceStatus(_)));
+                }
+                self.objects.put(&key, *object);
+            }
+            Answer::Absent => {
+                pending.read = false;
+                // No such namespace, and it may come.
+                delay = matches!(request, Request::Write(Step::Create(_))).then_some(pending.attempts);
+                self.objects.bury(&key);
+            }
+            Answer::Conflict => {
+                pending.read = true;
+                pending.written = Written::default();
+                // Whoever writes all the time would otherwise be waited for longer and longer.
+                delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(CONFLICTS));
+            }
+            Answer::Refused => delay = Some(pending.attempts),
+            Answer::Away => {
+                pending.read = true;
+                self.rest = now + backoff(self.failures);
+                self.failures = self.failures.saturating_add(1);
+            }
+        }
+        match delay {
+            Some(attempts) => self.queue.delay(key.clone(), now + backoff(attempts)),
+            None => self.queue.push(key.clone(), true),
+        }
+        if delay.is_some() || pending.read {
+            pending.attempts = pending.attempts.saturating_add(1);
+        }
+        let is_own = matches!(request, Request::Write(_));
+        let mut effects = if is_own { Vec::new() } else { self.news(key.clone(), before.as_deref()) };
+        if let Some(seen) = held {
+            effects.extend(self.take_in(key, seen));
+        }
+        effects
+    }
+
+    /// When [`Self::step`] has something to do without anything else happening.
+    pub fn next_due(&self) -> Option<Duration> {
+        let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
+        let due = self.queue.next_due().filter(|_| self.in_flight < limit)?;
+        Some(due.max(self.rest))
+    }
+}
+
+/// Whether the wish changes what others act on, and not only what they read.
+fn is_urgent(current: Option<&Value>, wish: &Wish) -> bool {
+    let (Some(current), Wish::Put(record)) = (current, wish) else { return true };
+    let there = object::record(current);
+    let status =
+        |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
+    there.session != record.session
+        || there.controller != record.controller
+        || there.auto != record.auto
+        || status(&there) != status(record)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! An API server with one WorkloadEntry: versions, compare and swap, a status that goes in by itself.
+
+use serde_json::Value;
+
+use super::super::{Answer, Request};
+use crate::discovery::store::kubernetes::decision::Step;
+use crate::discovery::store::kubernetes::object;
+
+#[derive(Default)]
+pub(super) struct Server {
+    pub(super) object: Option<Value>,
+    version: u64,
+}
+
+impl Server {
+    fn stamp(&mut self, mut object: Value) -> Answer {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.object = Some(object.clone());
+        Answer::Object(Box::new(object))
+    }
+
+    /// Somebody else's change.
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        let mut object = self.object.clone().expect("it is there");
+        change(&mut object);
+        self.stamp(object);
+    }
+
+    pub(super) fn answer(&mut self, request: &Request) -> Answer {
+        let step = match request {
+            Request::Read => {
+                return self.object.clone().map_or(Answer::Absent, |object| Answer::Object(Box::new(object)));
+            }
+            Request::Write(step) => step,
+        };
+        let there = self.object.clone();
+        let is_current = |version: Option<&str>| there.as_ref().and_then(object::version) == version;
+        match (step, &there) {
+            (Step::Create(_), Some(_)) => Answer::Conflict,
+            (Step::Create(object), None) => {
+                let mut object = object.clone();
+                object["metadata"]["uid"] = format!("u{}", self.version).into();
+                object.as_object_mut().expect("an object").shift_remove("status");
+                self.stamp(object)
+            }
+            (_, None) => Answer::Absent,
+            (Step::Replace(object) | Step::ReplaceStatus(object), Some(_))
+                if !is_current(object::version(object)) =>
+            {
+                Answer::Conflict
+            }
+            (Step::Replace(object), Some(there)) => {
+                let mut object = object.clone();
+                object["status"] = there["status"].clone();
+                self.stamp(object)
+            }
+            (Step::ReplaceStatus(object), Some(there)) => {
+                let mut after = there.clone();
+                after["status"] = object["status"].clone();
+                self.stamp(after)
+            }
+            (Step::Delete { version, .. }, Some(_)) if !is_current(Some(version)) => Answer::Conflict,
+            (Step::Delete { .. }, Some(_)) => {
+                self.object = None;
+                Answer::Absent
+            }
+            (Step::Done | Step::Lost, Some(_)) => panic!("nothing to send"),
+        }
+    }
+}

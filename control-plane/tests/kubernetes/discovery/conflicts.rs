@@ -1,0 +1,87 @@
+//! Somebody writes the same object all the time while its agent flips.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::{NAMESPACE, World, set, within};
+
+const NAME: &str = "payments-10.0.9.1";
+
+/// Counts in a condition, a label, an annotation and a field of its own, each by compare and swap, until `stop`: how often it was done.
+async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
+    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
+    let path = format!("/apis/networking.istio.io/v1/namespaces/{NAMESPACE}/workloadentries/{NAME}");
+    let send = async |method: &str, path: &str, body: Vec<u8>| {
+        let request =
+            hyper::Request::builder().method(method).uri(path).header("content-type", "application/json");
+        client.request::<Value>(request.body(body).expect("a request")).await
+    };
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut object) = send("GET", &path, Vec::new()).await else { continue };
+        let next = Value::from((count + 1).to_string());
+        object["metadata"]["labels"] = json!({"count": next});
+        object["metadata"]["annotations"]["count"] = next.clone();
+        object["spec"]["count"] = next.clone();
+        let Ok(mut object) = send("PUT", &path, object.to_string().into_bytes()).await else { continue };
+        loop {
+            let status = object["status"].as_object_mut().expect("a status");
+            status.insert("count".to_owned(), next.clone());
+            let conditions =
+                status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().expect("some");
+            conditions.retain(|condition| condition["type"] != "Counted");
+            conditions
+                .insert(0, json!({"type": "Counted", "status": "True", "message": next, "x": {"y": 1}}));
+            if send("PUT", &format!("{path}/status"), object.to_string().into_bytes()).await.is_ok() {
+                break;
+            }
+            object = send("GET", &path, Vec::new()).await.expect("it is there");
+        }
+        count += 1;
+    }
+    count
+}
+
+pub(super) fn hammered(world: &mut World) {
+    let agent = world.a().connect("payments", "", "10.0.9.1");
+    let first = agent.report(true);
+    within("acknowledged", 10, || agent.acknowledged() == Some(first));
+    let stop = Arc::new(AtomicBool::new(false));
+    let hammering = {
+        let (kubeconfig, stop) = (world.cluster.kubeconfig("admin"), stop.clone());
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(hammer(kubeconfig, stop))
+        })
+    };
+    for flip in 0..20 {
+        let is_healthy = flip % 2 == 1;
+        let generation = agent.report(is_healthy);
+        let expected = if is_healthy { set(&["10.0.9.1"]) } else { set(&[]) };
+        within("through the storm", 30, || {
+            agent.acknowledged() == Some(generation) && world.b().endpoints() == expected
+        });
+    }
+    stop.store(true, Ordering::Relaxed);
+    let count = hammering.join().expect("it ends");
+    assert!(count > 10, "{count}");
+    let entry = world.entry(NAME).expect("it is there");
+    let count = count.to_string();
+    assert_eq!(entry["metadata"]["labels"]["count"], *count);
+    assert_eq!(entry["metadata"]["annotations"]["count"], *count);
+    assert_eq!(entry["spec"]["count"], *count);
+    assert_eq!(entry["status"]["count"], *count);
+    let counted = json!({"type": "Counted", "status": "True", "message": count, "x": {"y": 1}});
+    let conditions = entry["status"]["conditions"].as_array().expect("some");
+    assert!(conditions.contains(&counted) && conditions.len() == 2, "{entry:#}");
+    assert_eq!(world.condition(NAME).as_deref(), Some("True ProbeSucceeded"));
+    agent.close();
+    within("gone", 20, || world.entry(NAME).is_none());
+}
