@@ -2,6 +2,7 @@
 //!
 //! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
 
+mod settling;
 mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,6 @@ use super::configuration::{self, NAMESPACE};
 use super::disk::Write;
 use super::plan::{GROUPS, Kind, Plan};
 use super::process::run_of;
-
-/// Where an Envoy sends requests: addresses by cluster.
-type Endpoints = BTreeMap<String, BTreeSet<String>>;
 
 /// More effects than this for one input, and for each entry, are a storm.
 const EFFECTS: usize = 12;
@@ -53,6 +51,8 @@ pub struct Watch {
     is_lied_to: bool,
     /// Of whom somebody said something since the server's start.
     known: BTreeSet<Key>,
+    /// Who changed since then: perhaps it was in an Envoy's set, perhaps not.
+    moving: BTreeSet<Key>,
 }
 
 #[derive(Debug)]
@@ -104,6 +104,7 @@ impl Watch {
             moved: Duration::ZERO,
             is_lied_to: false,
             known: BTreeSet::new(),
+            moving: BTreeSet::new(),
         }
     }
 
@@ -155,6 +156,7 @@ impl Watch {
         self.server_started = now;
         self.streams.clear();
         self.known.clear();
+        self.moving.clear();
         self.seen.retain(|_, seen| seen.is_excused);
         for (key, _) in self.machines.clone() {
             let seen = self.seen.entry(key).or_default();
@@ -196,33 +198,15 @@ impl Watch {
         stream.heard |= matches!(report, Report::AppHealth(_));
         let key = &self.machines[stream.machine].0;
         self.known.insert(key.clone());
+        if let Report::AppHealth(report) = report
+            && Duration::from_millis(report.since_ms) <= now.saturating_sub(self.server_started)
+        {
+            self.moving.insert(key.clone());
+        }
         if let Some(seen) = self.seen.get_mut(key) {
             seen.heard = now;
             seen.speechless = None;
         }
-    }
-
-    /// A server that lost its store makes no set smaller, but by those in it of whom somebody said something.
-    pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
-        for (cluster, endpoints) in after {
-            let Some(before) = before.get(cluster) else { continue };
-            let missing = before.iter().filter(|address| !endpoints.contains(*address));
-            let explained = missing.filter(|address| self.is_explained(cluster, address)).count();
-            if endpoints.len() + explained < before.len() && !self.is_lied_to {
-                self.wrong.get_or_insert_with(|| {
-                    format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
-                });
-            }
-        }
-    }
-
-    /// Whether somebody said something of this endpoint, or the operator removed it.
-    fn is_explained(&self, cluster: &str, address: &str) -> bool {
-        let of_group = |name: &str| GROUPS.iter().any(|it| cluster.contains(it) && name.starts_with(it));
-        let mut keys = self.machines.iter().zip(&self.hosts).filter(|((key, _), host)| {
-            configuration::address(**host) == address && (key.name.starts_with("vm-") || of_group(&key.name))
-        });
-        keys.any(|((key, _), _)| self.known.contains(key) || !self.is_there.contains(key))
     }
 
     pub fn closed(&mut self, now: Duration, stream: StreamId) {

@@ -79,6 +79,7 @@ impl Watch {
         }
         if is_served {
             self.known.insert(key.clone());
+            self.moving.insert(key.clone());
         }
         seen.is_served = is_served;
         self.seen.insert(key, seen);
