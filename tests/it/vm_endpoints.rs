@@ -153,3 +153,52 @@ async fn a_group_without_a_probe_is_served_unasked() {
     scene.discovery.configure(&group(&probe()));
     scene.until_endpoints(&[]).await;
 }
+
+/// The path of a socket has 107 bytes at most; Envoy refuses an endpoint with a longer one.
+async fn refused(name: &str, way: fn(SocketAddr) -> Way) {
+    let scene = Scene::start(name, Plan { way, ..Plan::default() }).await;
+    let mut other = service();
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["hosts"] = json!(["other.shop.example.com"]);
+    let spec = other["spec"].as_object_mut().expect("an object");
+    spec.remove("workloadSelector");
+    spec.insert("endpoints".into(), json!([{"address": format!("unix:///{}", "x".repeat(200))}]));
+    scene.discovery.configure(&other);
+    let nack = until_nack(&scene, true).await;
+    assert!(nack.contains("UNIX domain socket path"), "{nack}");
+    // Nobody else is touched by it.
+    scene.machines[1].application.behave(Behaviour::Failing);
+    scene.until_endpoints(&[0]).await;
+    scene.machines[1].application.behave(Behaviour::Serving);
+    scene.until_endpoints(&[0, 1]).await;
+    other["spec"]["endpoints"] = json!([{"address": "127.0.0.1"}]);
+    scene.discovery.configure(&other);
+    let cluster = "outbound|8080||other.shop.example.com";
+    until_cluster(&scene, &format!("{cluster}::127.0.0.1:8080"), true).await;
+    until_nack(&scene, false).await;
+}
+
+/// Waits until discovery knows that Envoy refused endpoints, or that it did not: its words.
+async fn until_nack(scene: &Scene, wanted: bool) -> String {
+    for _ in 0..1000 {
+        let view = scene.discovery.view().await;
+        let mut clients = view["clients"].as_array().into_iter().flatten();
+        if let Some(client) = clients.find(|client| client["type"] == "EDS")
+            && client["nack"].is_string() == wanted
+        {
+            return client["nack"].as_str().unwrap_or_default().to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("no word of it\n{}", scene.state().await);
+}
+
+#[tokio::test]
+async fn what_envoy_refuses_is_shown_and_harms_nobody_else_by_state_of_the_world() {
+    refused("vm-refused", Way::sotw).await;
+}
+
+#[tokio::test]
+async fn what_envoy_refuses_is_shown_and_harms_nobody_else_incrementally() {
+    refused("vm-refused-d", Way::delta).await;
+}

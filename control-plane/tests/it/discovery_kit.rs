@@ -24,7 +24,7 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
-use crate::webhook_kit::{Ca, client, page};
+use crate::webhook_kit::{self, Ca, page};
 
 /// The name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
@@ -33,6 +33,9 @@ pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.Clust
 pub(crate) const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
 /// The assignment that tests look at.
 pub(crate) const PAY: &str = "outbound|80||pay.shop";
+pub(crate) const PAYMENTS: &str = "spiffe://cluster.local/ns/shop/sa/payments";
+pub(crate) const GATEWAY: &str = "spiffe://cluster.local/ns/shop/sa/gateway";
+pub(crate) const CLIENT: [(&str, &str); 1] = [("NAMESPACE", "shop")];
 /// What nobody should wait for longer.
 const LONG: Duration = Duration::from_secs(20);
 /// In which nothing is expected to come.
@@ -74,7 +77,7 @@ impl Discovery {
         fs::write(folder.join("mesh/shop.yaml"), MESH).expect("a file");
         let ca = Ca::new("of the mesh");
         fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
-        crate::webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
+        webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
         let path = |name: &str| folder.join(name).into_os_string();
         let child = Command::new(env!("CARGO_BIN_EXE_app-health"))
             .args(["discovery", "--listen", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
@@ -97,7 +100,7 @@ impl Discovery {
     }
 
     pub(crate) fn trusting(&self, own: Option<&(String, String)>) -> Arc<ClientConfig> {
-        client(&self.ca.pem, own)
+        webhook_kit::client(&self.ca.pem, own)
     }
 
     /// A page of the monitoring port.
@@ -110,6 +113,11 @@ impl Discovery {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// The port without TLS, where flags ask for one.
+    pub(crate) fn plaintext(&self) -> SocketAddr {
+        address(&self.folder, "in plaintext")
     }
 
     pub(crate) fn log(&self) -> String {
@@ -250,3 +258,20 @@ pub(crate) const MACHINE: [(&str, &str); 4] = [
     ("INSTANCE_IPS", "10.0.0.7"),
     ("AUTO_REGISTER_GROUP", "payments"),
 ];
+
+/// The address of the one machine, as bytes of an assignment.
+pub(crate) fn has_machine(bytes: &[u8]) -> bool {
+    bytes.windows(8).any(|part| part == b"10.0.0.7")
+}
+
+/// Who asks for the assignment.
+pub(crate) async fn client(discovery: &Discovery) -> Peer {
+    let first = request(EDS, &[PAY], &CLIENT);
+    Peer::open(discovery.secure, discovery.identity(GATEWAY), first).await.expect("a client")
+}
+
+/// Istio's agent: its Envoy's first question, then health.
+pub(crate) async fn reporter(discovery: &Discovery) -> Peer {
+    let first = request("type.googleapis.com/envoy.config.listener.v3.Listener", &[], &MACHINE);
+    Peer::open(discovery.secure, discovery.identity(PAYMENTS), first).await.expect("a reporter")
+}

@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
 use super::Shared;
-use super::connection::{Peer, Used};
+use super::connection::{Peer, Use};
 use crate::discovery::identity::Certified;
 use crate::discovery::limits;
 use crate::discovery::metrics::StreamKind;
@@ -18,11 +18,11 @@ pub(super) struct Admitted {
     /// Once it is known.
     pub(super) kind: Option<StreamKind>,
     _streams: OwnedSemaphorePermit,
-    _used: Used,
+    pub(super) connection: Use,
 }
 
 impl Admitted {
-    pub(super) fn new(peer: &Peer, shared: &Arc<Shared>, used: Used) -> Result<Self, Status> {
+    pub(super) fn new(peer: &Peer, shared: &Arc<Shared>, connection: Use) -> Result<Self, Status> {
         let streams = shared.streams.clone().try_acquire_owned();
         let streams =
             streams.map_err(|_| Status::resource_exhausted("too many streams, see --max-streams"))?;
@@ -35,7 +35,7 @@ impl Admitted {
             }
             _ => None,
         };
-        Ok(Self { shared: shared.clone(), place, kind: None, _streams: streams, _used: used })
+        Ok(Self { shared: shared.clone(), place, kind: None, _streams: streams, connection })
     }
 }
 

@@ -94,11 +94,11 @@ async fn connection<S>(stream: S, peer: Peer, shared: Arc<Shared>, closing: Canc
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let streams = Arc::new(AtomicUsize::new(0));
+    let used = Used::default();
     let (peer, shared) = (Arc::new(peer), shared);
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, shared) = (peer.clone(), shared.clone());
-        let answer = answer(request, &peer, &shared, &streams, &closing);
+        let answer = answer(request, &peer, &shared, &used, &closing);
         async move { Ok::<_, Infallible>(answer) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
@@ -126,8 +126,9 @@ where
                 leaving = true;
                 connection.as_mut().graceful_shutdown();
             }
+            () = used.left.cancelled() => return,
             () = sleep(LOOK) => {
-                let is_unused = streams.load(Ordering::Relaxed) == 0;
+                let is_unused = used.streams.load(Ordering::Relaxed) == 0;
                 if unused && is_unused {
                     return;
                 }
@@ -141,7 +142,7 @@ fn answer(
     request: Request<Incoming>,
     peer: &Arc<Peer>,
     shared: &Arc<Shared>,
-    streams: &Arc<AtomicUsize>,
+    used: &Used,
     closing: &CancellationToken,
 ) -> Answer {
     let variant = match request.uri().path() {
@@ -156,22 +157,35 @@ fn answer(
         shared.metrics.refused(RefusedReason::Identity);
         return exchange::refusal(&Status::unauthenticated(error.to_string()));
     }
-    let used = Used::new(streams);
-    exchange::open(request.into_body(), variant, peer.clone(), shared, used, closing.clone())
+    exchange::open(request.into_body(), variant, peer.clone(), shared, used.enter(), closing.clone())
 }
 
-/// Counts a stream of its connection, as long as it lives.
-pub(super) struct Used(Arc<AtomicUsize>);
+/// How a connection is used by its streams.
+#[derive(Clone, Default)]
+struct Used {
+    streams: Arc<AtomicUsize>,
+    left: CancellationToken,
+}
 
 impl Used {
-    fn new(streams: &Arc<AtomicUsize>) -> Self {
-        streams.fetch_add(1, Ordering::Relaxed);
-        Self(streams.clone())
+    fn enter(&self) -> Use {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Use(self.clone())
     }
 }
 
-impl Drop for Used {
+/// Counts a stream of its connection, as long as it lives.
+pub(super) struct Use(Used);
+
+impl Use {
+    /// Ends the whole connection: HTTP/2 keeps a stream that should end for as long as its peer takes nothing.
+    pub(super) fn leave(&self) {
+        self.0.left.cancel();
+    }
+}
+
+impl Drop for Use {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

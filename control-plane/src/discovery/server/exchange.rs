@@ -20,7 +20,7 @@ use tracing::{info, warn};
 use super::Shared;
 use super::admitted::Admitted;
 use super::codec::{Requests, Responses};
-use super::connection::{Peer, Used};
+use super::connection::{Peer, Use};
 use super::outlet::{Flow, Outlet};
 use crate::discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
 use crate::discovery::message::{Response, TypeUrl, Variant};
@@ -33,7 +33,7 @@ use probe::{Hello, WorkloadProbe};
 
 /// Who takes nothing for so long is let go.
 const BLOCKED: Duration = Duration::from_secs(30);
-/// A stream that ends has so long to say why.
+/// A stream that ends has so long to say why; then its connection ends.
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// What the registry may have said before we listen.
 const FROM_REGISTRY: usize = 8;
@@ -51,10 +51,10 @@ pub(super) fn open(
     variant: Variant,
     peer: Arc<Peer>,
     shared: &Arc<Shared>,
-    used: Used,
+    connection: Use,
     closing: CancellationToken,
 ) -> Answer {
-    let admitted = match Admitted::new(&peer, shared, used) {
+    let admitted = match Admitted::new(&peer, shared, connection) {
         Ok(admitted) => admitted,
         Err(status) => {
             shared.metrics.refused(RefusedReason::Limit);
@@ -124,8 +124,12 @@ impl Exchange {
             self.shared().registry.send(ToRegistry::Closed { stream: self.id }).await;
             self.shared().show(self.id, &self.node, &self.flow, Vec::new());
         }
-        if let Some(status) = ended {
-            let _ = timeout(LAST_WORD, self.out.send(Err(status))).await;
+        let said = async {
+            let _ = self.out.send(Err(ended.unwrap_or_else(|| Status::ok("")))).await;
+            self.out.closed().await;
+        };
+        if timeout(LAST_WORD, said).await.is_err() {
+            self.admitted.connection.leave();
         }
     }
 

@@ -1,4 +1,7 @@
-//! The body of an answer, and whether it moves: HTTP/2 asks for the next piece once the peer has taken the one before.
+//! The body of an answer, and whether it moves.
+//!
+//! HTTP/2 takes a piece of a body whole as soon as the peer has room for a single byte of it, and asks for the next one before it looks for
+//! room. So a message goes out in pieces whose last is one byte: while that one waits, so does the peer's room for all before it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +13,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use tokio::time::Instant;
 
+/// So much goes out as one piece: HTTP/2's own frames are no larger.
+const PIECE: usize = 16 << 10;
 /// Nothing is on its way.
 const IDLE: u64 = u64::MAX;
 
@@ -47,11 +52,20 @@ impl Flow {
 pub(super) struct Outlet<B> {
     body: B,
     flow: Flow,
+    /// Of the message that is on its way.
+    rest: Bytes,
 }
 
 impl<B> Outlet<B> {
     pub(super) fn new(body: B, flow: Flow) -> Self {
-        Self { body, flow }
+        Self { body, flow, rest: Bytes::new() }
+    }
+
+    /// The next piece, once there is something to cut it from.
+    fn piece(&mut self) -> Frame<Bytes> {
+        self.flow.waits();
+        let length = (self.rest.len() - 1).clamp(1, PIECE);
+        Frame::data(self.rest.split_to(length))
     }
 }
 
@@ -63,17 +77,26 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outlet<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        self.flow.moves();
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && frame.is_data()
-        {
-            self.flow.waits();
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.piece())));
         }
-        polled
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match polled {
+            Poll::Ready(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| !data.is_empty()) => {
+                self.rest = frame.into_data().unwrap_or_default();
+                Poll::Ready(Some(Ok(self.piece())))
+            }
+            other => {
+                self.flow.moves();
+                other
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 }
+
+#[cfg(test)]
+mod tests;
