@@ -27,6 +27,8 @@ pub struct Process {
     pub next_probe: Option<Duration>,
     /// Its stream, and perhaps the attempt at one.
     pub stream: Option<StreamId>,
+    /// Its first stream.
+    pub first_stream: Option<StreamId>,
     since: Duration,
     last_probe: Option<Duration>,
 }
@@ -53,6 +55,7 @@ impl Process {
             probe,
             next_probe: probe.map(|probe| now + Duration::from_secs(probe.initial_delay)),
             stream: None,
+            first_stream: None,
             since: Duration::ZERO,
             last_probe: None,
         };

@@ -15,6 +15,12 @@ pub enum Sabotage {
     NeverPublish,
     /// A server that lost its store answers as if it knew everything.
     NeverSettle,
+    /// Agents say nothing on a stream that is not their first.
+    SilentAfterReconnect,
+    /// Envoys do not take sets without endpoints.
+    EmptySetsAreLost,
+    /// A server that ends loses what it wrote last, though that was durable.
+    StoreForgets,
     /// Plain agents do not come back once they lost their stream.
     NeverReconnect,
 }

@@ -50,6 +50,9 @@ impl World {
                 }
             }
         }
+        if self.watch.moved() + Duration::from_secs(60) > self.now {
+            return Err(format!("in the end: endpoints still move, at {:?}", self.watch.moved()));
+        }
         self.compare_envoys()
     }
 

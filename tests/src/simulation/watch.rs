@@ -2,6 +2,7 @@
 //!
 //! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
 
+mod settling;
 mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,6 @@ use super::configuration::{self, NAMESPACE};
 use super::disk::Write;
 use super::plan::{GROUPS, Kind, Plan};
 use super::process::run_of;
-
-/// Where an Envoy sends requests: addresses by cluster.
-type Endpoints = BTreeMap<String, BTreeSet<String>>;
 
 /// More effects than this for one input, and for each entry, are a storm.
 const EFFECTS: usize = 12;
@@ -45,8 +43,16 @@ pub struct Watch {
     seen: BTreeMap<Key, Seen>,
     server_started: Duration,
     is_there: BTreeSet<Key>,
+    /// Sessions of entries of which a report was acknowledged.
+    acknowledged: BTreeMap<Key, u64>,
+    /// When an endpoint came or went last.
+    moved: Duration,
+    /// Somebody lies, perhaps on how old things are.
+    is_lied_to: bool,
     /// Of whom somebody said something since the server's start.
     known: BTreeSet<Key>,
+    /// Who changed since then: perhaps it was in an Envoy's set, perhaps not.
+    moving: BTreeSet<Key>,
 }
 
 #[derive(Debug)]
@@ -94,7 +100,11 @@ impl Watch {
             seen: BTreeMap::new(),
             server_started: Duration::ZERO,
             is_there: BTreeSet::new(),
+            acknowledged: BTreeMap::new(),
+            moved: Duration::ZERO,
+            is_lied_to: false,
             known: BTreeSet::new(),
+            moving: BTreeSet::new(),
         }
     }
 
@@ -106,6 +116,11 @@ impl Watch {
     /// Everything that a machine of ours ever said in our words.
     pub fn said_by(&self, machine: usize) -> &[HealthReport] {
         &self.said[machine]
+    }
+
+    /// When an endpoint came or went last.
+    pub fn moved(&self) -> Duration {
+        self.moved
     }
 
     /// Whether a report in our words came on this stream.
@@ -141,6 +156,7 @@ impl Watch {
         self.server_started = now;
         self.streams.clear();
         self.known.clear();
+        self.moving.clear();
         self.seen.retain(|_, seen| seen.is_excused);
         for (key, _) in self.machines.clone() {
             let seen = self.seen.entry(key).or_default();
@@ -164,6 +180,7 @@ impl Watch {
 
     pub fn opened(&mut self, now: Duration, stream: StreamId, machine: usize, kind: Kind) {
         let speaks = matches!(kind, Kind::Ours | Kind::Hostile);
+        self.is_lied_to |= kind == Kind::Hostile;
         let is_overtaken = self.streams.iter().any(|(id, it)| *id > stream && it.machine == machine);
         self.streams.insert(stream, Stream { machine, session: 0, heard: false, speaks });
         let seen = self.seen.entry(self.machines[machine].0.clone()).or_default();
@@ -181,33 +198,15 @@ impl Watch {
         stream.heard |= matches!(report, Report::AppHealth(_));
         let key = &self.machines[stream.machine].0;
         self.known.insert(key.clone());
+        if let Report::AppHealth(report) = report
+            && Duration::from_millis(report.since_ms) <= now.saturating_sub(self.server_started)
+        {
+            self.moving.insert(key.clone());
+        }
         if let Some(seen) = self.seen.get_mut(key) {
             seen.heard = now;
             seen.speechless = None;
         }
-    }
-
-    /// A server that lost its store makes no set smaller, but by those in it of whom somebody said something.
-    pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
-        for (cluster, endpoints) in after {
-            let Some(before) = before.get(cluster) else { continue };
-            let missing = before.iter().filter(|address| !endpoints.contains(*address));
-            let explained = missing.filter(|address| self.is_explained(cluster, address)).count();
-            if endpoints.len() + explained < before.len() {
-                self.wrong.get_or_insert_with(|| {
-                    format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
-                });
-            }
-        }
-    }
-
-    /// Whether somebody said something of this endpoint, or the operator removed it.
-    fn is_explained(&self, cluster: &str, address: &str) -> bool {
-        let of_group = |name: &str| GROUPS.iter().any(|it| cluster.contains(it) && name.starts_with(it));
-        let mut keys = self.machines.iter().zip(&self.hosts).filter(|((key, _), host)| {
-            configuration::address(**host) == address && (key.name.starts_with("vm-") || of_group(&key.name))
-        });
-        keys.any(|((key, _), _)| self.known.contains(key) || !self.is_there.contains(key))
     }
 
     pub fn closed(&mut self, now: Duration, stream: StreamId) {
@@ -242,6 +241,9 @@ impl Watch {
             Some(State::Unhealthy) => Status::False,
         };
         let session = self.streams.get(&stream).map_or(0, |stream| stream.session);
+        if let Some(stream) = self.streams.get(&stream) {
+            self.acknowledged.insert(self.machines[stream.machine].0.clone(), session);
+        }
         let Some(stored) = stored else {
             return self.wrong(|| format!("{epoch}/{generation} is acknowledged, nothing is stored"));
         };
@@ -253,12 +255,20 @@ impl Watch {
         }
     }
 
+    /// The store is lost.
+    pub fn emptied(&mut self) {
+        self.acknowledged.clear();
+    }
+
     /// Sessions in the store never go back.
     pub fn committed(&mut self, before: &BTreeMap<Key, Record>, written: &[Write]) {
         let mut sessions: BTreeMap<&Key, u64> =
             before.iter().map(|(key, record)| (key, record.session)).collect();
         for Write { key, record, .. } in written {
             let session = record.as_ref().map_or(0, |record| record.session);
+            if record.is_none() {
+                self.acknowledged.remove(key);
+            }
             let old = sessions.insert(key, session).unwrap_or(0);
             if record.is_some() && session < old {
                 self.wrong(|| format!("{key}: session {session} is written over {old}"));

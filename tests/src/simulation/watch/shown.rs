@@ -1,9 +1,9 @@
 //! PURE. What the server shows, against what may follow from what it was told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::WorkloadView;
+use app_health::discovery::entries::{Record, Status, WorkloadView};
 use app_health::discovery::objects::Key;
 use probe::State;
 
@@ -26,6 +26,29 @@ impl Watch {
         }
     }
 
+    /// A server has started with this store: what was acknowledged is there, and who was healthy is served.
+    pub fn restored(&mut self, stored: &BTreeMap<Key, Record>, server: &Server) {
+        let lost = self
+            .acknowledged
+            .iter()
+            .find(|(key, session)| stored.get(*key).is_none_or(|record| record.session < **session));
+        if let Some((key, session)) = lost {
+            let text = format!(
+                "{key}: a report of session {session} was acknowledged, stored is {:?}",
+                stored.get(key)
+            );
+            self.wrong(|| text);
+        }
+        let served: BTreeSet<Key> =
+            server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        for (key, record) in stored {
+            let is_healthy = record.condition.as_ref().is_some_and(|it| it.status == Status::True);
+            if is_healthy && self.is_there.contains(key) && !served.contains(key) {
+                self.wrong(|| format!("{key}: was healthy before the start, and is not served"));
+            }
+        }
+    }
+
     fn look_at(&mut self, now: Duration, key: Key, view: Option<&WorkloadView>) {
         let mut seen = self.seen.get(&key).cloned().unwrap_or_default();
         let is_served = view.is_some_and(|view| view.endpoint == "served" && !view.kept_as_last);
@@ -36,6 +59,9 @@ impl Watch {
                 self.wrong(|| format!("{key}: report {order:?} acts after {:?}", seen.order));
             }
             seen.order = Some(order);
+        }
+        if is_served != seen.is_served {
+            self.moved = now;
         }
         if is_served != seen.is_served && !seen.is_excused {
             let why = view.map_or("gone".to_owned(), |view| view.why.clone());
@@ -53,6 +79,7 @@ impl Watch {
         }
         if is_served {
             self.known.insert(key.clone());
+            self.moving.insert(key.clone());
         }
         seen.is_served = is_served;
         self.seen.insert(key, seen);

@@ -6,6 +6,7 @@ use app_health::discovery::message::{Response, TypeUrl};
 use super::{Event, World};
 use crate::simulation::envoy::Envoy;
 use crate::simulation::network::{End, Packet};
+use crate::simulation::sabotage::Sabotage;
 
 /// From a lost stream to the next, at most, in milliseconds.
 const PAUSE: u64 = 10_000;
@@ -67,7 +68,12 @@ impl World {
             return;
         }
         match packet {
-            Packet::Response(response, settling) => self.envoy_heard(stream, number, &response, settling),
+            Packet::Response(mut response, settling) => {
+                if self.sabotage == Some(Sabotage::EmptySetsAreLost) {
+                    response.resources.retain(|resource| resource.version.endpoints != Some(0));
+                }
+                self.envoy_heard(stream, number, &response, settling);
+            }
             Packet::End { .. } => self.envoy_lost(stream, number),
             _ => {}
         }
@@ -85,13 +91,16 @@ impl World {
                 response.version
             )
         });
+        // What the server before this one said, it said with other knowledge.
+        let of_now = self.network.get(stream).map(|connection| connection.server)
+            == self.server.as_ref().map(|server| server.run);
         if response.type_url == TypeUrl::Endpoint {
             let after = &self.clients[number].envoy.endpoints;
             if self.trace.is_some() && before != *after {
                 let after = after.clone();
                 self.say(|| format!("envoy {number}: {before:?} -> {after:?}"));
             }
-            if settling {
+            if settling && of_now {
                 self.watch.pushed_by_settling(&before, &self.clients[number].envoy.endpoints);
             }
         }

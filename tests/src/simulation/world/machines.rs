@@ -104,12 +104,14 @@ impl World {
 
     fn apply_of_machine(&mut self, machine: usize, effect: Effect) {
         let Some(process) = &mut self.processes[machine] else { return };
-        let (run, stream) = (process.run, process.stream);
+        let Process { run, stream, first_stream, .. } = *process;
         match effect {
             Effect::Connect => self.dial(machine, run),
             Effect::Send(report, _) => {
                 self.watch.said(machine, &report);
-                if let Some(stream) = stream {
+                let is_silent =
+                    self.sabotage == Some(Sabotage::SilentAfterReconnect) && stream != first_stream;
+                if let Some(stream) = stream.filter(|_| !is_silent) {
                     self.send(stream, End::Server, Packet::Report(report));
                 }
             }
@@ -168,6 +170,7 @@ impl World {
         let node = self.node(machine);
         if let Some(process) = &mut self.processes[machine] {
             process.stream = Some(stream);
+            process.first_stream.get_or_insert(stream);
         }
         self.say(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
         self.send(stream, End::Server, Packet::First(Box::new(node)));

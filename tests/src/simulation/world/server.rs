@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app_health::discovery::debounce::Debounce;
-use app_health::discovery::entries::{Code, Effect, Entries, Input, StreamId, Timestamp};
+use app_health::discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamId, Timestamp};
 use app_health::discovery::objects::Key;
 use app_health::discovery::snapshot::Snapshot;
 use app_health::discovery::stream::{AdsStream, Input as Ads};
@@ -69,12 +69,21 @@ impl World {
         });
         self.watch.server_started(self.now);
         self.read_configuration();
+        if let Some(server) = &self.server {
+            self.watch.restored(&self.disk.records, server);
+        }
         self.publish();
     }
 
     /// It is gone at once. Its kernel says so, unless that is gone too.
     pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
         self.disk.crash(empty);
+        if empty {
+            self.watch.emptied();
+        }
+        if self.sabotage == Some(Sabotage::StoreForgets) {
+            self.disk.records.pop_last();
+        }
         if self.server.take().is_none() {
             return;
         }
@@ -227,7 +236,6 @@ impl World {
 
     /// A report for the brain.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
-        use app_health::discovery::entries::Report as Read;
         self.watch.heard(self.now, stream, &report);
         let report = match report {
             Report::Plain { healthy, message } => Read::Plain { healthy, message },
