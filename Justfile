@@ -64,7 +64,7 @@ _promtool:
 
 # Everything that CI checks
 [group('test')]
-test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") it it-control-plane
+test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") (it "--skip" "vm_") (it "vm_" "--test-threads" "6") it-control-plane
 
 # Unit tests of every crate
 [group('test')]

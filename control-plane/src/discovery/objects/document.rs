@@ -13,7 +13,6 @@ use super::{ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Ser
 
 /// A socket's path may be so long, in bytes (unix(7)); Envoy refuses a set of endpoints with a longer one.
 const SOCKET_PATH: usize = 107;
-
 /// Where an object without a namespace lives.
 const NAMESPACE: &str = "default";
 /// What becomes of a service's last endpoint: `remove` or `keep`.
