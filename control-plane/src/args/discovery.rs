@@ -12,7 +12,7 @@ use super::duration;
 /// Flags of `discovery`.
 #[derive(Debug, clap::Args)]
 pub struct DiscoveryArgs {
-    /// Where agents and Envoys are served with mutual TLS. Default: [::]:15012 if there is a certificate
+    /// Where agents and Envoys are served with mutual TLS. Default: `[::]:15012` if there is a certificate
     #[arg(long, env = "APP_HEALTH_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
     /// The server's certificate chain, PEM; read again when it changes
