@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
+use crate::children::Children;
 use crate::config::{BootstrapConfig, EnvoyFiles, RunConfig, SidecarConfig};
 use crate::envoy::supervisor::{self, Parts};
 use crate::exit::{self, Failure};
@@ -25,7 +26,7 @@ use crate::readiness::poller::{self, Observer, Questions};
 use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use crate::readiness::{Observation, Policy};
 use crate::signals::Signals;
-use crate::{log, machine, output};
+use crate::{health, log, machine, output};
 use prepare::Prepared;
 
 /// Orders that wait for the main loop.
@@ -144,6 +145,13 @@ async fn serve(
         data_path: config.data_path,
         child: policy.child,
     };
+    let children = Children::default();
+    let (health, mut probing) = config
+        .health
+        .group
+        .is_some()
+        .then(|| health::start(config.health, observer.clone(), children.clone(), metrics.clone()))
+        .unzip();
     let (order, orders) = mpsc::channel(ORDERS);
     let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
     let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
@@ -160,6 +168,7 @@ async fn serve(
         admin: admin.clone(),
         scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
+        health,
     };
     let listener = local.listen().map_err(system)?;
     let answers = move |call| server.clone().answer(call);
@@ -173,6 +182,12 @@ async fn serve(
             failure = unasked("poller", &mut polling) => failure,
             failure = unasked("readiness server", &mut readiness) => failure,
             failure = unasked("local server", &mut local) => failure,
+            failure = async {
+                match &mut probing {
+                    Some(probing) => unasked("health", probing).await,
+                    None => std::future::pending().await,
+                }
+            } => failure,
         }
     };
     let parts = Parts {
@@ -182,6 +197,7 @@ async fn serve(
         envoy: prepared.envoy,
         orders,
         signals,
+        children,
     };
     let ended = supervisor::run(parts, broken).await;
     observer.tell(Observation::Terminating);

@@ -3,6 +3,7 @@
 //! a flag that ends in `-port` is in the plural.
 
 mod bootstrap;
+mod health;
 mod local;
 mod run;
 mod wait;
@@ -10,6 +11,7 @@ mod wait;
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
+pub use health::{HealthArgs, OnOff};
 pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
 pub use wait::{OnTimeout, WaitArgs};

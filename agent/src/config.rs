@@ -1,6 +1,7 @@
 //! From arguments and environment to checked values; the only file that reads the environment.
 
 mod bootstrap;
+mod health;
 mod istio;
 mod local;
 mod metrics;
@@ -14,6 +15,7 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
+pub use health::HealthConfig;
 pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig, level_filter};

@@ -1,15 +1,18 @@
 //! `app-health-agent`: what runs beside one Envoy. It renders Envoy's bootstrap, starts Envoy, says on port 15021 whether it is ready and
-//! why not, holds applications back until then, and drains it. It probes no application: the filter inside Envoy does.
+//! why not, holds applications back until then, and drains it. In a Pod it probes no application: the filter inside Envoy does. On a
+//! virtual machine, where there is no kubelet to ask for that, it probes by itself.
 
 pub mod address;
 pub mod app;
 pub mod args;
 pub mod bootstrap;
+pub mod children;
 pub mod config;
 pub mod drain;
 pub mod envoy;
 pub mod envoy_version;
 pub mod exit;
+pub mod health;
 pub mod http_client;
 pub mod http_server;
 pub mod launch;

@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use crate::address::HttpUrl;
 use crate::envoy::admin;
 use crate::envoy::supervisor::Order;
+use crate::health::Health;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::metrics::scrape::Scraper;
@@ -19,7 +20,7 @@ use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
 
 /// What this port has, for metrics.
-pub const PATHS: [&str; 7] = [DRAIN, QUIT, STATE, BOOTSTRAP, LOG, MERGED, OWN];
+pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
 /// Begins a drain.
 pub const DRAIN: &str = "/drain";
 /// Ends the agent, Istio's name.
@@ -30,6 +31,7 @@ const COUNT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
+const HEALTH: &str = "/debug/vm-health";
 const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
@@ -49,6 +51,8 @@ pub struct LocalServer {
     pub scraper: Scraper,
     /// Changes the log.
     pub log: LogLevelHandle,
+    /// Absent: nothing probes.
+    pub health: Option<Health>,
 }
 
 /// `wait=N`, 1 ms to an hour.
@@ -69,6 +73,7 @@ impl LocalServer {
             (QUIT, Method::POST, "POST"),
             (STATE, Method::GET, "GET"),
             (BOOTSTRAP, Method::GET, "GET"),
+            (HEALTH, Method::GET, "GET"),
             (LOG, Method::PUT, "PUT"),
             (MERGED, Method::GET, "GET"),
             (OWN, Method::GET, "GET"),
@@ -102,6 +107,10 @@ impl LocalServer {
             BOOTSTRAP => match &self.bootstrap {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
                 None => text(StatusCode::NOT_FOUND, "nothing was rendered\n"),
+            },
+            HEALTH => match &self.health {
+                Some(health) => json(StatusCode::OK, health.view()),
+                None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
             MERGED => self.scraper.merged(&call.headers, &call.query).await,
             OWN => self.scraper.own(),

@@ -2,6 +2,7 @@
 
 pub mod families;
 pub mod format;
+pub mod health;
 pub mod labels;
 pub mod line;
 pub mod merge;
@@ -21,6 +22,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::envoy::process::Ended;
+use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Failure, Phase, Snapshot};
 
 /// Names and values.
@@ -38,6 +40,8 @@ const ADMIN_SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0
 /// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
+    /// Of probes.
+    pub health: HealthMetrics,
     registry: Registry,
     envoy_info: Gauges<1>,
     ready: Gauge,
@@ -80,6 +84,7 @@ impl Metrics {
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(ADMIN_SECONDS);
         let mut metrics = Self {
+            health: HealthMetrics::default(),
             registry: Registry::with_prefix(PREFIX),
             envoy_info: Family::default(),
             ready: Gauge::default(),
@@ -146,6 +151,7 @@ impl Metrics {
         to.register("resident_memory_bytes", "Of this process", self.resident_memory_bytes.clone());
         to.register("cpu_seconds", "Processor time of this process", self.cpu_seconds.clone());
         to.register("open_fds", "Open descriptors of this process", self.open_fds.clone());
+        self.health.register(to);
     }
 
     /// From one snapshot to the next, at `now` since the agent's start.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{BoolValueParser, BoolishValueParser};
 
-use super::SidecarArgs;
 use super::bootstrap::PROBERS_HELP;
+use super::{HealthArgs, SidecarArgs};
 use crate::address::{HttpUrl, OrOff};
 
 /// Flags of `run`. The prober table comes from the environment: ISTIO_KUBE_APP_PROBERS.
@@ -93,6 +93,9 @@ pub struct RunArgs {
     /// ISTIO_PROMETHEUS_ANNOTATIONS. Default: none
     #[arg(long, env = "APP_HEALTH_METRICS_TARGET", value_name = "PORT[/PATH]", value_delimiter = ',')]
     pub metrics_target: Vec<String>,
+    /// Health of a workload on a virtual machine.
+    #[command(flatten)]
+    pub health: HealthArgs,
     /// How much is logged, to stderr; PUT /debug/log?level=debug on the local port changes it
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,

@@ -84,10 +84,7 @@ impl SidecarConfig {
                 Failure::Usage(format!("--state-dir = {state_dir:?}: the admin socket in it: {error}"))
             })?,
         };
-        let instance_ip = match instance_ip.first() {
-            Some(address) => *address,
-            None => istio_instance_ip(environment)?.or(machine.address).unwrap_or(Ipv4Addr::LOCALHOST.into()),
-        };
+        let instance_ip = first_instance_ip(&instance_ip, environment, machine)?;
         let stats_address = match stats_address {
             OrOff::On(address) => Some(not_port_0("--stats-address", machine.any_address(address))?),
             OrOff::Off => None,
@@ -119,6 +116,18 @@ impl SidecarConfig {
 /// A relative path means the folder that the agent was started in, and Envoy's may be another one.
 pub(super) fn absolute(flag: &str, path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::Usage(format!("{flag} = {path:?}: {error}")))
+}
+
+/// The address that is probed: that of the flag, Istio's, or what the machine has.
+pub(super) fn first_instance_ip(
+    given: &[IpAddr],
+    environment: &Environment,
+    machine: &Machine,
+) -> Result<IpAddr, Failure> {
+    Ok(match given.first() {
+        Some(address) => *address,
+        None => istio_instance_ip(environment)?.or(machine.address).unwrap_or(Ipv4Addr::LOCALHOST.into()),
+    })
 }
 
 /// Istio's INSTANCE_IP, which may be a list (status.podIPs): the first, as kubelet does.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::bootstrap::{SidecarConfig, listeners, listeners_apart, not_port_0};
-use super::{Environment, MetricsConfig, istio};
+use super::bootstrap::{SidecarConfig, first_instance_ip, listeners, listeners_apart, not_port_0};
+use super::{Environment, HealthConfig, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
 use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
 use crate::drain;
@@ -53,6 +53,8 @@ pub struct RunConfig {
     pub envoy: Option<EnvoyChild>,
     /// What is merged.
     pub metrics: MetricsConfig,
+    /// What is probed where there is no kubelet.
+    pub health: HealthConfig,
     /// The least severe lines that are logged.
     pub log_level: LevelFilter,
     /// How they look.
@@ -135,12 +137,14 @@ impl RunConfig {
             drain_keeps_ready: _,
             metrics_envoy,
             metrics_target,
+            health,
             log_level,
             log_format,
             args,
         } = args;
         let ready_address = not_port_0("--ready-address", machine.any_address(ready_address))?;
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
+        let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, ask_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
         let mut warnings: Vec<String> = environment
             .unknown_twins()
@@ -177,6 +181,8 @@ impl RunConfig {
         reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.own_ports()));
         let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
         warnings.extend(left_out);
+        let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;
+        warnings.extend(ignored);
         let child = |files| -> Result<EnvoyChild, Failure> {
             Ok(EnvoyChild {
                 binary: envoy_binary(envoy, environment)?,
@@ -200,6 +206,7 @@ impl RunConfig {
             drain,
             envoy: files.map(child).transpose()?,
             metrics,
+            health,
             log_level: level_filter(log_level),
             log_format,
             warnings,

@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use super::process::{Ended, EnvoyCommand, reap_strangers};
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
+use crate::children::Children;
 use crate::drain::{Drain, Settings, Step};
 use crate::exit::Failure;
 use crate::log::Repeated;
@@ -51,12 +52,14 @@ pub struct Parts {
     pub orders: mpsc::Receiver<Order>,
     /// From the system.
     pub signals: Signals,
+    /// Those that other parts wait for.
+    pub children: Children,
 }
 
 /// Starts Envoy and returns when it has ended: as asked, or with a reason. `broken` is another part's failure, which ends Envoy in
 /// order.
 pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Parts { observer, admin, drain, envoy, orders, signals } = parts;
+    let Parts { observer, admin, drain, envoy, orders, signals, children } = parts;
     let (command, restart) = match envoy {
         Some((command, restart)) => (Some(command), restart),
         None => (None, EnvoyRestart::Never),
@@ -73,6 +76,7 @@ pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<
         backoff: Backoff::default(),
         orders,
         signals,
+        children,
         hang_ups: Repeated::default(),
     };
     let ended = supervisor.watch(broken).await;
@@ -103,6 +107,7 @@ struct Supervisor {
     backoff: Backoff,
     orders: mpsc::Receiver<Order>,
     signals: Signals,
+    children: Children,
     hang_ups: Repeated,
 }
 
@@ -241,7 +246,7 @@ impl Supervisor {
     }
 
     fn reap(&self) {
-        reap_strangers(&self.life.pids());
+        reap_strangers(&[self.life.pids(), self.children.pids()].concat());
     }
 
     /// Envoy is gone, or the script that started it. `Some`: that was to be expected.

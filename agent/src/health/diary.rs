@@ -1,0 +1,119 @@
+//! What `GET /debug/vm-health` tells beside the state: the probe, its source, counts, the last outcomes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use probe::{HealthReason, Outcome};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::HealthNow;
+use super::source::Source;
+
+/// How many outcomes are kept.
+const LAST: usize = 20;
+
+/// For people; nothing is decided by it.
+#[derive(Debug)]
+pub(super) struct Diary {
+    source: &'static str,
+    file: Option<String>,
+    error: Option<String>,
+    probe: Option<Arc<Value>>,
+    /// Towards the next flip.
+    counters: (u32, u32),
+    successes: u64,
+    failures: u64,
+    last: VecDeque<Ended>,
+}
+
+/// How a probe ended.
+#[derive(Debug)]
+struct Ended {
+    at: Instant,
+    took: Duration,
+    reason: HealthReason,
+    /// Absent: it succeeded.
+    text: Option<String>,
+}
+
+impl Diary {
+    pub(super) fn new() -> Self {
+        Self {
+            source: "none",
+            file: None,
+            error: None,
+            probe: None,
+            counters: (0, 0),
+            successes: 0,
+            failures: 0,
+            last: VecDeque::with_capacity(LAST),
+        }
+    }
+
+    pub(super) fn configured(&mut self, source: &Source, probe: Option<Arc<Value>>) {
+        self.source = source.word();
+        self.file = source.path();
+        self.error = source.error().map(str::to_owned);
+        self.probe = probe;
+    }
+
+    pub(super) fn counted(&mut self, counters: (u32, u32)) {
+        self.counters = counters;
+    }
+
+    pub(super) fn ended(&mut self, outcome: &Outcome, at: Instant, took: Duration) {
+        let (reason, text) = match outcome {
+            Outcome::Healthy => {
+                self.successes += 1;
+                (HealthReason::ProbeSucceeded, None)
+            }
+            Outcome::Unhealthy(unhealthy) => {
+                self.failures += 1;
+                (unhealthy.reason(), Some(unhealthy.text().to_owned()))
+            }
+        };
+        if self.last.len() == LAST {
+            self.last.pop_back();
+        }
+        self.last.push_front(Ended { at, took, reason, text });
+    }
+
+    /// Newest outcome first; all times are ages in milliseconds.
+    pub(super) fn to_json(&self, now: &HealthNow, at: Instant) -> Value {
+        let ago = |instant: Instant| millis(at.saturating_duration_since(instant));
+        let ended = |ended: &Ended| {
+            json!({
+                "healthy": ended.text.is_none(),
+                "reason": ended.reason.word(),
+                "message": ended.text,
+                "agoMs": ago(ended.at),
+                "tookMs": millis(ended.took),
+            })
+        };
+        json!({
+            "probe": self.probe.as_deref(),
+            "source": self.source,
+            "file": self.file,
+            "configError": self.error,
+            "state": now.state.word(),
+            "reason": now.reason.word(),
+            "message": now.message,
+            "generation": now.generation,
+            "sinceMs": ago(now.since),
+            "lastProbeAgoMs": now.last_probe.map(ago),
+            "counters": {
+                "consecutiveSuccesses": self.counters.0,
+                "consecutiveFailures": self.counters.1,
+                "successes": self.successes,
+                "failures": self.failures,
+            },
+            "last": self.last.iter().map(ended).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,106 @@
+use std::path::Path;
+
+use super::*;
+
+async fn run(command: &[&str], seconds: u64) -> Result<(), (HealthReason, String)> {
+    let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    let environment = [("PATH", OsString::from("/usr/bin:/bin")), ("TZ", OsString::from("UTC"))];
+    let ended = probe(&command, &environment, &Children::default(), Duration::from_secs(seconds)).await;
+    ended.map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()))
+}
+
+/// Processes, zombies too, whose command line holds `word`, or whose parent's does.
+fn alive(pid: &str) -> bool {
+    Path::new("/proc").join(pid.trim()).exists()
+}
+
+#[tokio::test]
+async fn how_commands_end() {
+    use HealthReason::{CannotRun, ExecExit, ExecTimeout};
+    let missing = "cannot start /no/such: No such file or directory (os error 2)";
+    for (command, seconds, expected) in [
+        (vec!["true"], 9, Ok(())),
+        (vec!["sh", "-c", "exit 3"], 9, Err((ExecExit, "exit code 3"))),
+        (vec!["sh", "-c", "kill -9 $$"], 9, Err((ExecExit, "ended by SIGKILL"))),
+        (vec!["sleep", "99"], 1, Err((ExecTimeout, "no exit within 1 s"))),
+        (vec!["sh", "-c", "trap '' TERM INT; sleep 99"], 1, Err((ExecTimeout, "no exit within 1 s"))),
+        (vec!["/no/such"], 9, Err((CannotRun, missing))),
+        (
+            vec!["/etc/passwd"],
+            9,
+            Err((CannotRun, "cannot start /etc/passwd: Permission denied (os error 13)")),
+        ),
+        // A grandchild that keeps the pipes open is no reason to wait.
+        (vec!["sh", "-c", "sleep 99 & exit 0"], 9, Ok(())),
+        (vec!["sh", "-c", "cat"], 9, Ok(())),
+        (
+            vec![
+                "sh",
+                "-c",
+                "test \"$(pwd)\" = / && test \"$(env | grep -vE '^(PATH|TZ|PWD|SHLVL|_|OLDPWD)=' | wc -l)\" = 0",
+            ],
+            9,
+            Ok(()),
+        ),
+    ] {
+        let found = run(&command, seconds).await;
+        assert_eq!(found, expected.map_err(|(reason, text)| (reason, text.to_owned())), "{command:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left() {
+    let file = std::env::temp_dir().join(format!("app-health-{}-pids", std::process::id()));
+    for end in ["wait", "exit 0", "exit 1"] {
+        let script = format!(
+            "sleep 99 & echo $! > {0}; sleep 99 & echo $! >> {0}; echo $$ >> {0}; {end}",
+            file.display()
+        );
+        let _ = run(&["sh", "-c", &script], 1).await;
+        let pids = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(pids.lines().count(), 3, "{end}");
+        assert_eq!(pids.lines().filter(|pid| alive(pid)).count(), 0, "{end}: {pids}");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn a_probe_that_is_dropped_leaves_nothing_either() {
+    let file = std::env::temp_dir().join(format!("app-health-{}-dropped", std::process::id()));
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 99", file.display());
+    let command = ["sh", "-c", &script];
+    let _ = timeout(Duration::from_secs(5), async {
+        tokio::select! {
+            _ = run(&command, 99) => {}
+            () = async { while !file.exists() { sleep(PAUSE).await; } } => {}
+        }
+    })
+    .await;
+    let pid = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(file).unwrap();
+    let is_running = || {
+        let stat =
+            std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    for _ in 0..2000 {
+        if !is_running() {
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+    panic!("{pid} is still there");
+}
+
+#[tokio::test]
+async fn much_output_is_read_and_dropped() {
+    let mut kept = Vec::new();
+    let endless = tokio::io::AsyncReadExt::take(tokio::io::repeat(b'x'), 64 << 20);
+    read(Some(endless), &mut kept).await;
+    assert_eq!((kept.len(), kept.capacity() < 64 << 10), (OUTPUT, true));
+    assert_eq!(
+        run(&["sh", "-c", "head -c 100000000 /dev/zero; head -c 1000000 /dev/zero >&2"], 30).await,
+        Ok(())
+    );
+    assert_eq!(shown(b"one\ntwo\x07\xff"), "one | two\\x07\\xef\\xbf\\xbd");
+}

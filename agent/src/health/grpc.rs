@@ -1,0 +1,105 @@
+//! `grpc`: `grpc.health.v1.Health/Check` in plaintext. Every error of the call is a failure, UNIMPLEMENTED too.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
+use hyper::{HeaderMap, Request, Response};
+use probe::grpc_health::{ANSWER_BYTES, Answer, CHECK, request_frame};
+use probe::{HealthReason, Reason, Unhealthy};
+
+use super::target::{self, Target};
+use super::wire;
+
+const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+const GRPC: &str = "application/grpc";
+const GRPC_STATUS: &str = "grpc-status";
+/// gRPC's codes by number.
+const CODES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// One call.
+pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhealthy> {
+    let stream = target::connect(targets).await?;
+    let authority = targets.first().map_or_else(String::new, |target| target.address.to_string());
+    let request = Request::post(format!("http://{authority}{CHECK}"))
+        .header(CONTENT_TYPE, GRPC)
+        .header(TE, "trailers")
+        .header(USER_AGENT, AGENT)
+        .body(Full::new(Bytes::from(request_frame(service))))
+        .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the call cannot be made"))?;
+    wire::http2(stream, request, judge).await
+}
+
+async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
+    let (head, mut incoming) = response.into_parts();
+    let (mut body, mut length, mut trailers) = (BytesMut::new(), 0, None);
+    while let Some(frame) = incoming.frame().await {
+        match frame.map_err(wire::broken)?.into_data() {
+            Ok(data) => {
+                length += data.len();
+                let room = ANSWER_BYTES.saturating_sub(body.len());
+                body.extend_from_slice(&data[..room.min(data.len())]);
+                if length > ANSWER_BYTES {
+                    return Err(bad("a health answer of more than 16 KiB"));
+                }
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    let header = |map: &HeaderMap, name: &str| map.get(name).map(|value| value.as_bytes().to_vec());
+    let status = trailers.as_ref().and_then(|trailers| header(trailers, GRPC_STATUS));
+    let status = status.or_else(|| header(&head.headers, GRPC_STATUS));
+    let content_type = header(&head.headers, CONTENT_TYPE.as_str());
+    verdict(&Answer {
+        content_type: content_type.as_deref(),
+        grpc_status: status.as_deref(),
+        body_length: length,
+        body: &body,
+    })
+}
+
+/// What an answer means here, where a call's error is told as such.
+fn verdict(answer: &Answer) -> Result<(), Unhealthy> {
+    let not_serving = |status: &str| {
+        Err(Unhealthy::new(HealthReason::GrpcNotServing, &format!("gRPC health status {status}")))
+    };
+    let code = answer.grpc_status.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u32>().ok());
+    let is_grpc = answer.content_type.is_some_and(|value| value.starts_with(GRPC.as_bytes()));
+    if let Some(code) = code.filter(|code| is_grpc && *code != 0) {
+        let name = usize::try_from(code).ok().and_then(|code| CODES.get(code)).unwrap_or(&"of no meaning");
+        return Err(Unhealthy::new(HealthReason::GrpcStatus, &format!("gRPC status {code} {name}")));
+    }
+    match answer.reason() {
+        Reason::Ok => Ok(()),
+        Reason::GrpcNotServing => not_serving("NOT_SERVING"),
+        Reason::GrpcServiceUnknown => not_serving("SERVICE_UNKNOWN"),
+        Reason::GrpcUnknown => not_serving("UNKNOWN"),
+        _ if is_grpc => Err(bad("no health message, or a broken one")),
+        _ => Err(bad("not an answer of gRPC")),
+    }
+}
+
+fn bad(text: &str) -> Unhealthy {
+    Unhealthy::new(HealthReason::BadResponse, text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `httpGet`: a GET whose final status decides, at its headers. Each request has a connection of its own.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONNECTION, HOST, LOCATION, USER_AGENT};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
+use hyper::{Request, Response, Uri};
+use probe::prober::Scheme;
+use probe::url::Url;
+use probe::{HealthReason, Redirect, Unhealthy, WorkloadHttpGet};
+use tokio_rustls::TlsConnector;
+
+use super::target::{self, Target};
+use super::{TargetRules, tls, wire};
+
+/// All requests of one probe, the first included.
+const REQUESTS: u32 = 10;
+/// Unless the probe declares one.
+const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+
+/// What is looked at of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    location: Option<Vec<u8>>,
+}
+
+/// One probe, redirects and all. `tls` makes the connector, if it is needed.
+pub(super) async fn probe(
+    get: &WorkloadHttpGet,
+    rules: &TargetRules,
+    tls: impl Fn() -> TlsConnector,
+) -> Result<(), Unhealthy> {
+    let targets = target::find(rules, get.host.as_deref(), get.port).await?;
+    let host = get.host.clone().unwrap_or_else(|| rules.instance_ip.to_string());
+    let connector = (get.scheme == Scheme::Https).then(tls);
+    let mut url = Url::probe(get.scheme, &authority(&host, get.port.get()), &get.path);
+    for _ in 0..REQUESTS {
+        let head = ask(get, &url, &targets, connector.as_ref().map(|tls| (tls, host.as_str()))).await?;
+        match next(&url, &head) {
+            Some(next) => url = next,
+            None if (200..400).contains(&head.status) => return Ok(()),
+            None => {
+                let text = format!("HTTP status {}", head.status);
+                return Err(Unhealthy::new(HealthReason::HttpStatus, &text));
+            }
+        }
+    }
+    Err(Unhealthy::new(
+        HealthReason::BadResponse,
+        &format!("more than {REQUESTS} requests, redirects in a circle"),
+    ))
+}
+
+/// `10.0.0.7:8080`, `[fd00::7]:8080`.
+fn authority(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V6(ip)) => format!("[{ip}]:{port}"),
+        _ => format!("{host}:{port}"),
+    }
+}
+
+/// Where a redirect leads, if that is the same scheme, host and port, and can be asked for. Everything else is an answer.
+fn next(url: &Url, head: &Head) -> Option<Url> {
+    let location = head.location.as_deref().filter(|_| Redirect::is_asked_by(head.status))?;
+    let next = url.resolve(&Url::parse(location.trim_ascii())?);
+    let is_same = next.scheme == url.scheme && is_same_host(&next, url) && next.port() == url.port();
+    let can_be_sent = !next.opaque && PathAndQuery::try_from(next.request_target()).is_ok();
+    (is_same && can_be_sent).then_some(next)
+}
+
+fn is_same_host(one: &Url, other: &Url) -> bool {
+    let ip = |url: &Url| std::str::from_utf8(url.hostname()).ok()?.parse::<IpAddr>().ok();
+    match (ip(one), ip(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.hostname().eq_ignore_ascii_case(other.hostname()),
+    }
+}
+
+async fn ask(
+    get: &WorkloadHttpGet,
+    url: &Url,
+    targets: &[Target],
+    tls: Option<(&TlsConnector, &str)>,
+) -> Result<Head, Unhealthy> {
+    let read = async |response: Response<Incoming>| -> Result<Head, Unhealthy> {
+        let location = response.headers().get(LOCATION).map(|location| location.as_bytes().to_vec());
+        Ok(Head { status: response.status().as_u16(), location })
+    };
+    let stream = target::connect(targets).await?;
+    let Some((connector, host)) = tls else {
+        return wire::http1(stream, request(get, url, false)?, read).await;
+    };
+    let stream = tls::handshake(connector, stream, host).await?;
+    if tls::is_h2(&stream) {
+        wire::http2(stream, request(get, url, true)?, read).await
+    } else {
+        wire::http1(stream, request(get, url, false)?, read).await
+    }
+}
+
+/// What is declared, and what is not declared of `Host`, `User-Agent` and `Accept`; nothing else.
+fn request(get: &WorkloadHttpGet, url: &Url, is_h2: bool) -> Result<Request<Empty<Bytes>>, Unhealthy> {
+    let cannot =
+        |what: &str| Unhealthy::new(HealthReason::CannotRun, &format!("the request cannot be sent: {what}"));
+    let path = PathAndQuery::try_from(url.request_target()).map_err(|_| cannot("its path"))?;
+    let authority = get.declared_host().map_or(url.host.as_slice(), str::as_bytes);
+    let mut request = Request::builder();
+    if is_h2 {
+        let uri = Uri::builder().scheme(UriScheme::HTTPS).path_and_query(path);
+        let authority = Authority::try_from(authority).map_err(|_| cannot("its Host"))?;
+        request = request.uri(uri.authority(authority).build().map_err(|_| cannot("its Host"))?);
+    } else {
+        request = request.uri(Uri::from(path)).header(HOST, authority);
+    }
+    let declares = |name: &str| get.headers.iter().any(|header| header.is(name));
+    for header in get.headers.iter().filter(|header| !header.is("host")) {
+        request = request.header(header.name.as_str(), header.sent().as_bytes());
+    }
+    if !declares(USER_AGENT.as_str()) {
+        request = request.header(USER_AGENT, AGENT);
+    }
+    if !declares(ACCEPT.as_str()) {
+        request = request.header(ACCEPT, "*/*");
+    }
+    if !is_h2 {
+        request = request.header(CONNECTION, "close");
+    }
+    request.body(Empty::new()).map_err(|_| cannot("its headers"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use probe::{WorkloadHandler, WorkloadProbe};
+use serde_json::json;
+
+use super::*;
+
+const HOST: &str = "10.0.0.7:8080";
+
+fn get(fields: serde_json::Value) -> WorkloadHttpGet {
+    match WorkloadProbe::parse(&json!({ "httpGet": fields })).unwrap().value.handler {
+        WorkloadHandler::HttpGet(get) => get,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Where `location` leads from `http://10.0.0.7:8080/a/b?c`.
+fn follow(status: u16, location: &str) -> Option<String> {
+    let url = Url::probe(Scheme::Http, HOST, "/a/b?c");
+    let head = Head { status, location: Some(location.as_bytes().to_vec()) };
+    next(&url, &head).map(|url| String::from_utf8(url.request_target()).unwrap())
+}
+
+#[test]
+fn redirects_stay_where_they_are() {
+    for (location, expected) in [
+        ("/x", Some("/x")),
+        ("x?y", Some("/a/x?y")),
+        ("?z", Some("/a/b?z")),
+        ("http://10.0.0.7:8080/x", Some("/x")),
+        ("HTTP://10.0.0.7:8080", Some("/")),
+        ("//10.0.0.7:8080/x", Some("/x")),
+        ("/x#y", Some("/x")),
+        ("https://10.0.0.7:8080/x", None),
+        ("http://10.0.0.7:8081/x", None),
+        ("http://10.0.0.7/x", None),
+        ("http://10.0.0.8:8080/x", None),
+        ("http://evil.example/x", None),
+        ("//evil.example:8080/x", None),
+        ("mailto:a@b", None),
+        ("http://[", None),
+        ("", None),
+    ] {
+        let expected = expected.filter(|_| !location.is_empty()).map(str::to_owned);
+        // An empty one resolves to the same again, which ends after ten requests.
+        let expected = if location.is_empty() { Some("/a/b?c".to_owned()) } else { expected };
+        assert_eq!(follow(302, location), expected, "{location}");
+    }
+    for (status, follows) in [
+        (301, true),
+        (303, true),
+        (307, true),
+        (308, true),
+        (300, false),
+        (304, false),
+        (200, false),
+        (401, false),
+    ] {
+        assert_eq!(follow(status, "/x").is_some(), follows, "{status}");
+    }
+    let ports = |scheme, host: &str, location: &str| {
+        let head = Head { status: 302, location: Some(location.as_bytes().to_vec()) };
+        next(&Url::probe(scheme, host, "/"), &head).is_some()
+    };
+    assert!(ports(Scheme::Http, "10.0.0.7:80", "http://10.0.0.7/x"), "80 is http's own");
+    assert!(ports(Scheme::Https, "10.0.0.7:443", "https://10.0.0.7/x"), "443 is https'");
+    assert!(ports(Scheme::Http, "[fd00::7]:80", "http://[FD00:0::7]/x"), "the same address");
+    assert!(ports(Scheme::Http, "App.local:80", "http://aPP.LOCAL/x"), "case of names");
+}
+
+/// Request target or URI, and the headers in their order.
+fn sent(fields: serde_json::Value, is_h2: bool) -> (String, Vec<String>) {
+    let get = get(fields);
+    let url = Url::probe(get.scheme, HOST, &get.path);
+    let request = request(&get, &url, is_h2).unwrap();
+    let line = |(name, value): (&hyper::header::HeaderName, &hyper::header::HeaderValue)| {
+        format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+    };
+    (request.uri().to_string(), request.headers().iter().map(line).collect())
+}
+
+#[test]
+fn requests() {
+    let agent = format!("user-agent: {AGENT}");
+    for (fields, is_h2, uri, headers) in [
+        (
+            json!({"port": 8080}),
+            false,
+            "/",
+            vec!["host: 10.0.0.7:8080", &agent, "accept: */*", "connection: close"],
+        ),
+        (
+            json!({"port": 8080, "path": "/a b?c d", "httpHeaders": [{"name": "hOST", "value": "x.local"}, {"name": "X-A", "value": " 1 "}, {"name": "x-a", "value": "2"}]}),
+            false,
+            "/a%20b?c%20d",
+            vec!["host: x.local", "x-a: 1", "x-a: 2", &agent, "accept: */*", "connection: close"],
+        ),
+        (
+            json!({"port": 8080, "httpHeaders": [{"name": "Accept", "value": ""}, {"name": "user-AGENT", "value": "me"}]}),
+            false,
+            "/",
+            vec!["host: 10.0.0.7:8080", "accept: ", "user-agent: me", "connection: close"],
+        ),
+        (
+            json!({"port": 8080, "scheme": "HTTPS", "httpHeaders": [{"name": "Host", "value": "x.local:1"}]}),
+            true,
+            "https://x.local:1/",
+            vec![&agent, "accept: */*"],
+        ),
+    ] {
+        let (found_uri, found) = sent(fields.clone(), is_h2);
+        assert_eq!(
+            (found_uri.as_str(), found.iter().map(String::as_str).collect()),
+            (uri, headers),
+            "{fields}"
+        );
+    }
+}
+
+#[test]
+fn authorities() {
+    for (host, expected) in
+        [("10.0.0.7", "10.0.0.7:80"), ("fd00::7", "[fd00::7]:80"), ("App.local", "App.local:80")]
+    {
+        assert_eq!(authority(host, 80), expected);
+    }
+}

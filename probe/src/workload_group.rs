@@ -1,0 +1,174 @@
+//! A WorkloadGroup document, as much of it as agent and discovery server share.
+//!
+//! Istio's `networking.istio.io` WorkloadGroup, versions v1, v1beta1 and v1alpha3. Reading YAML is the caller's.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::fields::{self, Checked, Findings, Object};
+use crate::workload_probe::WorkloadProbe;
+
+/// The versions that are one and the same schema.
+pub const API_VERSIONS: [&str; 3] =
+    ["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
+
+/// A checked document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadGroup {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.namespace`
+    pub namespace: Option<String>,
+    /// `spec.metadata.labels`, copied to each entry.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.metadata.annotations`, copied to each entry.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.template`
+    pub template: WorkloadTemplate,
+    /// `spec.probe`
+    pub probe: Option<WorkloadProbe>,
+}
+
+/// `spec.template`: what each entry begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadTemplate {
+    /// By name.
+    pub ports: BTreeMap<String, u16>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whoever registers must prove it, if it is set.
+    pub service_account: Option<String>,
+    /// Network.
+    pub network: Option<String>,
+    /// `region/zone/sub-zone`
+    pub locality: Option<String>,
+    /// 1 where absent or 0.
+    pub weight: u32,
+}
+
+impl WorkloadGroup {
+    /// Reads a document. `Err`: everything that is wrong, each line begins with a path in the document.
+    pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
+        let mut findings = Findings::default();
+        let group = read(document, &mut findings);
+        findings.checked(group)
+    }
+}
+
+/// Errors unless `document` says that it is a `kind` of Istio's.
+pub fn check_kind(document: &Object, kind: &str, findings: &mut Findings) {
+    let bare = |name| match document.value(name) {
+        None => "none".to_owned(),
+        Some(Value::String(text)) => crate::health_report::printable(text),
+        Some(other) => fields::shown(other),
+    };
+    if document.value("kind").and_then(Value::as_str) != Some(kind) {
+        findings.error("kind", format_args!("expected {kind}, got {}", bare("kind")));
+    }
+    let version = document.value("apiVersion").and_then(Value::as_str);
+    if !version.is_some_and(|version| API_VERSIONS.contains(&version)) {
+        let got = bare("apiVersion");
+        findings.error(
+            "apiVersion",
+            format_args!("expected networking.istio.io/v1, v1beta1 or v1alpha3, got {got}"),
+        );
+    }
+}
+
+/// `metadata.name` and `metadata.namespace`, with errors unless they are names that Kubernetes would take.
+pub fn names(document: &Object, findings: &mut Findings) -> Option<(String, Option<String>)> {
+    if document.value("metadata").is_none() {
+        findings.error("metadata.name", "is required");
+        return None;
+    }
+    let metadata = document.object("metadata", findings)?;
+    let name = metadata.text("name", findings);
+    if metadata.value("name").is_none() {
+        findings.error("metadata.name", "is required");
+    } else if metadata.value("name").is_some_and(Value::is_string) && !is_dns_subdomain(name) {
+        let got = fields::shown(&name.into());
+        findings.error("metadata.name", format_args!("must be a DNS-1123 name, got {got}"));
+    }
+    let namespace = metadata.text("namespace", findings);
+    if !namespace.is_empty() && !is_dns_label(namespace) {
+        let got = fields::shown(&namespace.into());
+        findings.error("metadata.namespace", format_args!("must be a DNS-1123 label, got {got}"));
+    }
+    Some((name.to_owned(), (!namespace.is_empty()).then(|| namespace.to_owned())))
+}
+
+/// Lower-case letters, digits and `-`, 1 to 63, with a letter or digit at both ends (RFC 1123 as Kubernetes reads it).
+pub fn is_dns_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = |byte: Option<u8>| byte.is_some_and(inner);
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| inner(byte) || byte == b'-')
+        && ends(text.bytes().next())
+        && ends(text.bytes().last())
+}
+
+/// Such labels with dots between, at most 253 bytes; a label of a name may be longer than 63 there.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let label = |label: &str| {
+        label.bytes().all(|byte| inner(byte) || byte == b'-')
+            && label.bytes().next().is_some_and(inner)
+            && label.bytes().last().is_some_and(inner)
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+fn read(document: &Value, findings: &mut Findings) -> Option<WorkloadGroup> {
+    let Some(fields) = document.as_object().map(|_| document) else {
+        findings.error("kind", "expected WorkloadGroup, got none");
+        return None;
+    };
+    let document = Object::of(fields, "", findings)?;
+    check_kind(&document, "WorkloadGroup", findings);
+    let names = names(&document, findings);
+    let spec = document.object("spec", findings);
+    let (mut labels, mut annotations) = (BTreeMap::new(), BTreeMap::new());
+    let mut probe = None;
+    if let Some(spec) = &spec {
+        spec.warn_unknown(&["metadata", "template", "probe"], findings);
+        if let Some(metadata) = spec.object("metadata", findings) {
+            metadata.warn_unknown(&["labels", "annotations"], findings);
+            labels = metadata.texts("labels", findings);
+            annotations = metadata.texts("annotations", findings);
+        }
+        probe = spec.value("probe").and_then(|value| WorkloadProbe::read(value, findings));
+    }
+    let template = template(spec.and_then(|spec| spec.object("template", findings)), findings);
+    let (name, namespace) = names?;
+    Some(WorkloadGroup { name, namespace, labels, annotations, template, probe })
+}
+
+fn template(fields: Option<Object>, findings: &mut Findings) -> WorkloadTemplate {
+    let Some(fields) = fields else {
+        return WorkloadTemplate {
+            ports: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            service_account: None,
+            network: None,
+            locality: None,
+            weight: 1,
+        };
+    };
+    fields.warn_unknown(&["ports", "labels", "serviceAccount", "network", "locality", "weight"], findings);
+    let named = |name, findings: &mut Findings| {
+        let text = fields.text(name, findings);
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    WorkloadTemplate {
+        ports: fields.ports("ports", findings),
+        labels: fields.texts("labels", findings),
+        service_account: named("serviceAccount", findings),
+        network: named("network", findings),
+        locality: named("locality", findings),
+        weight: fields.count("weight", 1, findings),
+    }
+}
+
+#[cfg(test)]
+mod tests;
