@@ -26,7 +26,7 @@ use crate::readiness::poller::{self, Observer, Questions};
 use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use crate::readiness::{Observation, Policy};
 use crate::signals::Signals;
-use crate::{health, log, machine, output};
+use crate::{health, log, machine, output, report};
 use prepare::Prepared;
 
 /// Orders that wait for the main loop.
@@ -146,12 +146,16 @@ async fn serve(
         child: policy.child,
     };
     let children = Children::default();
-    let (health, mut probing) = config
-        .health
-        .group
-        .is_some()
+    // A probe may come from the file or from a discovery server.
+    let is_probing = config.health.group.is_some() || config.discovery.is_some();
+    let (health, mut probing) = is_probing
         .then(|| health::start(config.health, observer.clone(), children.clone(), metrics.clone()))
         .unzip();
+    let reports = config.discovery.zip(health.clone());
+    let reports = reports
+        .map(|(discovery, health)| report::start(discovery, health, observer.clone(), metrics.clone()))
+        .transpose()?;
+    let (stream, mut reporting) = reports.unzip();
     let (order, orders) = mpsc::channel(ORDERS);
     let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
     let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
@@ -169,6 +173,7 @@ async fn serve(
         scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
         health,
+        stream,
     };
     let listener = local.listen().map_err(system)?;
     let answers = move |call| server.clone().answer(call);
@@ -182,12 +187,8 @@ async fn serve(
             failure = unasked("poller", &mut polling) => failure,
             failure = unasked("readiness server", &mut readiness) => failure,
             failure = unasked("local server", &mut local) => failure,
-            failure = async {
-                match &mut probing {
-                    Some(probing) => unasked("health", probing).await,
-                    None => std::future::pending().await,
-                }
-            } => failure,
+            failure = unasked_if_any("health", &mut probing) => failure,
+            failure = unasked_if_any("reporter", &mut reporting) => failure,
         }
     };
     let parts = Parts {
@@ -201,6 +202,10 @@ async fn serve(
     };
     let ended = supervisor::run(parts, broken).await;
     observer.tell(Observation::Terminating);
+    if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
+        // Its own limit is --goodbye-timeout; what Envoy's end took was part of it.
+        reporting.await.map_err(|error| broken_part("reporter", Some(error)))?;
+    }
     closing.cancel();
     if ended.is_ok() {
         let (readiness, local) = tokio::join!(readiness, local);
@@ -213,6 +218,14 @@ async fn serve(
 /// Waits for a part that is there as long as the agent; when it ends, so does the agent, since nobody else would notice.
 async fn unasked(part: &str, task: &mut JoinHandle<()>) -> Failure {
     broken_part(part, task.await.err())
+}
+
+/// The same of a part that is not always there.
+async fn unasked_if_any(part: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
+    match task {
+        Some(task) => unasked(part, task).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn broken_part(part: &str, error: Option<JoinError>) -> Failure {

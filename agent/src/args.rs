@@ -3,6 +3,7 @@
 //! a flag that ends in `-port` is in the plural.
 
 mod bootstrap;
+mod discovery;
 mod health;
 mod local;
 mod run;
@@ -11,6 +12,7 @@ mod wait;
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
+pub use discovery::{DiscoveryArgs, Xds};
 pub use health::{HealthArgs, OnOff};
 pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};

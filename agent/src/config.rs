@@ -1,6 +1,7 @@
 //! From arguments and environment to checked values; the only file that reads the environment.
 
 mod bootstrap;
+mod discovery;
 mod health;
 mod istio;
 mod local;
@@ -15,6 +16,7 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
+pub use discovery::{DiscoveryConfig, DiscoveryServer};
 pub use health::HealthConfig;
 pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};

@@ -90,11 +90,13 @@ impl Health {
         answered.await.map_err(|_| gone())?
     }
 
-    /// The answer of `GET /debug/vm-health`.
-    pub fn view(&self) -> Bytes {
+    /// The answer of `GET /debug/vm-health`. `stream`: to whom it is reported, `null` for nobody.
+    pub fn view(&self, stream: Value) -> Bytes {
         let now = self.now.borrow().clone();
         let diary = self.diary.lock().expect("nothing panics while it holds this lock");
-        diary.to_json(&now, Instant::now()).to_string().into()
+        let mut view = diary.to_json(&now, Instant::now());
+        view["stream"] = stream;
+        view.to_string().into()
     }
 }
 

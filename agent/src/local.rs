@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
-use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
@@ -18,6 +18,7 @@ use crate::log::LogLevelHandle;
 use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
+use crate::report::StreamNow;
 
 /// What this port has, for metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
@@ -53,6 +54,8 @@ pub struct LocalServer {
     pub log: LogLevelHandle,
     /// Absent: nothing probes.
     pub health: Option<Health>,
+    /// Absent: nothing is reported.
+    pub stream: Option<watch::Receiver<StreamNow>>,
 }
 
 /// `wait=N`, 1 ms to an hour.
@@ -109,13 +112,18 @@ impl LocalServer {
                 None => text(StatusCode::NOT_FOUND, "nothing was rendered\n"),
             },
             HEALTH => match &self.health {
-                Some(health) => json(StatusCode::OK, health.view()),
+                Some(health) => json(StatusCode::OK, health.view(self.stream_view())),
                 None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
             MERGED => self.scraper.merged(&call.headers, &call.query).await,
             OWN => self.scraper.own(),
             _ => self.log_level(&call.query),
         }
+    }
+
+    fn stream_view(&self) -> serde_json::Value {
+        let view = self.stream.as_ref().map(|stream| stream.borrow().view(Instant::now()));
+        view.map_or(serde_json::Value::Null, |view| view.to_json())
     }
 
     async fn order(&self, order: Order) -> Response {

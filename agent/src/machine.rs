@@ -59,6 +59,13 @@ pub fn cpu_quota() -> Option<u32> {
     v2().or_else(v1)
 }
 
+/// The name of this machine.
+pub fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
 /// `150000 100000`, time in each period, is 2; `max 100000` and `-1 100000` are none.
 fn quota(text: &str) -> Option<u32> {
     let (quota, period) = text.trim().split_once(' ')?;

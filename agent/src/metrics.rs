@@ -8,6 +8,7 @@ pub mod line;
 pub mod merge;
 mod number;
 mod process;
+mod reports;
 pub mod scrape;
 
 use std::sync::Mutex;
@@ -24,6 +25,7 @@ use prometheus_client::registry::Registry;
 use crate::envoy::process::Ended;
 use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Failure, Phase, Snapshot};
+use reports::Reports;
 
 /// Names and values.
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -63,6 +65,8 @@ pub struct Metrics {
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
+    /// Of the stream to a discovery server.
+    pub reports: Reports,
     /// The processor time that was counted so far.
     cpu_counted: Mutex<f64>,
 }
@@ -106,6 +110,7 @@ impl Metrics {
             resident_memory_bytes: Gauge::default(),
             cpu_seconds: Counter::default(),
             open_fds: Gauge::default(),
+            reports: Reports::default(),
             cpu_counted: Mutex::new(0.0),
         };
         metrics.register();
@@ -151,6 +156,7 @@ impl Metrics {
         to.register("resident_memory_bytes", "Of this process", self.resident_memory_bytes.clone());
         to.register("cpu_seconds", "Processor time of this process", self.cpu_seconds.clone());
         to.register("open_fds", "Open descriptors of this process", self.open_fds.clone());
+        self.reports.register(to);
         self.health.register(to);
     }
 
@@ -249,6 +255,7 @@ impl Metrics {
             self.cpu_seconds.inc_by((usage.cpu_seconds - *counted).max(0.0));
             *counted = usage.cpu_seconds;
         }
+        self.reports.look();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a String takes everything");
         text

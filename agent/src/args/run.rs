@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use clap::builder::{BoolValueParser, BoolishValueParser};
 
 use super::bootstrap::PROBERS_HELP;
-use super::{HealthArgs, SidecarArgs};
+use super::{DiscoveryArgs, HealthArgs, SidecarArgs};
 use crate::address::{HttpUrl, OrOff};
 
 /// Flags of `run`. The prober table comes from the environment: ISTIO_KUBE_APP_PROBERS.
@@ -96,6 +96,9 @@ pub struct RunArgs {
     /// Health of a workload on a virtual machine.
     #[command(flatten)]
     pub health: HealthArgs,
+    /// To whom it is reported.
+    #[command(flatten)]
+    pub discovery: DiscoveryArgs,
     /// How much is logged, to stderr; PUT /debug/log?level=debug on the local port changes it
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,

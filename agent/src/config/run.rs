@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::{SidecarConfig, first_instance_ip, listeners, listeners_apart, not_port_0};
-use super::{Environment, HealthConfig, MetricsConfig, istio};
+use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
 use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
 use crate::drain;
@@ -51,6 +51,8 @@ pub struct RunConfig {
     pub drain: drain::Settings,
     /// Absent: somebody else starts Envoy.
     pub envoy: Option<EnvoyChild>,
+    /// Absent: nothing is reported.
+    pub discovery: Option<DiscoveryConfig>,
     /// What is merged.
     pub metrics: MetricsConfig,
     /// What is probed where there is no kubelet.
@@ -137,6 +139,7 @@ impl RunConfig {
             drain_keeps_ready: _,
             metrics_envoy,
             metrics_target,
+            discovery,
             health,
             log_level,
             log_format,
@@ -183,6 +186,9 @@ impl RunConfig {
         warnings.extend(left_out);
         let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;
         warnings.extend(ignored);
+        let group = health.group.as_ref().map(|file| &file.group);
+        let hostname = crate::machine::hostname();
+        let discovery = DiscoveryConfig::new(discovery, group, instance_ip, &hostname, environment)?;
         let child = |files| -> Result<EnvoyChild, Failure> {
             Ok(EnvoyChild {
                 binary: envoy_binary(envoy, environment)?,
@@ -205,6 +211,7 @@ impl RunConfig {
             }),
             drain,
             envoy: files.map(child).transpose()?,
+            discovery,
             metrics,
             health,
             log_level: level_filter(log_level),

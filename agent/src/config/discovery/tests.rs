@@ -1,0 +1,118 @@
+use clap::Parser;
+
+use super::*;
+
+/// Only for the flags of this file.
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    discovery: DiscoveryArgs,
+}
+
+const GROUP: &str = r#"{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup",
+    "metadata": {"name": "payments", "namespace": "shop"}, "spec": {"template": {"serviceAccount": "pay"}}}"#;
+
+fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, Failure> {
+    let words = ["run"].into_iter().chain(flags.split_whitespace());
+    let args = Flags::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).discovery;
+    let group = WorkloadGroup::parse(&serde_json::from_str(GROUP).unwrap()).unwrap().value;
+    let ip = "10.0.0.7".parse().unwrap();
+    DiscoveryConfig::new(args, file.then_some(&group), ip, "vm1", &Environment::default())
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let plain = "--discovery 127.0.0.1:15010 --discovery-plaintext --group g";
+    for (flags, words) in [
+        ("--discovery 127.0.0.1:1 --group g", "--discovery-ca: --discovery needs it"),
+        (
+            "--discovery 127.0.0.1:1 --group g --discovery-ca /a --discovery-cert /b",
+            "--discovery-key: --discovery",
+        ),
+        ("--discovery 127.0.0.1:1 --discovery-plaintext", "whose health is it?"),
+        ("--discovery 127.0.0.1 --discovery-plaintext --group g", "must be HOST:PORT"),
+        ("--discovery 127.0.0.1:0 --discovery-plaintext --group g", "must be HOST:PORT"),
+        ("--discovery ::1:1 --discovery-plaintext --group g", "must be HOST:PORT"),
+        ("--discovery [a]:1 --discovery-plaintext --group g", "must be HOST:PORT"),
+        ("--discovery a@b:1 --discovery-plaintext --group g", "must be HOST:PORT"),
+        (
+            "--discovery 10.0.0.1:1 --discovery-plaintext --group g",
+            "10.0.0.1:1: --discovery-plaintext is for loopback",
+        ),
+        ("--discovery istiod:1 --discovery-plaintext --group g", "or --insecure"),
+        (
+            &format!("{plain} --discovery-ca /a"),
+            "--discovery-ca and --discovery-plaintext exclude each other",
+        ),
+        (&format!("{plain} --workload-entry e"), "--group and --workload-entry exclude each other"),
+        (&format!("{plain} --heartbeat 0"), "--heartbeat = 0: must be 1s or more"),
+        (&format!("{plain} --heartbeat 60"), "--heartbeat = \"60\": must be a duration"),
+        (&format!("{plain} --plain-heartbeat 10ms"), "--plain-heartbeat = 10ms: must be 0 or"),
+        (&format!("{plain} --label a"), "--label = \"a\": must be KEY=VALUE"),
+        (&format!("{plain} --locality a/b/c/d"), "--locality = \"a/b/c/d\": must be REGION"),
+        (&format!("{plain} --discovery-san spiffe"), ""),
+        (&format!("{plain} --discovery-san a/b"), "--discovery-san = \"a/b\": must be a DNS name"),
+    ] {
+        match config(flags, false) {
+            Ok(_) => assert_eq!(words, "", "{flags}"),
+            Err(failure) => {
+                assert_eq!(failure.code(), 64, "{flags}");
+                let text = failure.to_string();
+                assert!(!words.is_empty() && text.contains(words), "{flags}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_reported_without_a_server() {
+    assert!(config("--heartbeat 0 --label a", true).unwrap().is_none());
+}
+
+#[test]
+fn servers() {
+    for (server, endpoint) in [
+        ("127.0.0.1:1", Endpoint::Ip("127.0.0.1:1".parse().unwrap())),
+        ("[::1]:2", Endpoint::Ip("[::1]:2".parse().unwrap())),
+        ("localhost:3", Endpoint::Localhost(3)),
+        ("istiod.istio-system.svc:15012", Endpoint::Name("istiod.istio-system.svc".into(), 15012)),
+    ] {
+        let flags = format!("--discovery {server} --discovery-plaintext --insecure");
+        let config = config(&flags, true).unwrap().unwrap();
+        assert_eq!((config.servers[0].authority.as_str(), &config.servers[0].endpoint), (server, &endpoint));
+    }
+}
+
+/// What the server is told of us: flags, is the file there, and fields of the metadata.
+#[test]
+fn who_we_are() {
+    let rows: [(&str, bool, &[(&str, Value)]); 5] = [
+        ("--group g", false, &[("AUTO_REGISTER_GROUP", json!("g")), ("NAMESPACE", json!("default"))]),
+        ("", true, &[("AUTO_REGISTER_GROUP", json!("payments")), ("NAMESPACE", json!("shop"))]),
+        ("--namespace n", true, &[("NAMESPACE", json!("n")), ("SERVICE_ACCOUNT", json!("pay"))]),
+        ("--workload-entry e", true, &[("WORKLOAD_ENTRY", json!("e")), ("AUTO_REGISTER_GROUP", Value::Null)]),
+        (
+            "--group g --service-account s --network n --label a=b,c=",
+            false,
+            &[
+                ("SERVICE_ACCOUNT", json!("s")),
+                ("NETWORK", json!("n")),
+                ("LABELS", json!({"a": "b", "c": ""})),
+                ("INSTANCE_IPS", json!("10.0.0.7")),
+                ("CLUSTER_ID", json!("Kubernetes")),
+                ("APP_HEALTH", json!({"version": 1})),
+            ],
+        ),
+    ];
+    for (flags, file, fields) in rows {
+        let flags = format!("--discovery localhost:1 --discovery-plaintext {flags}");
+        let node = config(&flags, file).unwrap().unwrap().node;
+        for (name, value) in fields {
+            assert_eq!(node.metadata.get(*name).unwrap_or(&Value::Null), value, "{flags}: {name}");
+        }
+    }
+    let flags = "--discovery localhost:1 --discovery-plaintext --locality eu/a";
+    let node = config(flags, true).unwrap().unwrap().node;
+    assert_eq!(node.id, "sidecar~10.0.0.7~vm1.shop~shop.svc.cluster.local");
+    assert_eq!(node.locality, Some(["eu", "a", ""].map(str::to_owned)));
+}

@@ -1,0 +1,106 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn node() -> Node {
+    let locality = Some(["eu", "a", "1"].map(str::to_owned));
+    Node {
+        id: "sidecar~10.0.0.7~host.shop~shop.svc".into(),
+        locality,
+        metadata: json!({"NAMESPACE": "shop"}),
+    }
+}
+
+fn report(error: Option<&str>, ours: bool) -> Request {
+    let ours = ours.then(|| Box::new(("id".to_owned(), json!({"generation": 7}))));
+    Request::Report { error: error.map(str::to_owned), ours }
+}
+
+fn answer(refusal: Option<&str>) -> Request {
+    let refusal = refusal.map(str::to_owned);
+    Request::Answer { version: "v".into(), nonce: "n".into(), refusal }
+}
+
+/// Each request in both variants: type, version, nonce, code and text of the error, names of the metadata.
+#[test]
+fn requests() {
+    type Row<'a> = (Request, &'a str, &'a str, &'a str, Option<(i32, &'a str)>, &'a [&'a str]);
+    let rows: [Row; 6] = [
+        (Request::First(Box::new(node())), CLUSTER_LOAD_ASSIGNMENT, "", "", None, &["NAMESPACE"]),
+        (report(None, false), HEALTH_INFORMATION, "", "", None, &[]),
+        (report(Some("bad"), false), HEALTH_INFORMATION, "", "", Some((13, "bad")), &[]),
+        (report(Some("bad"), true), HEALTH_INFORMATION, "", "", Some((13, "bad")), &["APP_HEALTH_REPORT"]),
+        (answer(None), PROBE_TYPE, "v", "n", None, &[]),
+        (answer(Some("no")), PROBE_TYPE, "v", "n", Some((3, "no")), &[]),
+    ];
+    for (request, type_url, version, nonce, error, names) in rows {
+        let error = error.map(|(code, text)| status(code, text.to_owned()));
+        let sotw = to_sotw(request.clone());
+        assert_eq!(sotw.type_url, type_url);
+        assert_eq!((sotw.version_info.as_str(), sotw.response_nonce.as_str()), (version, nonce));
+        assert_eq!(sotw.error_detail, error);
+        assert!(sotw.resource_names.is_empty());
+        let metadata = sotw.node.as_ref().and_then(|node| node.metadata.clone()).unwrap_or_default();
+        let keys: Vec<&str> = metadata.fields.keys().map(String::as_str).collect();
+        assert_eq!(keys, names);
+        let delta = to_delta(request);
+        assert_eq!((&delta.node, &delta.type_url), (&sotw.node, &sotw.type_url));
+        assert_eq!((delta.response_nonce, delta.error_detail), (sotw.response_nonce, error));
+        assert!(delta.resource_names_subscribe.is_empty());
+    }
+}
+
+#[test]
+fn the_first_request_says_who_we_are() {
+    let sent = to_sotw(Request::First(Box::new(node()))).node.unwrap();
+    assert_eq!(sent.id, "sidecar~10.0.0.7~host.shop~shop.svc");
+    assert_eq!(sent.user_agent_name, "app-health-agent");
+    let locality = sent.locality.unwrap();
+    assert_eq!([locality.region, locality.zone, locality.sub_zone], ["eu", "a", "1"]);
+}
+
+fn packed(value: Value) -> Any {
+    Any { type_url: String::new(), value: to_struct(value).encode_to_vec() }
+}
+
+#[test]
+fn responses() {
+    let hello = json!({"session": 17, "heartbeatSeconds": 60, "probe": {"tcpSocket": {"port": 1.5}}});
+    let garbled = Any { type_url: String::new(), value: vec![0xff] };
+    let rows = [
+        (HEALTH_INFORMATION, vec![], "Acknowledged(\"v\")"),
+        (PROBE_TYPE, vec![packed(hello)], "session\": Number(17)"),
+        (PROBE_TYPE, vec![], "hello: expected one resource, got 0"),
+        (PROBE_TYPE, vec![garbled], "hello: not a google.protobuf.Struct"),
+        (CLUSTER_LOAD_ASSIGNMENT, vec![], "None"),
+    ];
+    for (type_url, resources, words) in rows {
+        let read = format!("{:?}", from_wire(type_url, "v".into(), "n".into(), resources));
+        assert!(read.contains(words), "{type_url}: {read}");
+    }
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        (-1e6f64..1e6).prop_map(|number| Value::from(number + 0.5_f64.copysign(number))),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(".{0,4}", inner, 0..4).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn json_comes_back_as_it_went(value in json_value()) {
+        let object = json!({ "value": value });
+        prop_assert_eq!(from_struct(to_struct(object.clone())), object);
+    }
+}
