@@ -22,3 +22,4 @@ pub mod report;
 pub mod sidecar;
 pub mod stress;
 pub mod transcript;
+pub mod vm;

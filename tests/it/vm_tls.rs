@@ -1,0 +1,127 @@
+//! Mutual TLS from end to end: identities that are refused, and certificates that change under load.
+
+use std::time::Duration;
+
+use tests::app::tls;
+use tests::vm::application::Behaviour;
+use tests::vm::certificates::{Authority, DISCOVERY_NAME, Files};
+use tests::vm::client::{Client, Way};
+use tests::vm::discovery::Discovery;
+use tests::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use tests::vm::machine::Machine;
+use tests::vm::scene::Scene;
+use tests::vm::traffic::Traffic;
+use tests::{envoy, net};
+
+/// Discovery, machines and Envoy, over mutual TLS alone; machine `n` shows the certificate `m<n>`.
+struct Secured {
+    authority: Authority,
+    scene: Scene,
+}
+
+impl Secured {
+    async fn start(name: &str, machines: usize) -> Self {
+        tls::install_provider();
+        let (authority, folder) = (Authority::new(), envoy::folder(name));
+        let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
+        let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&files);
+        discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+        let mut all = Vec::new();
+        for number in 1..=machines {
+            let name = format!("m{number}");
+            let files = authority.workload(&folder, &name, NAMESPACE, GROUP);
+            let mut machine = Machine::new(&folder, &name, net::loopback()).await;
+            machine.join_secure(&discovery, &files);
+            machine.start_agent().expect("the agent starts");
+            all.push(machine);
+        }
+        let files = authority.workload(&folder, "client", NAMESPACE, "gateway");
+        let way = Way { tls: Some(files), ..Way::delta(discovery.secure()) };
+        let client = Client::start(&folder, "envoy", net::loopback(), &way).await;
+        let scene = Scene { folder, machines: all, client, discovery };
+        scene.until_endpoints(&(0..machines).collect::<Vec<_>>()).await;
+        Self { authority, scene }
+    }
+
+    /// Another machine, whose agent shows these files.
+    async fn stranger(&self, name: &str, files: &Files) -> Machine {
+        let mut machine = Machine::new(&self.scene.folder, name, net::loopback()).await;
+        machine.join_secure(&self.scene.discovery, files);
+        machine.start_agent().expect("the agent starts");
+        machine
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_whom_he_says_changes_nothing() {
+    let secured = Secured::start("vm-identity", 1).await;
+    let folder = &secured.scene.folder;
+    let strangers = [
+        ("namespace", secured.authority.workload(folder, "namespace", "other", GROUP)),
+        ("account", secured.authority.workload(folder, "account", NAMESPACE, "other")),
+        ("domain", secured.authority.issue(folder, "domain", "spiffe://elsewhere/ns/shop/sa/payments")),
+        ("no-name", secured.authority.issue(folder, "no-name", "payments.example.com")),
+        ("authority", {
+            let own = Authority::new().workload(folder, "authority", NAMESPACE, GROUP);
+            Files { authority: folder.join("m1-ca.pem"), ..own }
+        }),
+    ];
+    let mut machines = Vec::new();
+    for (name, files) in &strangers {
+        machines.push(secured.stranger(name, files).await);
+    }
+    // Each of them was turned away, and says why.
+    for machine in &machines {
+        let mut refused = false;
+        for _ in 0..500 {
+            let view = machine.view().await;
+            refused = view["stream"]["connected"] == false && machine.log().contains("discovery");
+            if refused {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(refused, "{}:\n{}", machine.name, machine.log());
+    }
+    secured.scene.stays(&[0], Duration::from_secs(2)).await;
+    let view = secured.scene.discovery.view().await;
+    assert_eq!(view["workloads"].as_array().map(Vec::len), Some(1), "{view:#}");
+    // The same machine with the right certificate is taken.
+    let files = secured.authority.workload(folder, "late", NAMESPACE, GROUP);
+    let mut scene = secured.scene;
+    let mut machine = Machine::new(&scene.folder, "late", net::loopback()).await;
+    machine.join_secure(&scene.discovery, &files);
+    machine.start_agent().expect("the agent starts");
+    scene.machines.push(machine);
+    scene.until_endpoints(&[0, 1]).await;
+}
+
+#[tokio::test]
+async fn certificates_change_under_load_and_no_report_is_lost() {
+    let secured = Secured::start("vm-rotate", 2).await;
+    let scene = &secured.scene;
+    let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
+    let old = std::fs::read(scene.folder.join("m1.pem")).expect("a certificate");
+    for round in 0..3 {
+        // Both sides at once, then a broken file, which changes nothing.
+        secured.authority.issue(&scene.folder, "discovery", DISCOVERY_NAME);
+        for machine in &scene.machines {
+            secured.authority.workload(&scene.folder, &machine.name, NAMESPACE, GROUP);
+        }
+        if round == 1 {
+            std::fs::write(scene.folder.join("m2-key.pem"), "no key").expect("a writable folder");
+            std::fs::write(scene.folder.join("discovery-key.pem"), "no key").expect("a writable folder");
+        }
+        scene.machines[0].application.behave(Behaviour::Failing);
+        scene.until_endpoints(&[1]).await;
+        scene.machines[0].application.behave(Behaviour::Serving);
+        scene.until_endpoints(&[0, 1]).await;
+        // Files are looked at every five seconds.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert_ne!(std::fs::read(scene.folder.join("m1.pem")).expect("a certificate"), old);
+    let tally = traffic.take();
+    assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
+    scene.machines[1].application.behave(Behaviour::Failing);
+    scene.until_endpoints(&[0]).await;
+}

@@ -1,0 +1,136 @@
+//! The application of a machine: HTTP/1.1 and HTTP/2 in plaintext, and a switch between the ways in which it behaves.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+/// Where its probe asks; every other path is its work.
+pub const READY_PATH: &str = "/readyz";
+/// The header of every answer that says which machine gave it.
+pub const MACHINE: &str = "x-machine";
+
+/// What it does with requests and probes alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Answers 200.
+    Serving,
+    /// Answers 503.
+    Failing,
+    /// Takes the request and never answers.
+    Hanging,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: AtomicU64,
+    /// Since the behaviour changed last.
+    probes: Mutex<Vec<Instant>>,
+}
+
+/// An application that listens until it is dropped.
+pub struct Application {
+    /// Where it listens.
+    pub address: SocketAddr,
+    behaviour: watch::Sender<Behaviour>,
+    counts: Arc<Counts>,
+    task: AbortHandle,
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Application {
+    /// Listens on `address` and serves as the machine `name`.
+    ///
+    /// # Panics
+    /// When the port is taken.
+    pub async fn start(name: &str, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the application's port is free");
+        let behaviour = watch::Sender::new(Behaviour::Serving);
+        let counts = Arc::new(Counts::default());
+        let serving = serve(listener, name.to_owned(), behaviour.subscribe(), Arc::clone(&counts));
+        let task = tokio::spawn(serving).abort_handle();
+        Self { address, behaviour, counts, task }
+    }
+
+    /// What it does now.
+    pub fn behaviour(&self) -> Behaviour {
+        *self.behaviour.borrow()
+    }
+
+    /// From now on it behaves so.
+    pub fn behave(&self, behaviour: Behaviour) {
+        self.counts.probes.lock().expect("no holder panics").clear();
+        self.behaviour.send_replace(behaviour);
+    }
+
+    /// How many requests it took that were no probes.
+    pub fn requests(&self) -> u64 {
+        self.counts.requests.load(Ordering::SeqCst)
+    }
+
+    /// When it answered probes since it behaves as it does; a hanging one answers none.
+    pub fn probes(&self) -> Vec<Instant> {
+        self.counts.probes.lock().expect("no holder panics").clone()
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    name: String,
+    behaviour: watch::Receiver<Behaviour>,
+    counts: Arc<Counts>,
+) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        let (name, behaviour, counts) = (name.clone(), behaviour.clone(), Arc::clone(&counts));
+        connections.spawn(async move {
+            let service = service_fn(move |request| {
+                answer(request, name.clone(), behaviour.clone(), Arc::clone(&counts))
+            });
+            // A connection that breaks is the other side's doing.
+            let _ = auto::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    name: String,
+    behaviour: watch::Receiver<Behaviour>,
+    counts: Arc<Counts>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let is_probe = request.uri().path() == READY_PATH;
+    if !is_probe {
+        counts.requests.fetch_add(1, Ordering::SeqCst);
+    }
+    let now = *behaviour.borrow();
+    let status = match now {
+        Behaviour::Serving => 200,
+        Behaviour::Failing => 503,
+        Behaviour::Hanging => std::future::pending().await,
+    };
+    if is_probe {
+        counts.probes.lock().expect("no holder panics").push(Instant::now());
+    }
+    let response = Response::builder().status(status).header(MACHINE, &name);
+    Ok(response.body(Full::from(format!("{name}\n"))).expect("a valid response"))
+}

@@ -1,0 +1,195 @@
+//! A real Envoy that gets clusters and endpoints from discovery and routes requests to the service.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::certificates::{DISCOVERY_NAME, Files};
+use super::documents::{CLUSTER, NAMESPACE};
+use crate::caller::{self, Answer};
+use crate::envoy::{Envoy, Version};
+
+/// The cluster of a user who wrote it himself.
+const OWN_CLUSTER: &str = "payments";
+
+/// How it asks discovery.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The ADS port.
+    pub discovery: SocketAddr,
+    /// Incremental, or else state of the world.
+    pub delta: bool,
+    /// Clusters come by CDS; otherwise the only one is the user's own, of type EDS.
+    pub dynamic: bool,
+    /// Certificates, where the port wants TLS.
+    pub tls: Option<Files>,
+}
+
+impl Way {
+    /// CDS and EDS in plaintext, state of the world.
+    pub fn sotw(discovery: SocketAddr) -> Self {
+        Self { discovery, delta: false, dynamic: true, tls: None }
+    }
+
+    /// The same, incremental.
+    pub fn delta(discovery: SocketAddr) -> Self {
+        Self { delta: true, ..Self::sotw(discovery) }
+    }
+
+    /// The bootstrap of an Envoy that listens at `listener` and has its admin socket in `folder`.
+    pub fn bootstrap(&self, name: &str, listener: SocketAddr, folder: &Path) -> Value {
+        let api = if self.delta { "DELTA_GRPC" } else { "GRPC" };
+        // A user's own cluster has a name of its own, and takes the endpoints of ours.
+        let cluster = if self.dynamic { CLUSTER } else { OWN_CLUSTER };
+        let mut clusters = vec![self.discovery_cluster()];
+        let mut dynamic = json!({"ads_config": {
+            "api_type": api,
+            "transport_api_version": "V3",
+            "set_node_on_first_message_only": true,
+            "grpc_services": [{"envoy_grpc": {
+                "cluster_name": "discovery",
+                "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
+            }}],
+        }});
+        if self.dynamic {
+            dynamic["cds_config"] = ads();
+        } else {
+            clusters.push(own_cluster());
+        }
+        json!({
+            "node": {"id": name, "cluster": "clients", "metadata": {"NAMESPACE": NAMESPACE}},
+            "admin": {"address": {"pipe": {"path": folder.join("admin.sock")}}},
+            "dynamic_resources": dynamic,
+            "static_resources": {"clusters": clusters, "listeners": [route(listener, cluster)]},
+        })
+    }
+
+    fn discovery_cluster(&self) -> Value {
+        let mut cluster = json!({
+            "name": "discovery",
+            "type": "STATIC",
+            "connect_timeout": "2s",
+            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {"connection_keepalive": {"interval": "30s", "timeout": "5s"}}},
+            }},
+            "load_assignment": {"cluster_name": "discovery", "endpoints": [{"lb_endpoints": [
+                {"endpoint": {"address": socket(self.discovery)}},
+            ]}]},
+        });
+        if let Some(files) = &self.tls {
+            cluster["transport_socket"] = transport_socket(files);
+        }
+        cluster
+    }
+}
+
+fn transport_socket(files: &Files) -> Value {
+    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "sni": DISCOVERY_NAME,
+        "common_tls_context": {
+            "tls_certificates": [{
+                "certificate_chain": {"filename": files.certificate},
+                "private_key": {"filename": files.key},
+            }],
+            "validation_context": {
+                "trusted_ca": {"filename": files.authority},
+                "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": DISCOVERY_NAME}}],
+            },
+        },
+    }})
+}
+
+fn ads() -> Value {
+    json!({"ads": {}, "resource_api_version": "V3"})
+}
+
+fn own_cluster() -> Value {
+    json!({
+        "name": OWN_CLUSTER,
+        "type": "EDS",
+        "eds_cluster_config": {"eds_config": ads(), "service_name": CLUSTER},
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+    })
+}
+
+fn socket(address: SocketAddr) -> Value {
+    json!({"socket_address": {"address": address.ip().to_string(), "port_value": address.port()}})
+}
+
+fn route(listener: SocketAddr, cluster: &str) -> Value {
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "clients",
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+            {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "2s"}},
+        ]}]},
+        "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
+        }}],
+    });
+    let filter = json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager});
+    json!({"name": "clients", "address": socket(listener), "filter_chains": [{"filters": [filter]}]})
+}
+
+/// The Envoy of a client; ended on drop.
+pub struct Client {
+    /// Where requests to the service go.
+    pub listener: SocketAddr,
+    /// The process, and its admin socket.
+    pub envoy: Envoy,
+    cluster: &'static str,
+}
+
+impl Client {
+    /// Starts it with its files in `folder` and waits until it serves.
+    ///
+    /// # Panics
+    /// When the folder cannot be written, or Envoy does not start.
+    pub async fn start(folder: &Path, name: &str, ip: IpAddr, way: &Way) -> Self {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder).expect("a writable folder");
+        let listener = SocketAddr::new(ip, 10000);
+        let bootstrap = way.bootstrap(name, listener, &folder);
+        let envoy = Envoy::start(Version::Newest, folder, &bootstrap, 1).await;
+        let cluster = if way.dynamic { CLUSTER } else { OWN_CLUSTER };
+        Self { listener, envoy, cluster }
+    }
+
+    /// The endpoints of the service that this Envoy has; none where it does not know the cluster.
+    pub async fn endpoints(&self) -> BTreeSet<SocketAddr> {
+        let text = self.envoy.admin("/clusters?format=json").await.unwrap_or_default();
+        endpoints(&text, self.cluster)
+    }
+
+    /// One request to the service.
+    pub async fn request(&self) -> Answer {
+        caller::get(self.listener, "/", &[("Connection", "close")]).await
+    }
+
+    /// A counter or gauge of the service's cluster: `update_success`.
+    pub async fn cluster_stat(&self, name: &str) -> Option<u64> {
+        let text = self.envoy.admin("/stats").await.ok()?;
+        let line = format!("cluster.{}.{name}: ", self.cluster);
+        text.lines().find_map(|found| found.strip_prefix(&line)?.trim().parse().ok())
+    }
+}
+
+/// The endpoints of `cluster` in what Envoy's `/clusters?format=json` answers.
+pub fn endpoints(clusters: &str, cluster: &str) -> BTreeSet<SocketAddr> {
+    let clusters: Value = serde_json::from_str(clusters).unwrap_or_default();
+    let statuses = clusters["cluster_statuses"].as_array().into_iter().flatten();
+    let hosts = statuses
+        .filter(|status| status["name"] == cluster)
+        .flat_map(|status| status["host_statuses"].as_array().into_iter().flatten());
+    hosts
+        .filter_map(|host| {
+            let address = &host["address"]["socket_address"];
+            let port = u16::try_from(address["port_value"].as_u64()?).ok()?;
+            Some(SocketAddr::new(address["address"].as_str()?.parse().ok()?, port))
+        })
+        .collect()
+}
