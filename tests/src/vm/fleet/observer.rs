@@ -9,6 +9,8 @@ use envoy_types::pb::envoy::config::core::v3::{Node, address, socket_address};
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value};
 use prost::Message as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -162,5 +164,7 @@ async fn watch_server(
 
 fn node(namespace: &str) -> Node {
     let id = format!("sidecar~127.0.0.1~observer.{namespace}~{namespace}.svc.cluster.local");
-    Node { id, user_agent_name: "observer".to_owned(), ..Node::default() }
+    let value = Value { kind: Some(Kind::StringValue(namespace.to_owned())) };
+    let metadata = Struct { fields: [("NAMESPACE".to_owned(), value)].into() };
+    Node { id, user_agent_name: "observer".to_owned(), metadata: Some(metadata), ..Node::default() }
 }
