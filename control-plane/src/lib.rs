@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod config;
+pub mod discovery;
 pub mod exit;
 pub mod files;
 pub mod fuzz;
@@ -13,4 +14,5 @@ pub mod server;
 pub mod shutdown;
 pub mod tls;
 pub mod webhook;
+pub mod xds;
 pub mod yaml;

@@ -1,0 +1,104 @@
+//! The directory of YAML files: read again when the content changes. [`Documents`] is pure and decides what is in force; the rest
+//! reads files.
+
+mod documents;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::objects::Config;
+use documents::Documents;
+
+/// How often the files are looked at.
+const POLL: Duration = Duration::from_secs(2);
+/// The largest file, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
+/// What is read.
+const ENDINGS: [&str; 2] = ["yaml", "yml"];
+
+/// What is in force, and what is wrong.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configured {
+    /// All objects.
+    pub config: Arc<Config>,
+    /// As `groups.yaml:14: document 2: spec.probe.grpc.port: must be between 1 and 65535, got 0`, by file and place.
+    pub errors: Vec<String>,
+    /// The same for what is accepted all the same.
+    pub warnings: Vec<String>,
+}
+
+/// The files of a directory by name, or why there are none.
+type Files = Result<BTreeMap<String, Result<Vec<u8>, String>>, String>;
+
+/// Reads the directory, and again every 2 s, for as long as somebody looks at it. Only changes are told. `namespaces`: all others are
+/// left out; empty: all are in.
+pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::Receiver<Configured> {
+    let mut documents = Documents::new(namespaces);
+    let read = |directory: PathBuf, mut documents: Documents| async move {
+        let work = move || {
+            let configured = documents.update(files(&directory));
+            (documents, configured)
+        };
+        tokio::task::spawn_blocking(work).await.expect("reading does not panic")
+    };
+    let configured;
+    (documents, configured) = read(directory.clone(), documents).await;
+    let (sender, receiver) = watch::channel(configured.unwrap_or_default());
+    tokio::spawn(async move {
+        let mut ticks = interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = sender.closed() => return,
+            }
+            let configured;
+            (documents, configured) = read(directory.clone(), documents).await;
+            if let Some(configured) = configured {
+                sender.send_replace(configured);
+            }
+        }
+    });
+    receiver
+}
+
+/// Everything that is wrong in the directory, a line each; for `--check`.
+pub fn check(directory: &Path) -> Vec<String> {
+    let configured = Documents::new(BTreeSet::new()).update(files(directory));
+    configured.map(|configured| configured.errors).unwrap_or_default()
+}
+
+/// All files of the directory itself. Links are followed; what begins with a dot is none of ours (Kubernetes swaps `..data`).
+fn files(directory: &Path) -> Files {
+    let failed = |error: io::Error| format!("{}: {error}", directory.display());
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
+        let is_wanted = path.extension().is_some_and(|ending| ENDINGS.iter().any(|wanted| ending == *wanted));
+        if !is_wanted || name.starts_with('.') || path.is_dir() {
+            continue;
+        }
+        files.insert(name, bytes(&path));
+    }
+    Ok(files)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let length = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > FILE_BYTES {
+        return Err(format!("larger than {} MiB", FILE_BYTES >> 20));
+    }
+    fs::read(path).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

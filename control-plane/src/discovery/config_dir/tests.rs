@@ -1,0 +1,194 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+const GROUP: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: NAME, namespace: shop}\nspec:\n  probe: {periodSeconds: PERIOD, tcpSocket: {port: 80}}\n";
+const ENTRY: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: NAME, namespace: shop}\nspec: {address: 10.0.0.7}\n";
+
+fn group(name: &str, period: &str) -> String {
+    GROUP.replace("NAME", name).replace("PERIOD", period)
+}
+
+fn entry(name: &str) -> String {
+    ENTRY.replace("NAME", name)
+}
+
+fn of(files: &[(&str, &str)]) -> Files {
+    Ok(files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().to_vec()))).collect())
+}
+
+/// As `G a 10, E b`, then errors.
+fn shown(configured: &Configured) -> (String, Vec<String>) {
+    let groups = configured.config.groups.iter().map(|(key, group)| {
+        let period = group.group.probe.as_ref().map_or(0, |probe| probe.period.as_secs());
+        format!("G {} {period}", key.name)
+    });
+    let entries = configured.config.entries.keys().map(|key| format!("E {}", key.name));
+    let services = configured.config.services.keys().map(|key| format!("S {}", key.name));
+    let incomplete = configured.config.incomplete.then(|| "incomplete".to_owned());
+    let all: Vec<String> = groups.chain(entries).chain(services).chain(incomplete).collect();
+    (all.join(", "), configured.errors.clone())
+}
+
+/// What is in force, and what is wrong.
+type Expected<'a> = Option<(&'a str, &'a [&'a str])>;
+
+/// Readings one after the other, each with what is in force then, or `None` where nothing is told.
+fn check(rows: Vec<(Files, Expected)>) {
+    let mut documents = Documents::new(BTreeSet::new());
+    for (number, (files, expected)) in rows.into_iter().enumerate() {
+        let found = documents.update(files).map(|configured| shown(&configured));
+        let expected = expected.map(|(config, errors)| {
+            (config.to_owned(), errors.iter().map(|error| (*error).to_owned()).collect::<Vec<_>>())
+        });
+        assert_eq!(found, expected, "reading {number}");
+    }
+}
+
+#[test]
+fn a_bad_document_touches_nothing_else() {
+    let good = format!("# groups\n{}---\n{}---\n{}", group("a", "10"), group("b", "10"), entry("e"));
+    let bad = format!("# groups\n{}---\n\n{}---\n{}", group("a", "20"), group("b", "-1"), entry("f"));
+    let error = "x.yaml:9: document 2: spec.probe.periodSeconds: must be 0 or more, got -1";
+    check(vec![
+        (of(&[("x.yaml", &good)]), Some(("G a 10, G b 10, E e", &[]))),
+        (of(&[("x.yaml", &good)]), None),
+        (of(&[("x.yaml", &bad)]), Some(("G a 20, G b 10, E f", &[error]))),
+        (of(&[("x.yaml", &bad)]), None),
+        (of(&[("x.yaml", &good)]), Some(("G a 10, G b 10, E e", &[]))),
+        (of(&[]), Some(("", &[]))),
+        (of(&[("x.yaml", &bad)]), Some(("G a 20, E f, incomplete", &[error]))),
+    ]);
+}
+
+#[test]
+fn an_unparsable_file_stays_as_it_was() {
+    let good = format!("{}---\n{}", group("a", "10"), group("b", "10"));
+    let cut = format!("{}---\nkind: [", group("a", "20"));
+    let error = "x.yaml:8: document 2: column 1: ";
+    let mut documents = Documents::new(BTreeSet::new());
+    documents.update(of(&[("x.yaml", &good), ("y.yaml", &entry("e"))]));
+    let (config, errors) = shown(&documents.update(of(&[("x.yaml", &cut)])).expect("it changed"));
+    assert_eq!(config, "G a 10, G b 10");
+    let heads: Vec<bool> = errors.iter().map(|found| found.starts_with(&error[..7])).collect();
+    assert_eq!(heads, [true], "{errors:?}");
+    let unreadable =
+        BTreeMap::from([("x.yaml".to_owned(), Err("Permission denied (os error 13)".to_owned()))]);
+    check(vec![
+        (of(&[("x.yaml", &good)]), Some(("G a 10, G b 10", &[]))),
+        (Ok(unreadable), Some(("G a 10, G b 10", &["x.yaml: Permission denied (os error 13)"]))),
+        (of(&[("x.yaml", &good)]), Some(("G a 10, G b 10", &[]))),
+    ]);
+}
+
+#[test]
+fn a_vanished_directory_changes_nothing() {
+    let gone = || Err("/etc/app-health: No such file or directory (os error 2)".to_owned());
+    let error = "/etc/app-health: No such file or directory (os error 2)";
+    check(vec![
+        (gone(), Some(("incomplete", &[error]))),
+        (of(&[("x.yaml", &entry("e"))]), Some(("E e", &[]))),
+        (gone(), Some(("E e", &[error]))),
+        (gone(), None),
+        (of(&[("x.yaml", &entry("e"))]), Some(("E e", &[]))),
+    ]);
+}
+
+#[test]
+fn what_stands_twice() {
+    let twice = format!("{}---\n{}", entry("e"), entry("e"));
+    check(vec![
+        (
+            of(&[("a.yaml", &group("g", "10")), ("b.yaml", &group("g", "20"))]),
+            Some(("G g 10", &["b.yaml:1: document 1: WorkloadGroup shop/g stands in a.yaml already"])),
+        ),
+        (of(&[("b.yaml", &group("g", "20"))]), Some(("G g 20", &[]))),
+        (
+            of(&[("a.yaml", &twice)]),
+            Some(("E e", &["a.yaml:6: document 2: WorkloadEntry shop/e stands twice in this file"])),
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_none_of_ours() {
+    let deep = format!("kind: WorkloadGroup\nspec: {}{}", "[".repeat(70), "]".repeat(70));
+    check(vec![(
+        of(&[
+            ("a.yaml", "kind: Deployment\n"),
+            ("b.yml", "- 1\n"),
+            ("c.yaml", "# nothing\n---\n"),
+            ("d.yaml", &deep),
+        ]),
+        Some((
+            "incomplete",
+            &[
+                "a.yaml:1: document 1: kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got Deployment",
+                "b.yml:1: document 1: kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got none",
+                "d.yaml:1: document 1: more than 64 levels deep",
+            ],
+        )),
+    )]);
+    let mut documents = Documents::new(BTreeSet::from(["web".to_owned()]));
+    let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first");
+    assert_eq!(shown(&configured), (String::new(), Vec::new()));
+}
+
+/// A directory of its own, removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("app-health-config-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn swapped_links_are_followed() {
+    let directory = Directory::new("swap");
+    for (name, period) in [("..one", "10"), ("..two", "20")] {
+        fs::create_dir(directory.0.join(name)).expect("made");
+        fs::write(directory.0.join(name).join("x.yaml"), group("g", period)).expect("written");
+    }
+    symlink("..one", directory.0.join("..data")).expect("linked");
+    symlink("..data/x.yaml", directory.0.join("x.yaml")).expect("linked");
+    let mut configured = watch(directory.0.clone(), BTreeSet::new()).await;
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10");
+    symlink("..two", directory.0.join("..new")).expect("linked");
+    fs::rename(directory.0.join("..new"), directory.0.join("..data")).expect("swapped");
+    configured.changed().await.expect("it is watched");
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20");
+}
+
+#[test]
+fn all_errors_of_a_directory() {
+    let directory = Directory::new("check");
+    fs::write(directory.0.join("a.yaml"), group("g", "-1")).expect("written");
+    fs::write(directory.0.join("b.yaml"), vec![b' '; 2 << 20]).expect("written");
+    fs::write(directory.0.join("c.txt"), "kind: Pod").expect("written");
+    fs::write(directory.0.join("d.yaml"), [0xff]).expect("written");
+    let errors = check_of(&directory.0);
+    assert_eq!(
+        errors,
+        [
+            "a.yaml:1: document 1: spec.probe.periodSeconds: must be 0 or more, got -1",
+            "b.yaml: larger than 1 MiB",
+            "d.yaml: not UTF-8: invalid utf-8 sequence of 1 bytes from index 0",
+        ]
+    );
+    assert_eq!(
+        check_of(Path::new("/nowhere/at/all")),
+        ["/nowhere/at/all: No such file or directory (os error 2)"]
+    );
+}
+
+use super::check as check_of;

@@ -1,0 +1,369 @@
+//! Streams come, are bound to their entries, take sessions and go.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::entry::{Agent, Entry};
+use super::name::{self, Target};
+use super::stream::{Rate, Stream, Wait};
+use super::{
+    Code, Effect, Entries, Event, Identity, Node, PeerAddressCheck, Reason, Refusal, Status, StreamId,
+    content,
+};
+use crate::discovery::objects::Key;
+
+/// More takeovers of an entry within a minute mean that two machines report on it.
+const TAKEOVERS: usize = 5;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Why a stream cannot be bound.
+enum Unbound {
+    Pending(Wait, &'static str),
+    Refused(Code, Refusal, String),
+}
+
+impl Entries {
+    pub(super) fn open(&mut self, id: StreamId, peer: SocketAddr, identity: Option<Identity>, node: Node) {
+        let target = match name::target(&node) {
+            Ok(target) => target,
+            Err(text) => return self.refuse(id, Code::InvalidArgument, Refusal::Node, text),
+        };
+        if let (Some(identity), Some(_)) = (&identity, &target)
+            && node.namespace.as_ref() != Some(&identity.namespace)
+        {
+            let text = format!("NAMESPACE: the certificate is one of namespace {}", identity.namespace);
+            return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
+        }
+        let stream = Stream {
+            peer,
+            identity,
+            node,
+            target,
+            bound: None,
+            waits: None,
+            held: None,
+            rate: Rate::default(),
+            told: None,
+        };
+        self.streams.insert(id, stream);
+        self.bind(id);
+    }
+
+    /// Ends a stream that broke a rule.
+    pub(super) fn refuse(&mut self, stream: StreamId, code: Code, refusal: Refusal, text: String) {
+        self.note(Event::Refused { stream, refusal });
+        self.end(stream, code, text);
+    }
+
+    /// Ends a stream; what it was of, it is no more.
+    pub(super) fn end(&mut self, stream: StreamId, code: Code, text: String) {
+        self.effects.push(Effect::Close { stream, code, text });
+        self.forget(stream);
+    }
+
+    /// Binds a stream to its entry, or lets it wait for it.
+    pub(super) fn bind(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if let Some(wait) = stream.waits.take()
+            && let Some(waiting) = self.waiting.get_mut(&wait)
+        {
+            waiting.remove(&id);
+            if waiting.is_empty() {
+                self.waiting.remove(&wait);
+            }
+        }
+        let Some(target) = stream.target.clone() else { return };
+        let bound = match &target {
+            Target::Group { group, entry, address } => self.bind_to_group(id, group, entry, *address),
+            Target::Entry(key) => self.bind_to_entry(id, key),
+        };
+        match bound {
+            Ok(key) => self.join(id, &key),
+            Err(Unbound::Refused(code, refusal, text)) => self.refuse(id, code, refusal, text),
+            Err(Unbound::Pending(wait, why)) => self.wait(id, wait, why),
+        }
+    }
+
+    /// The stream's group was edited: its entry says what follows from it now.
+    pub(super) fn bind_again(&mut self, id: StreamId) {
+        let Some(Target::Group { group, entry, address }) =
+            self.streams.get(&id).and_then(|stream| stream.target.clone())
+        else {
+            return;
+        };
+        match self.bind_to_group(id, &group, &entry, address) {
+            Ok(key) => {
+                self.hello(id);
+                self.settle(&key);
+                self.arm(&key);
+            }
+            Err(Unbound::Refused(code, refusal, text)) => self.refuse(id, code, refusal, text),
+            Err(Unbound::Pending(wait, why)) => self.wait(id, wait, why),
+        }
+    }
+
+    fn wait(&mut self, id: StreamId, wait: Wait, why: &'static str) {
+        let (Wait::Group(key) | Wait::Entry(key)) = wait.clone();
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.waits = Some(wait.clone());
+            stream.bound = None;
+            self.waiting.entry(wait).or_default().insert(id);
+        }
+        self.note(Event::Pending { stream: id, key, why });
+        self.hello(id);
+    }
+
+    fn bind_to_group(
+        &mut self,
+        id: StreamId,
+        group: &Key,
+        key: &Key,
+        address: IpAddr,
+    ) -> Result<Key, Unbound> {
+        let Some(group) = self.config.groups.get(group).cloned() else {
+            return Err(Unbound::Pending(Wait::Group(group.clone()), "its group does not exist"));
+        };
+        let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
+        may_speak(stream, key, group.group.template.service_account.as_deref())?;
+        let entry = self.entries.get(key);
+        if entry.is_some_and(Entry::is_foreign) {
+            return Err(Unbound::Pending(Wait::Entry(key.clone()), "another controller has its entry"));
+        }
+        let is_taken = |entry: &Entry| match &entry.record.auto {
+            Some(auto) => auto.group != group.key.name,
+            None => entry.manual.is_some(),
+        };
+        if self.config.entries.contains_key(key) || entry.is_some_and(is_taken) {
+            let text = format!("entry {key} exists and is none of group {}", group.key.name);
+            return Err(Unbound::Refused(Code::FailedPrecondition, Refusal::NameTaken, text));
+        }
+        let mut auto = content::of(&group, &stream.node, address);
+        let is_ours = stream.node.app_health;
+        // Whether it can have heard of a probe that its group got later.
+        let may_know = is_ours || stream.node.readiness_probe;
+        self.check_peer(id, key, Some(address))?;
+        let at = self.at;
+        let entry = self.entries.entry(key.clone()).or_default();
+        let is_mine = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
+        match &entry.record.auto {
+            None => {
+                let is_checked = auto.health_checks;
+                entry.record.auto = Some(auto);
+                if is_checked && entry.record.condition.is_none() {
+                    let (status, reason) = (Status::Unknown, Reason::AwaitingFirstReport);
+                    entry.set(&self.settings, at, status, reason, "no report yet", None);
+                }
+            }
+            // What the reporter says of itself is not overwritten by its Envoy.
+            Some(_) if !is_ours && (entry.reporter.is_some_and(|reporter| reporter != id) || !is_mine) => {}
+            Some(old) => {
+                // A probe that came later must not take it out: checked is what has a verdict, or none for too long.
+                let expects_verdict = auto.health_checks && !old.health_checks && may_know;
+                auto.health_checks = old.health_checks;
+                entry.record.auto = Some(auto);
+                if expects_verdict {
+                    let deadline = at.now + content::verdict_time(group.group.probe.as_ref());
+                    entry.verdict.get_or_insert(deadline);
+                }
+            }
+        }
+        Ok(key.clone())
+    }
+
+    fn bind_to_entry(&mut self, id: StreamId, key: &Key) -> Result<Key, Unbound> {
+        let pending = |why| Err(Unbound::Pending(Wait::Entry(key.clone()), why));
+        let Some(entry) = self.entries.get(key) else { return pending("its entry does not exist") };
+        let Some(spec) = entry.spec().cloned() else { return pending("its entry does not exist") };
+        if entry.is_foreign() {
+            return pending("another controller has its entry");
+        }
+        let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
+        let is_ours = stream.node.app_health;
+        may_speak(stream, key, spec.service_account.as_deref())?;
+        self.check_peer(id, key, spec.address.parse::<IpAddr>().ok())?;
+        let at = self.at;
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.record.condition.is_none()
+            && !entry.is_unchecked()
+            && is_ours
+        {
+            let (status, reason) = (Status::Unknown, Reason::AwaitingFirstReport);
+            entry.set(&self.settings, at, status, reason, "no report yet", None);
+        }
+        Ok(key.clone())
+    }
+
+    fn check_peer(&mut self, id: StreamId, key: &Key, address: Option<IpAddr>) -> Result<(), Unbound> {
+        let Some(stream) = self.streams.get(&id) else { return Ok(()) };
+        let is_same = address.map(|address| address.to_canonical()) == Some(stream.peer_address());
+        if is_same || self.settings.peer_address_check == PeerAddressCheck::Off {
+            return Ok(());
+        }
+        let refused = self.settings.peer_address_check == PeerAddressCheck::Require;
+        let peer = stream.peer;
+        self.note(Event::PeerAddress { key: key.clone(), peer, refused });
+        if refused {
+            let text = format!("entry {key} has another address than {}", peer.ip().to_canonical());
+            return Err(Unbound::Refused(Code::PermissionDenied, Refusal::PeerAddress, text));
+        }
+        Ok(())
+    }
+
+    /// The stream is one of the entry's from now on.
+    fn join(&mut self, id: StreamId, key: &Key) {
+        let at = self.at;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.bound = Some(key.clone());
+        let is_ours = stream.node.app_health;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.streams.insert(id);
+        self.lingering.remove(key);
+        let is_mine = entry.record.controller.is_none()
+            || entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
+        if is_mine && entry.record.auto.is_some() {
+            if entry.record.connected_at.is_none() || entry.record.disconnected_at.is_some() {
+                entry.record.connected_at = Some(at.wall);
+            }
+            entry.record.controller = Some(self.controller.clone());
+            entry.record.disconnected_at = None;
+        }
+        entry.lost = None;
+        self.note(Event::Registered { stream: id, key: key.clone() });
+        if is_ours {
+            self.begin_session(id, key);
+        }
+        self.settle(key);
+        self.arm(key);
+        self.apply_held(id);
+    }
+
+    /// This stream reports on the entry from now on, no other.
+    pub(super) fn begin_session(&mut self, id: StreamId, key: &Key) {
+        let at = self.at;
+        let Some(stream) = self.streams.get(&id) else { return };
+        let (peer, app_health, version) =
+            (stream.peer, stream.node.app_health, stream.node.agent_version.clone());
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let old = entry.reporter.replace(id).filter(|old| *old != id);
+        entry.record.session += 1;
+        entry.record.controller = Some(self.controller.clone());
+        entry.record.connected_at = Some(at.wall);
+        entry.record.disconnected_at = None;
+        entry.session_write = u64::MAX;
+        entry.level = None;
+        let session = entry.record.session;
+        entry.agent = Some(Agent {
+            stream: id,
+            app_health,
+            version,
+            peer,
+            session,
+            accepted: None,
+            last_report: None,
+            probe_version: None,
+            probe_nack: None,
+        });
+        entry.mute = app_health.then(|| self.settings.silence_from(at.now));
+        if let Some(old) = old {
+            entry.streams.remove(&old);
+            let is_duplicate = note_takeover(entry, at.now);
+            self.note(Event::Takeover { key: key.clone(), peer });
+            if is_duplicate {
+                self.note(Event::DuplicateAgent { key: key.clone() });
+            }
+            self.streams.remove(&old);
+            let text = "superseded".to_owned();
+            self.effects.push(Effect::Close { stream: old, code: Code::Aborted, text });
+        }
+        self.hello(id);
+        self.arm(key);
+    }
+
+    /// A stream ended by itself.
+    pub(super) fn close(&mut self, id: StreamId) {
+        // A goodbye may have come faster than it was let through.
+        self.apply_now(id);
+        self.forget(id);
+    }
+
+    /// Takes a stream out of everything.
+    pub(super) fn forget(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        if let Some(wait) = &stream.waits
+            && let Some(waiting) = self.waiting.get_mut(wait)
+        {
+            waiting.remove(&id);
+            if waiting.is_empty() {
+                self.waiting.remove(wait);
+            }
+        }
+        let Some(key) = stream.bound else { return };
+        self.leave(id, &key);
+    }
+
+    /// The entry has this stream no more.
+    fn leave(&mut self, id: StreamId, key: &Key) {
+        let at = self.at;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if !entry.streams.remove(&id) {
+            return;
+        }
+        let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
+        let deadline = (at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
+        let is_mine = entry.record.controller.as_ref() == Some(&self.controller);
+        if entry.streams.is_empty() && is_mine {
+            entry.record.disconnected_at = Some(at.wall);
+            entry.lost = Some(deadline);
+            entry.mute = None;
+        } else if was_reporter {
+            entry.mute = Some(deadline);
+        }
+        self.settle(key);
+        self.arm(key);
+    }
+
+    /// Tells our agent what it does not know yet: session, probe.
+    pub(super) fn hello(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.node.app_health) else { return };
+        let entry = stream.bound.as_ref().and_then(|key| self.entries.get(key));
+        let session =
+            entry.filter(|entry| entry.reporter == Some(id)).map_or(0, |entry| entry.record.session);
+        let group = match &stream.target {
+            Some(Target::Group { group, .. }) if session > 0 => self.config.groups.get(group).cloned(),
+            _ => None,
+        };
+        let is_told = stream.told.as_ref().is_some_and(|(told, probe)| {
+            let version = |group: &Option<std::sync::Arc<crate::discovery::objects::Group>>| {
+                group.as_ref().map(|group| group.probe_version.clone()).unwrap_or_default()
+            };
+            *told == session && version(probe) == version(&group)
+        });
+        if is_told {
+            return;
+        }
+        stream.told = Some((session, group.clone()));
+        let heartbeat = self.settings.heartbeat;
+        self.effects.push(Effect::Hello { stream: id, session, heartbeat, probe: group });
+    }
+}
+
+/// The identity rule: the namespace is equal, and so is the service account if one is set.
+fn may_speak(stream: &Stream, key: &Key, service_account: Option<&str>) -> Result<(), Unbound> {
+    if stream.may_speak_for(&key.namespace, service_account) {
+        return Ok(());
+    }
+    let text = format!("entry {key} is one of another service account");
+    Err(Unbound::Refused(Code::PermissionDenied, Refusal::Identity, text))
+}
+
+/// Counts a takeover; whether they are too many.
+fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
+    entry.takeovers.retain(|at| now.saturating_sub(*at) < MINUTE);
+    entry.takeovers.push_back(now);
+    let is_duplicate = entry.takeovers.len() > TAKEOVERS;
+    if is_duplicate {
+        // Said once for so many.
+        entry.takeovers.clear();
+    }
+    is_duplicate
+}

@@ -1,0 +1,234 @@
+//! What agents say, and what follows.
+
+use std::time::Duration;
+
+use probe::health_report::printable;
+use probe::{HealthReport, State};
+
+use super::entry::{Entry, Level, Owed};
+use super::{
+    At, Code, Effect, Entries, Event, Reason, Refusal, Report, Settings, Status, StreamId, Timestamp, content,
+};
+use crate::discovery::objects::Key;
+
+/// What becomes of a report.
+enum Taken {
+    /// It counts.
+    Applied,
+    /// It says again what is known.
+    Repeated,
+    /// It is older than what is known.
+    Stale,
+}
+
+impl Entries {
+    pub(super) fn report(&mut self, id: StreamId, report: Report) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            // Superseded or refused a moment ago.
+            return self.note(Event::Stale { stream: id });
+        };
+        if stream.target.is_none() {
+            return self.note(Event::Refused { stream: id, refusal: Refusal::NoEntry });
+        }
+        stream.held = Some(report);
+        self.apply_held(id);
+    }
+
+    /// Applies what waits on the stream, unless it has to wait on.
+    pub(super) fn apply_held(&mut self, id: StreamId) {
+        let now = self.at.now;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.bound.is_none() || stream.held.is_none() {
+            return;
+        }
+        match stream.rate.pass(now, self.settings.report_interval, self.settings.report_burst) {
+            Ok(()) => self.apply_now(id),
+            Err(due) => self.deadlines.add_stream(due, id),
+        }
+    }
+
+    /// Applies what waits on the stream.
+    pub(super) fn apply_now(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(key) = stream.bound.clone() else { return };
+        let Some(report) = stream.held.take() else { return };
+        let Some(entry) = self.entries.get(&key) else { return };
+        let service_account = entry.spec().and_then(|spec| spec.service_account.clone());
+        if !stream.may_speak_for(&key.namespace, service_account.as_deref()) {
+            let text = format!("entry {key} is one of another service account");
+            return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
+        }
+        let is_ours = stream.node.app_health;
+        if entry.reporter != Some(id) {
+            if is_ours {
+                return self.note(Event::Stale { stream: id });
+            }
+            self.begin_session(id, &key);
+        }
+        let taken = match &report {
+            Report::AppHealth(report) if is_ours => self.apply(&key, report),
+            Report::AppHealth(_) => Taken::Stale,
+            Report::Plain { healthy, message } => self.apply_plain(&key, *healthy, message, is_ours),
+        };
+        self.settle(&key);
+        self.arm(&key);
+        match taken {
+            Taken::Stale => return self.note(Event::Stale { stream: id }),
+            Taken::Applied => self.note(Event::Applied { key: key.clone() }),
+            Taken::Repeated => self.note(Event::Repeated { key: key.clone() }),
+        }
+        if let Report::AppHealth(report) = report {
+            self.owe(&key, id, report.epoch, report.generation);
+        }
+    }
+
+    /// Acknowledges a report once the entry is stored as it is now.
+    fn owe(&mut self, key: &Key, stream: StreamId, epoch: String, generation: u64) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.stored >= entry.write {
+            entry.owed = None;
+            self.effects.push(Effect::Ack { stream, epoch, generation });
+        } else {
+            entry.owed = Some(Owed { stream, epoch, generation, write: entry.write });
+        }
+    }
+
+    /// A report of our agent: the first of a session counts, then only newer generations; equal ones are said again.
+    fn apply(&mut self, key: &Key, report: &HealthReport) -> Taken {
+        let at = self.at;
+        let group =
+            self.entries.get(key).and_then(|entry| entry.record.auto.as_ref()).map(|auto| &auto.group);
+        let group = group.and_then(|group| {
+            self.config.groups.get(&Key::new(key.namespace.clone(), group.clone())).cloned()
+        });
+        let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
+        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
+        let Some(agent) = &mut entry.agent else { return Taken::Stale };
+        let taken = match &agent.accepted {
+            None => Taken::Applied,
+            Some((epoch, ..)) if *epoch != report.epoch => Taken::Stale,
+            Some((_, generation, _)) if report.generation > *generation => Taken::Applied,
+            Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
+                Taken::Repeated
+            }
+            Some(_) => Taken::Stale,
+        };
+        if matches!(taken, Taken::Stale) {
+            return taken;
+        }
+        agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
+        agent.last_report = Some(at.now);
+        entry.mute = Some(self.settings.silence_from(at.now));
+        let ago = report.last_probe_ago_ms.map(Duration::from_millis);
+        let probed = ago.map(|ago| at.wall.minus(ago));
+        // By the agent's own account; an agent of a file may have another probe than the group.
+        let interval = report.interval_ms.map(Duration::from_millis);
+        let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
+        let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
+        match (report.state, report.reason.as_str()) {
+            (State::Unhealthy, "Draining") => {
+                entry.verdict_is(&self.settings, at, Reason::Draining, &report.message, probed);
+            }
+            (State::Unhealthy, "Terminating") => {
+                entry.verdict_is(&self.settings, at, Reason::Terminating, &report.message, probed);
+            }
+            (State::Healthy | State::Unhealthy, _) if is_stalled => {
+                let text = "the agent lives, its last probe is too long ago";
+                entry.level = Some(Level::Verdict);
+                entry.verdict = None;
+                entry.set_health_checks(true);
+                entry.set(&self.settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
+            }
+            (State::Healthy, _) => {
+                entry.verdict_is(&self.settings, at, Reason::ProbeSucceeded, "", probed);
+            }
+            (State::Unhealthy, _) => {
+                entry.verdict_is(&self.settings, at, Reason::ProbeFailed, &report.message, probed);
+            }
+            (State::Unknown, "NoProbe") if probe.is_none() => {
+                entry.level = Some(Level::NoProbe);
+                entry.verdict = None;
+                entry.set_no_probe(&self.settings, at);
+            }
+            // Whose group has a probe may not have got it yet.
+            (State::Unknown, reason) => {
+                entry.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
+                let within = report.verdict_within_ms.map(Duration::from_millis);
+                let within = within.unwrap_or_else(|| content::verdict_time(probe));
+                // It is counted once: an agent that restarts for ever gets no verdict either.
+                entry.verdict.get_or_insert(at.now.saturating_add(within));
+            }
+        }
+        taken
+    }
+
+    /// Istio's report: a level without a number. Of our agent it is what was said before it had our hello: it counts until the first
+    /// real report.
+    fn apply_plain(&mut self, key: &Key, healthy: bool, message: &str, is_ours: bool) -> Taken {
+        let at = self.at;
+        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
+        let Some(agent) = &mut entry.agent else { return Taken::Stale };
+        if is_ours && agent.accepted.is_some() {
+            return Taken::Stale;
+        }
+        let is_first = agent.last_report.replace(at.now).is_none();
+        let reason = if healthy { Reason::ProbeSucceeded } else { Reason::ProbeFailed };
+        let message = if healthy { String::new() } else { printable(message) };
+        let known = entry.record.condition.as_ref().map(|condition| condition.reason);
+        entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
+        if is_first || known != Some(reason) { Taken::Applied } else { Taken::Repeated }
+    }
+
+    /// Our agent took or refused the probe of a hello.
+    pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
+        let Some(key) = self.streams.get(&id).and_then(|stream| stream.bound.clone()) else { return };
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.reporter == Some(id)) else {
+            return;
+        };
+        let Some(agent) = &mut entry.agent else { return };
+        match answer {
+            Ok(version) => {
+                agent.probe_version = Some(printable(&version));
+                agent.probe_nack = None;
+            }
+            Err(text) => {
+                let text = printable(&text);
+                let is_new = agent.probe_nack.as_ref() != Some(&text);
+                agent.probe_nack = Some(text.clone());
+                if is_new {
+                    self.note(Event::ProbeNacked { key, text });
+                }
+            }
+        }
+    }
+
+    /// The store has what was written.
+    pub(super) fn stored(&mut self, key: &Key, write: u64) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.stored = entry.stored.max(write);
+        let stored = entry.stored;
+        let Some(owed) = entry.owed.take_if(|owed| owed.write <= stored) else { return };
+        if self.streams.contains_key(&owed.stream) {
+            let Owed { stream, epoch, generation, .. } = owed;
+            self.effects.push(Effect::Ack { stream, epoch, generation });
+        }
+    }
+}
+
+impl Entry {
+    /// True or False: who says so is health-checked.
+    fn verdict_is(
+        &mut self,
+        settings: &Settings,
+        at: At,
+        reason: Reason,
+        message: &str,
+        probed: Option<Timestamp>,
+    ) {
+        self.level = Some(Level::Verdict);
+        self.verdict = None;
+        self.set_health_checks(true);
+        let status = if reason == Reason::ProbeSucceeded { Status::True } else { Status::False };
+        self.set(settings, at, status, reason, &printable(message), probed);
+    }
+}

@@ -1,0 +1,98 @@
+//! A store that several instances write.
+
+use super::*;
+
+fn shared() -> Settings {
+    Settings { instance: "a".to_owned(), shared: true, ..settings() }
+}
+
+#[test]
+fn an_agent_moves_to_another_instance() {
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
+            // The other one's affair, as long as it lives.
+            ("alive a b", "| served True/ProbeSucceeded"),
+            ("wait 1000", "| served True/ProbeSucceeded"),
+            ("alive a", "| served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+}
+
+#[test]
+fn a_session_that_another_took_first() {
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("hold", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push | served True/ProbeSucceeded"),
+            ("observed app-health/b 4", "hello 1 s5 probe, write | served True/ProbeSucceeded"),
+            ("store", "ack 1 e/1 | served True/ProbeSucceeded"),
+            ("observed app-health/b 5", "write | served True/ProbeSucceeded"),
+        ],
+    );
+}
+
+#[test]
+fn what_others_edit_and_delete() {
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("deleted", "write | served True/ProbeSucceeded"),
+            (
+                "observed app-health/a 1 moved",
+                "close 1 Aborted the entry was edited, write, push | served True/ProbeSucceeded",
+            ),
+            ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
+        ],
+    );
+}
+
+#[test]
+fn another_controller_is_left_alone() {
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("observed istiod-7 0", "push | served"),
+            ("open 1 ours", "hello 1 s0 | served"),
+            ("plain 1 bad", "| served"),
+            ("wait 1000", "| served"),
+            ("deleted", "push, hello 1 s1 probe, write, push, write, push | removed False/ProbeFailed"),
+        ],
+    );
+}
+
+#[test]
+fn a_store_that_is_away() {
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("away", "| served True/ProbeSucceeded"),
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 60", "| served True/ProbeSucceeded"),
+            ("back", "| served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+}

@@ -1,0 +1,40 @@
+//! Istio's documents as checked values: what entries and snapshots are made of. Not here: files, Kubernetes, what agents report.
+
+mod config;
+mod document;
+mod service;
+mod spec;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use config::{Config, Group, ManualEntry};
+pub use document::{HEALTH_CHECKS, LAST_ENDPOINT};
+pub use service::{ExportTo, LastEndpoint, Port, Protocol, Service, Source};
+pub use spec::Spec;
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// As `shop`.
+    pub namespace: String,
+    /// As `payments-10.0.0.7-dc1`.
+    pub name: String,
+}
+
+impl Key {
+    /// The two together.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

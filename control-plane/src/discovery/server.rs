@@ -1,0 +1,89 @@
+//! The ADS server: who gets in, and how fast. `connection` is one connection, `exchange` one stream of it.
+
+mod codec;
+mod connection;
+mod exchange;
+mod outlet;
+mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use crate::discovery::limits::TokenBucket;
+
+pub use shared::{ClientView, Shared};
+
+/// Handshakes at a time.
+const HANDSHAKES: usize = 256;
+/// Pause after a failed accept: there are no descriptors, or no memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What streams get to end when the server does.
+const CLOSE: Duration = Duration::from_secs(2);
+
+/// What the flags say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// New connections a second; twice that at once.
+    pub accept_rate: u32,
+    /// Connections at a time, and streams.
+    pub max_streams: usize,
+}
+
+/// Serves until `closing`, then tells the streams. `tls` is looked up for each connection; without it there is none, and no identity.
+///
+/// Whoever cannot be served yet stays in the listen queue: tokens, handshakes and places are waited for before a connection is taken.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    shared: Arc<Shared>,
+    closing: CancellationToken,
+) {
+    let limits = shared.limits();
+    let places = Arc::new(Semaphore::new(limits.max_streams));
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let rate = f64::from(limits.accept_rate);
+    let mut tokens = TokenBucket::new(rate, 2.0 * rate);
+    let tracker = TaskTracker::new();
+    loop {
+        let accept = async {
+            let place = places.clone().acquire_owned().await.expect("never closed");
+            let handshake = handshakes.clone().acquire_owned().await.expect("never closed");
+            while let Err(wait) = tokens.take(shared.now()) {
+                sleep(wait).await;
+            }
+            (listener.accept().await, place, handshake)
+        };
+        let (accepted, place, handshake) = tokio::select! {
+            accepted = accept => accepted,
+            () = closing.cancelled() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "cannot accept connections");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
+        let (shared, closing) = (shared.clone(), closing.clone());
+        tracker.spawn(async move {
+            connection::greet(stream, peer, acceptor, handshake, shared, closing).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    tracker.close();
+    // Who has not gone by then goes with the process.
+    let _ = tokio::time::timeout(CLOSE, tracker.wait()).await;
+}

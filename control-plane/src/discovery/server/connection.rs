@@ -1,0 +1,177 @@
+//! One connection: handshake, whose it is, HTTP/2, and which of its requests are streams of ours.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Method, Request};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+use tracing::debug;
+
+use super::Shared;
+use super::exchange::{self, Answer};
+use crate::discovery::identity::{Certified, IdentityError, of_certificate};
+use crate::discovery::message::Variant;
+use crate::discovery::metrics::RefusedReason;
+
+/// The handshake takes at most so long.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// A quiet connection is asked whether it lives.
+const PING: Duration = Duration::from_secs(10);
+/// And has so long for the answer.
+const PONG: Duration = Duration::from_secs(10);
+/// How often a connection is looked at; without a stream twice in a row it is closed.
+const LOOK: Duration = Duration::from_secs(30);
+/// What a peer may send before we have read it: on one stream, on one connection. More is read piece by piece.
+const WINDOW: u32 = 64 << 10;
+/// What of an answer HTTP/2 keeps besides the peer's window.
+const SEND_BUFFER: usize = 16 << 10;
+/// Of the header lists of one request.
+const HEADERS: u32 = 8 << 10;
+/// Streams of one connection: Envoy has one, or a few while it reconnects.
+const STREAMS: u32 = 16;
+
+const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+
+/// Who is at the other end.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    /// Absent without TLS.
+    pub(super) certified: Option<Result<Certified, IdentityError>>,
+}
+
+pub(super) async fn greet(
+    stream: TcpStream,
+    address: SocketAddr,
+    acceptor: Option<TlsAcceptor>,
+    handshake: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+    closing: CancellationToken,
+) {
+    // A push is one small write, which must not wait for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let Some(acceptor) = acceptor else {
+        drop(handshake);
+        let peer = Peer { address, certified: None };
+        return connection(stream, peer, shared, closing).await;
+    };
+    match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            drop(handshake);
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
+            let certified = Some(of_certificate(certificate, &shared.trust_domains));
+            // On the heap: its state is large, and the task would keep room for that of the handshake too.
+            Box::pin(connection(stream, Peer { address, certified }, shared, closing)).await;
+        }
+        Ok(Err(error)) => {
+            shared.metrics.refused(RefusedReason::Handshake);
+            debug!(%address, %error, "handshake");
+        }
+        Err(_) => {
+            shared.metrics.refused(RefusedReason::Handshake);
+            debug!(%address, "handshake takes too long");
+        }
+    }
+}
+
+async fn connection<S>(stream: S, peer: Peer, shared: Arc<Shared>, closing: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let streams = Arc::new(AtomicUsize::new(0));
+    let (peer, shared) = (Arc::new(peer), shared);
+    let service = service_fn(|request: Request<Incoming>| {
+        let (peer, shared) = (peer.clone(), shared.clone());
+        let answer = answer(request, &peer, &shared, &streams, &closing);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PONG)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_header_list_size(HEADERS)
+        .max_concurrent_streams(STREAMS)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let mut leaving = false;
+    let mut unused = false;
+    loop {
+        tokio::select! {
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    debug!(address = %peer.address, %error, "connection");
+                }
+                return;
+            }
+            () = closing.cancelled(), if !leaving => {
+                leaving = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep(LOOK) => {
+                let is_unused = streams.load(Ordering::Relaxed) == 0;
+                if unused && is_unused {
+                    return;
+                }
+                unused = is_unused;
+            }
+        }
+    }
+}
+
+fn answer(
+    request: Request<Incoming>,
+    peer: &Arc<Peer>,
+    shared: &Arc<Shared>,
+    streams: &Arc<AtomicUsize>,
+    closing: &CancellationToken,
+) -> Answer {
+    let variant = match request.uri().path() {
+        SOTW => Variant::Sotw,
+        DELTA => Variant::Delta,
+        _ => return exchange::refusal(&Status::new(Code::Unimplemented, "not a method of this server")),
+    };
+    if request.method() != Method::POST {
+        return exchange::refusal(&Status::new(Code::Unimplemented, "must be POST"));
+    }
+    if let Some(Err(error)) = &peer.certified {
+        shared.metrics.refused(RefusedReason::Identity);
+        return exchange::refusal(&Status::unauthenticated(error.to_string()));
+    }
+    let used = Used::new(streams);
+    exchange::open(request.into_body(), variant, peer.clone(), shared, used, closing.clone())
+}
+
+/// Counts a stream of its connection, as long as it lives.
+pub(super) struct Used(Arc<AtomicUsize>);
+
+impl Used {
+    fn new(streams: &Arc<AtomicUsize>) -> Self {
+        streams.fetch_add(1, Ordering::Relaxed);
+        Self(streams.clone())
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

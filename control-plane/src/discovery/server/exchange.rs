@@ -1,0 +1,350 @@
+//! One stream: reads requests, asks the pure stream, tells the registry, writes answers.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use time::OffsetDateTime;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::codec::{EncodeBody, SingleMessageCompressionOverride, Streaming};
+use tonic::{Code as GrpcCode, Status};
+use tracing::{info, warn};
+
+use super::Shared;
+use super::codec::{Requests, Responses};
+use super::connection::{Peer, Used};
+use super::outlet::{Flow, Outlet};
+use crate::discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
+use crate::discovery::identity::Certified;
+use crate::discovery::limits;
+use crate::discovery::message::{Response, TypeUrl, Variant};
+use crate::discovery::metrics::{RefusedReason, StreamKind};
+use crate::discovery::registry::ToStream;
+use crate::discovery::snapshot::Snapshot;
+use crate::discovery::stream::{AdsStream, Effect, Input, Note};
+use crate::xds;
+use probe::Hello;
+
+/// Who takes nothing for so long is let go.
+const BLOCKED: Duration = Duration::from_secs(30);
+/// A stream that ends has so long to say why.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// What the registry may have said before we listen.
+const FROM_REGISTRY: usize = 8;
+
+pub(super) type Answer = hyper::Response<tonic::body::Body>;
+
+/// An answer that is only a status.
+pub(super) fn refusal(status: &Status) -> Answer {
+    status.clone().into_http()
+}
+
+/// Starts a stream, or says why not.
+pub(super) fn open(
+    body: Incoming,
+    variant: Variant,
+    peer: Arc<Peer>,
+    shared: &Arc<Shared>,
+    used: Used,
+    closing: CancellationToken,
+) -> Answer {
+    let admitted = match Admitted::new(&peer, shared, used) {
+        Ok(admitted) => admitted,
+        Err(status) => {
+            shared.metrics.refused(RefusedReason::Limit);
+            return refusal(&status);
+        }
+    };
+    let (out, mut answers) = mpsc::channel(1);
+    let (to_stream, from_registry) = mpsc::channel(FROM_REGISTRY);
+    let flow = Flow::new();
+    let certified = peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
+    let namespace = certified.map(|certified| certified.identity.namespace.clone());
+    let exchange = Exchange {
+        id: shared.next_stream(),
+        variant,
+        ads: AdsStream::new(variant, namespace),
+        node: "".into(),
+        out,
+        outbox: VecDeque::new(),
+        to_stream: Some(to_stream),
+        flow: flow.clone(),
+        look_at_flow: None,
+        admitted,
+        peer,
+    };
+    let requests = Streaming::new_request(Requests, body, None, Some(xds::MESSAGE_LIMIT));
+    let snapshots = shared.registry.snapshots();
+    tokio::spawn(exchange.run(requests, from_registry, snapshots, closing));
+    let answers = stream::poll_fn(move |context| answers.poll_recv(context));
+    let uncompressed = SingleMessageCompressionOverride::default();
+    let body = EncodeBody::new_server(Responses(variant), answers, None, uncompressed, None);
+    let mut response = Answer::new(tonic::body::Body::new(Outlet::new(Box::pin(body), flow)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+/// The places that a stream takes; it gives them back when it is dropped.
+struct Admitted {
+    shared: Arc<Shared>,
+    place: Option<limits::Peer>,
+    kind: Option<StreamKind>,
+    _streams: OwnedSemaphorePermit,
+    _used: Used,
+}
+
+impl Admitted {
+    fn new(peer: &Peer, shared: &Arc<Shared>, used: Used) -> Result<Self, Status> {
+        let streams = shared.streams.clone().try_acquire_owned();
+        let streams =
+            streams.map_err(|_| Status::resource_exhausted("too many streams, see --max-streams"))?;
+        let place = match &peer.certified {
+            Some(Ok(Certified { identity, .. })) => {
+                let place = (identity.clone(), peer.address.ip());
+                let entered = shared.admission().enter(&place, shared.now());
+                entered.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+                Some(place)
+            }
+            _ => None,
+        };
+        Ok(Self { shared: shared.clone(), place, kind: None, _streams: streams, _used: used })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place {
+            self.shared.admission().leave(place);
+        }
+        if let Some(kind) = self.kind {
+            self.shared.metrics.stream_closed(kind);
+        }
+    }
+}
+
+struct Exchange {
+    id: StreamId,
+    variant: Variant,
+    ads: AdsStream,
+    /// The peer by its own account.
+    node: Arc<str>,
+    out: mpsc::Sender<Result<Box<Response>, Status>>,
+    /// At most one answer of each type.
+    outbox: VecDeque<Response>,
+    /// For the registry, once it knows of the stream.
+    to_stream: Option<mpsc::Sender<ToStream>>,
+    flow: Flow,
+    /// Something was sent: when to see whether it was taken.
+    look_at_flow: Option<Instant>,
+    admitted: Admitted,
+    peer: Arc<Peer>,
+}
+
+/// Why a stream ends: with a status, or because the peer ended it.
+type Ended = Option<Status>;
+
+impl Exchange {
+    async fn run(
+        mut self,
+        requests: Streaming<Bytes>,
+        from_registry: mpsc::Receiver<ToStream>,
+        snapshots: watch::Receiver<Arc<Snapshot>>,
+        closing: CancellationToken,
+    ) {
+        let Err(ended) = self.serve(requests, from_registry, snapshots, closing).await;
+        if self.to_stream.is_none() {
+            self.shared().registry.send(ToRegistry::Closed { stream: self.id }).await;
+            self.shared().show(self.id, &self.node, &self.flow, Vec::new());
+        }
+        if let Some(status) = ended {
+            let _ = timeout(LAST_WORD, self.out.send(Err(status))).await;
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        mut requests: Streaming<Bytes>,
+        mut from_registry: mpsc::Receiver<ToStream>,
+        mut snapshots: watch::Receiver<Arc<Snapshot>>,
+        closing: CancellationToken,
+    ) -> Result<Infallible, Ended> {
+        let out = self.out.clone();
+        loop {
+            let due = self.ads.next_due().map(|due| self.shared().at(due));
+            let timer = due.into_iter().chain(self.look_at_flow).min();
+            let input = tokio::select! {
+                request = requests.message() => self.read(request)?,
+                Some(word) = from_registry.recv() => word_of_registry(word)?,
+                Ok(()) = snapshots.changed(), if self.ads.subscribes() => Input::Look,
+                Ok(permit) = out.reserve(), if !self.outbox.is_empty() => {
+                    if let Some(response) = self.outbox.pop_front() {
+                        permit.send(Ok(Box::new(response)));
+                        self.look_at_flow.get_or_insert_with(|| Instant::now() + BLOCKED);
+                    }
+                    continue;
+                }
+                () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
+                    self.flows()?;
+                    Input::Look
+                }
+                () = closing.cancelled() => return Err(Some(Status::unavailable("the server ends"))),
+            };
+            let snapshot = snapshots.borrow_and_update().clone();
+            self.step(input, &snapshot).await?;
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.admitted.shared
+    }
+
+    /// A request, if it may be one.
+    fn read(&self, request: Result<Option<Bytes>, Status>) -> Result<Input, Ended> {
+        let metrics = &self.shared().metrics;
+        let bytes = match request {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(None),
+            // What tonic says of a message over the limit.
+            Err(status) if status.code() == GrpcCode::OutOfRange => {
+                metrics.refused(RefusedReason::Limit);
+                return Err(Some(Status::resource_exhausted("request: more than 4 MiB")));
+            }
+            Err(status) => return Err(Some(status)),
+        };
+        if let Some(Ok(certified)) = &self.peer.certified
+            && certified.not_after < OffsetDateTime::now_utc().unix_timestamp()
+        {
+            metrics.refused(RefusedReason::Identity);
+            return Err(Some(Status::unauthenticated("client certificate: expired")));
+        }
+        match xds::read(bytes, self.variant) {
+            Ok(request) => Ok(Input::Request(Box::new(request))),
+            Err(error) => {
+                metrics.refused(RefusedReason::Malformed);
+                Err(Some(Status::invalid_argument(error.to_string())))
+            }
+        }
+    }
+
+    /// Whether the peer takes what it is sent.
+    fn flows(&mut self) -> Result<(), Ended> {
+        let now = Instant::now();
+        if self.look_at_flow.is_none_or(|at| now < at) {
+            return Ok(());
+        }
+        self.look_at_flow = match self.flow.blocked() {
+            None => None,
+            Some(blocked) if blocked >= BLOCKED => {
+                self.shared().metrics.slow_reader();
+                info!(stream = self.id, node = %self.node, "takes nothing, is let go");
+                return Err(Some(Status::deadline_exceeded("answers are not read")));
+            }
+            Some(blocked) => Some(now + (BLOCKED - blocked)),
+        };
+        Ok(())
+    }
+
+    async fn step(&mut self, input: Input, snapshot: &Snapshot) -> Result<(), Ended> {
+        let mut is_news = matches!(input, Input::Request(_));
+        for effect in self.ads.step(self.shared().now(), input, snapshot) {
+            is_news |= matches!(effect, Effect::Send(_));
+            self.apply(effect).await?;
+        }
+        if is_news && self.ads.subscribes() {
+            let views = self.ads.views().collect();
+            self.shared().show(self.id, &self.node, &self.flow, views);
+        }
+        Ok(())
+    }
+
+    async fn apply(&mut self, effect: Effect) -> Result<(), Ended> {
+        let stream = self.id;
+        let registry = &self.admitted.shared.registry;
+        match effect {
+            Effect::Open(node) => self.opened(node).await,
+            Effect::Report(report) => registry.send(ToRegistry::Report { stream, report }).await,
+            Effect::ProbeAcked(version) => registry.send(ToRegistry::ProbeAcked { stream, version }).await,
+            Effect::ProbeNacked(text) => registry.send(ToRegistry::ProbeNacked { stream, text }).await,
+            Effect::Send(response) => self.put(response),
+            Effect::Note(note) => self.note(note),
+            Effect::Close(code, text) => {
+                self.shared().metrics.refused(RefusedReason::Malformed);
+                return Err(Some(status(code, text)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn opened(&mut self, node: Box<Node>) {
+        let Some(to_stream) = self.to_stream.take() else { return };
+        self.node = node.id.as_str().into();
+        let kind = match &*node {
+            node if node.app_health => StreamKind::AppHealth,
+            node if node.group.is_some() || node.workload_entry.is_some() => StreamKind::Plain,
+            _ => StreamKind::Client,
+        };
+        self.shared().metrics.stream_opened(kind);
+        self.admitted.kind = Some(kind);
+        let certified = self.peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
+        let identity = certified.map(|certified| certified.identity.clone());
+        let registry = &self.admitted.shared.registry;
+        registry.opened(self.id, self.peer.address, identity, node, to_stream).await;
+    }
+
+    /// Of hellos and acknowledgements only the newest matters.
+    fn put(&mut self, response: Response) {
+        match response.type_url {
+            TypeUrl::Probe | TypeUrl::Health => {
+                self.outbox.retain(|waiting| waiting.type_url != response.type_url);
+            }
+            _ => self.shared().metrics.pushed(&response.type_url),
+        }
+        self.outbox.push_back(response);
+    }
+
+    fn note(&self, note: Note) {
+        let (stream, node, metrics) = (self.id, &self.node, &self.shared().metrics);
+        match note {
+            Note::Nacked { type_url, text, is_new } => {
+                metrics.nacked(&type_url);
+                if is_new {
+                    warn!(stream, %node, r#type = type_url.word(), text, "refuses what it was sent");
+                }
+            }
+            Note::UnknownType(type_url) => {
+                metrics.unknown_type();
+                info!(stream, %node, type_url, "asks for what is not served here");
+            }
+            Note::UnknownTypeAgain => metrics.unknown_type(),
+        }
+    }
+}
+
+fn word_of_registry(word: ToStream) -> Result<Input, Ended> {
+    match word {
+        ToStream::Hello { session, heartbeat, probe } => {
+            let version = probe.as_ref().map_or("none", |group| group.probe_version.as_str()).to_owned();
+            let probe = None;
+            Ok(Input::Hello { hello: Hello { session, heartbeat, probe }.to_json(), version })
+        }
+        ToStream::Ack { epoch, generation } => Ok(Input::Ack { epoch, generation }),
+        ToStream::Close { code, text } => Err(Some(status(code, text))),
+    }
+}
+
+fn status(code: Code, text: String) -> Status {
+    let code = match code {
+        Code::InvalidArgument => GrpcCode::InvalidArgument,
+        Code::PermissionDenied => GrpcCode::PermissionDenied,
+        Code::FailedPrecondition => GrpcCode::FailedPrecondition,
+        Code::Aborted => GrpcCode::Aborted,
+    };
+    Status::new(code, text)
+}

@@ -1,0 +1,119 @@
+//! What all connections share: the registry, limits, metrics, and who is connected.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::ServerLimits;
+use super::outlet::Flow;
+use crate::discovery::entries::StreamId;
+use crate::discovery::limits::Admission;
+use crate::discovery::metrics::Metrics;
+use crate::discovery::registry::Handle;
+use crate::discovery::stream::View;
+
+/// What the operator sees of one subscription of a client.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientView {
+    /// By its own account.
+    pub node: String,
+    /// What it was sent and what it took.
+    #[serde(flatten)]
+    pub view: View,
+    /// How long it has not been reading.
+    pub blocked_ms: u64,
+}
+
+/// A stream that subscribes.
+struct Client {
+    node: Arc<str>,
+    flow: Flow,
+    views: Vec<View>,
+}
+
+/// One of it for all servers of the process.
+pub struct Shared {
+    pub(super) registry: Handle,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) trust_domains: Vec<String>,
+    pub(super) streams: Arc<Semaphore>,
+    limits: ServerLimits,
+    admission: Mutex<Admission>,
+    clients: Mutex<BTreeMap<StreamId, Client>>,
+    numbers: AtomicU64,
+    start: Instant,
+}
+
+impl Shared {
+    /// Without connections.
+    pub fn new(
+        registry: Handle,
+        metrics: Arc<Metrics>,
+        trust_domains: Vec<String>,
+        limits: ServerLimits,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            registry,
+            metrics,
+            trust_domains,
+            streams: Arc::new(Semaphore::new(limits.max_streams)),
+            limits,
+            admission: Mutex::default(),
+            clients: Mutex::default(),
+            numbers: AtomicU64::new(1),
+            start: Instant::now(),
+        })
+    }
+
+    /// All that subscribe, by stream.
+    pub fn clients(&self) -> Vec<ClientView> {
+        let clients = self.clients.lock().expect("nothing panics while it holds this lock");
+        let views = clients.values().flat_map(|client| {
+            let blocked = client.flow.blocked().unwrap_or_default().as_millis();
+            let blocked_ms = u64::try_from(blocked).unwrap_or(u64::MAX);
+            let node = client.node.to_string();
+            client.views.iter().map(move |view| ClientView {
+                node: node.clone(),
+                view: view.clone(),
+                blocked_ms,
+            })
+        });
+        views.collect()
+    }
+
+    pub(super) fn limits(&self) -> ServerLimits {
+        self.limits
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(super) fn at(&self, time: Duration) -> Instant {
+        self.start + time
+    }
+
+    pub(super) fn next_stream(&self) -> StreamId {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn admission(&self) -> MutexGuard<'_, Admission> {
+        self.admission.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// What the operator sees of a stream; nothing: it is forgotten.
+    pub(super) fn show(&self, stream: StreamId, node: &Arc<str>, flow: &Flow, views: Vec<View>) {
+        let mut clients = self.clients.lock().expect("nothing panics while it holds this lock");
+        if views.is_empty() {
+            clients.remove(&stream);
+        } else {
+            clients.insert(stream, Client { node: node.clone(), flow: flow.clone(), views });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The file: opened only when all of it can be read, and never changed otherwise.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use ::redb::backends::InMemoryBackend;
+use ::redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, TableError,
+    TableHandle,
+};
+
+use crate::discovery::entries::Record;
+use crate::discovery::objects::Key;
+use crate::discovery::store::Write;
+
+/// What this version writes. A higher number is refused.
+pub const FORMAT: u64 = 1;
+/// `format` -> number.
+const META: TableDefinition<&str, u64> = TableDefinition::new("app-health");
+/// `namespace/name` -> the record as JSON.
+const ENTRIES: TableDefinition<&str, &[u8]> = TableDefinition::new("entries");
+/// Pages kept in memory: everything that is read is in the registry's memory already.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// All that is stored.
+type Records = Vec<(Key, Record)>;
+
+/// A store that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has it open.
+    #[error("store {0}: in use by another process")]
+    InUse(String),
+    /// It is none, or damaged.
+    #[error("store {0}: corrupt: {1}; nothing was changed, move the file away to start empty")]
+    Corrupt(String, String),
+    /// Written by a later version.
+    #[error("store {0}: format {1} is newer than {FORMAT}")]
+    Newer(String, u64),
+    /// The machine refuses.
+    #[error("store {0}: {1}")]
+    Io(String, String),
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    database: Database,
+}
+
+/// Opens it with all that is in it; whether it was created.
+pub(super) fn open(path: &Path) -> Result<(File, Records, bool), StoreError> {
+    let is_new = match fs::metadata(path) {
+        Ok(found) => found.len() == 0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(io_error(path, &error)),
+    };
+    let records = if is_new { Vec::new() } else { examine(path)? };
+    let file = if is_new { create(path)? } else { reopen(path)? };
+    Ok((file, records, is_new))
+}
+
+/// Opens a file that exists.
+pub(super) fn reopen(path: &Path) -> Result<File, StoreError> {
+    let opened = catch_unwind(|| Database::builder().set_cache_size(CACHE_BYTES).open(path));
+    let database = match opened {
+        Ok(opened) => opened.map_err(|error| refused(path, error))?,
+        Err(_) => return Err(StoreError::Corrupt(path.display().to_string(), "unreadable pages".to_owned())),
+    };
+    Ok(File { path: path.to_owned(), database })
+}
+
+fn create(path: &Path) -> Result<File, StoreError> {
+    let created = Database::builder().set_cache_size(CACHE_BYTES).create(path);
+    let file = File { path: path.to_owned(), database: created.map_err(|error| refused(path, error))? };
+    file.commit(&BTreeMap::new())?;
+    // A name is durable when its directory is.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|error| io_error(path, &error))?;
+    Ok(file)
+}
+
+/// Reads all of it from a copy in memory: opening a file that was not closed writes to it, and a damaged one must stay as it is.
+fn examine(path: &Path) -> Result<Records, StoreError> {
+    let bytes = locked_bytes(path)?;
+    let corrupt = |reason: &str| StoreError::Corrupt(path.display().to_string(), reason.to_owned());
+    let read = AssertUnwindSafe(|| -> Result<Records, StoreError> {
+        let memory = InMemoryBackend::new();
+        memory.set_len(bytes.len() as u64).map_err(|error| io_error(path, &error))?;
+        memory.write(0, &bytes).map_err(|error| io_error(path, &error))?;
+        let mut copy =
+            Database::builder().create_with_backend(memory).map_err(|error| refused(path, error))?;
+        match copy.check_integrity() {
+            Ok(true) => records(path, &copy),
+            Ok(false) => Err(corrupt("checksums do not match")),
+            Err(error) => Err(refused(path, error)),
+        }
+    });
+    catch_unwind(read).unwrap_or_else(|_| Err(corrupt("unreadable pages")))
+}
+
+/// The bytes, read while nobody else has the file open.
+fn locked_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let failed = |error: io::Error| io_error(path, &error);
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => return Err(StoreError::InUse(path.display().to_string())),
+        Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn records(path: &Path, database: &Database) -> Result<Records, StoreError> {
+    let name = || path.display().to_string();
+    let failed = |error: &dyn std::fmt::Display| StoreError::Corrupt(name(), error.to_string());
+    let transaction = database.begin_read().map_err(|error| failed(&error))?;
+    let format = match transaction.open_table(META) {
+        Ok(meta) => meta.get("format").map_err(|error| failed(&error))?.map(|format| format.value()),
+        Err(TableError::TableDoesNotExist(_)) => None,
+        Err(error) => return Err(failed(&error)),
+    };
+    match format {
+        Some(format) if format > FORMAT => return Err(StoreError::Newer(name(), format)),
+        Some(_) => {}
+        None => {
+            // Killed between its creation and its first batch, or somebody else's.
+            let mut tables = transaction.list_tables().map_err(|error| failed(&error))?;
+            return match tables.next() {
+                None => Ok(Vec::new()),
+                Some(other) => {
+                    Err(failed(&format_args!("no store of app-health, it has a table {}", other.name())))
+                }
+            };
+        }
+    }
+    let table = transaction.open_table(ENTRIES).map_err(|error| failed(&error))?;
+    let mut records = Vec::new();
+    for row in table.iter().map_err(|error| failed(&error))? {
+        let (key, value) = row.map_err(|error| failed(&error))?;
+        let wrong = |reason: &dyn std::fmt::Display| failed(&format_args!("entry {}: {reason}", key.value()));
+        let (namespace, name) = key.value().split_once('/').ok_or_else(|| wrong(&"no namespace"))?;
+        let record = serde_json::from_slice(value.value()).map_err(|error| wrong(&error))?;
+        records.push((Key::new(namespace, name), record));
+    }
+    Ok(records)
+}
+
+impl File {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes all of it and flushes it to the disk, or nothing.
+    pub(super) fn commit(&self, writes: &BTreeMap<Key, Write>) -> Result<(), StoreError> {
+        let write = || -> Result<(), ::redb::Error> {
+            let transaction = self.database.begin_write()?;
+            {
+                transaction.open_table(META)?.insert("format", FORMAT)?;
+                let mut table = transaction.open_table(ENTRIES)?;
+                for (key, write) in writes {
+                    let name = key.to_string();
+                    match &write.record {
+                        None => drop(table.remove(name.as_str())?),
+                        Some(record) => {
+                            let bytes = serde_json::to_vec(record).expect("a record can be written as JSON");
+                            table.insert(name.as_str(), bytes.as_slice())?;
+                        }
+                    }
+                }
+            }
+            transaction.commit()?;
+            Ok(())
+        };
+        write().map_err(|error| StoreError::Io(self.path.display().to_string(), words(&error)))
+    }
+}
+
+fn refused(path: &Path, error: DatabaseError) -> StoreError {
+    let name = path.display().to_string();
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(name),
+        DatabaseError::Storage(::redb::StorageError::Io(error)) if !is_content(&error) => {
+            io_error(path, &error)
+        }
+        other => StoreError::Corrupt(name, words(&other)),
+    }
+}
+
+/// Whether the machine could read it, and what it read is wrong.
+fn is_content(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof
+    )
+}
+
+fn io_error(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io(path.display().to_string(), words(error))
+}
+
+/// In one line, without a full stop.
+fn words(error: &dyn std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}

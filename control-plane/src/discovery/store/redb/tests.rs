@@ -1,0 +1,212 @@
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use ::redb::{Database, TableDefinition};
+
+use super::*;
+use crate::discovery::entries::Record;
+
+/// A directory of its own, removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("app-health-store-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.join("discovery.redb")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn batch(names: &[&str], session: u64) -> BTreeMap<Key, Write> {
+    let record = Record { session, ..Record::default() };
+    let write = Write { write: session, record: Some(Box::new(record)), session };
+    names.iter().map(|name| (Key::new("shop", *name), write.clone())).collect()
+}
+
+fn sessions(stored: &[(Key, Record)]) -> Vec<String> {
+    stored.iter().map(|(key, record)| format!("{key} {}", record.session)).collect()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let directory = Directory::new("read");
+    let (store, stored, is_new) = file::open(&directory.store()).expect("created");
+    assert_eq!((stored.len(), is_new), (0, true));
+    store.commit(&batch(&["a", "b"], 1)).expect("written");
+    store.commit(&batch(&["b"], 2)).expect("written");
+    let mut delete = batch(&["a"], 3);
+    delete.values_mut().for_each(|write| write.record = None);
+    store.commit(&delete).expect("written");
+    let in_use = file::open(&directory.store()).expect_err("two at a time");
+    assert_eq!(
+        in_use.to_string(),
+        format!("store {}: in use by another process", directory.store().display())
+    );
+    drop(store);
+    let (_, stored, is_new) = file::open(&directory.store()).expect("opened");
+    assert_eq!((sessions(&stored), is_new), (vec!["shop/b 2".to_owned()], false));
+}
+
+/// A store that is refused, byte for byte the same afterwards.
+fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
+    let directory = Directory::new(name);
+    let path = directory.store();
+    let (store, ..) = file::open(&path).expect("created");
+    let names: Vec<String> = (0..500).map(|number| format!("e{number}")).collect();
+    store.commit(&batch(&names.iter().map(String::as_str).collect::<Vec<_>>(), 1)).expect("written");
+    drop(store);
+    damage(&path);
+    let before = fs::read(&path).expect("there");
+    let error = file::open(&path).expect_err("damaged").to_string();
+    let error = error.replace(&path.display().to_string(), "PATH");
+    let head = error.split(": ").take(2).collect::<Vec<_>>().join(": ");
+    assert!(if expected.contains("newer") { error == expected } else { head == expected }, "{error}");
+    assert!(
+        error.contains("newer")
+            || error.ends_with("; nothing was changed, move the file away to start empty")
+    );
+    assert!(fs::read(&path).expect("there") == before, "{name}: bytes changed");
+}
+
+#[test]
+fn damaged_files_are_refused_and_untouched() {
+    let corrupt = "store PATH: corrupt";
+    check_refused("text", |path| fs::write(path, "no store at all").expect("written"), corrupt);
+    check_refused("zeros", |path| fs::write(path, [0; 100_000]).expect("written"), corrupt);
+    let cut = |path: &Path| {
+        let bytes = fs::read(path).expect("there");
+        fs::write(path, &bytes[..bytes.len() / 2]).expect("written");
+    };
+    check_refused("cut", cut, corrupt);
+    let flipped = |path: &Path| {
+        let mut bytes = fs::read(path).expect("there");
+        let needle = b"shop/e250";
+        let at = bytes.windows(needle.len()).rposition(|window| window == needle).expect("it is in the file");
+        bytes[at] ^= 1;
+        fs::write(path, bytes).expect("written");
+    };
+    check_refused("flipped", flipped, corrupt);
+    let foreign = |path: &Path| {
+        fs::remove_file(path).expect("there");
+        let database = Database::create(path).expect("created");
+        let transaction = database.begin_write().expect("begun");
+        transaction.open_table(TableDefinition::<&str, u64>::new("other")).expect("a table");
+        transaction.commit().expect("written");
+    };
+    check_refused("foreign", foreign, corrupt);
+    let newer = |path: &Path| {
+        let database = Database::open(path).expect("opened");
+        let transaction = database.begin_write().expect("begun");
+        let table = TableDefinition::<&str, u64>::new("app-health");
+        transaction.open_table(table).expect("a table").insert("format", 3).expect("written");
+        transaction.commit().expect("written");
+    };
+    check_refused("newer", newer, "store PATH: format 3 is newer than 1");
+}
+
+#[tokio::test]
+async fn batches_are_acknowledged_when_they_are_on_the_disk() {
+    let directory = Directory::new("task");
+    let (mut store, task) = open(directory.store(), Arc::new(())).await.expect("created");
+    let push = |name: &str, session: u64| {
+        for (key, write) in batch(&[name], session) {
+            store.writes.push(key, write);
+        }
+    };
+    push("a", 1);
+    push("a", 2);
+    let Some(Input::Stored { key, write }) = store.inputs.recv().await else { panic!("an acknowledgement") };
+    assert_eq!((key.to_string().as_str(), write), ("shop/a", 2));
+    // The last batch of a process that ends.
+    push("b", 3);
+    drop(store);
+    task.await.expect("it ends");
+    let (_, stored, _) = file::open(&directory.store()).expect("opened");
+    assert_eq!(sessions(&stored), ["shop/a 2", "shop/b 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_written_is_tried_again() {
+    let directory = Directory::new("away");
+    let aside = directory.0.join("aside.redb");
+    drop(file::open(&directory.store()).expect("created"));
+    fs::rename(directory.store(), &aside).expect("renamed");
+    let (inputs, mut stored) = mpsc::channel(8);
+    let (degraded, mut why) = watch::channel(None);
+    let writes = Writes::default();
+    let path = directory.store();
+    let task = Task { path, file: None, writes: writes.clone(), inputs, degraded, observer: Arc::new(()) };
+    let task = tokio::spawn(task.run());
+    for session in 1..=2 {
+        batch(&["a"], session).into_iter().for_each(|(key, write)| writes.push(key, write));
+        why.wait_for(Option::is_some).await.expect("it runs");
+    }
+    let text = why.borrow().clone().expect("a reason");
+    assert!(text.contains("discovery.redb: No such file"), "{text}");
+    assert!(!directory.store().exists() && stored.try_recv().is_err(), "never created anew");
+    fs::rename(&aside, directory.store()).expect("renamed");
+    let Some(Input::Stored { write, .. }) = stored.recv().await else { panic!("an acknowledgement") };
+    assert_eq!((write, why.borrow().clone()), (2, None));
+    drop(stored);
+    task.await.expect("it ends");
+}
+
+/// The process that is killed: it commits one entry after the other and says so.
+#[test]
+#[ignore = "started by the test below"]
+fn writer() {
+    let mut path = String::new();
+    std::io::stdin().read_line(&mut path).expect("a path");
+    let (store, ..) = file::open(Path::new(path.trim())).expect("opened");
+    let mut stdout = std::io::stdout();
+    for number in 0_u64.. {
+        store.commit(&batch(&[&format!("e{}", number % 50)], number + 1)).expect("written");
+        writeln!(stdout, "stored {number}").expect("somebody reads");
+    }
+}
+
+#[test]
+fn acknowledged_is_there_after_a_kill() {
+    let directory = Directory::new("kill");
+    for round in 0..6_u64 {
+        let mut child = Command::new(std::env::current_exe().expect("a test"))
+            .args(["--exact", "discovery::store::redb::tests::writer", "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        writeln!(stdin, "{}", directory.store().display()).expect("it reads");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let number = |line: String| {
+            let at = line.find("stored ")?;
+            line[at + 7..].parse::<u64>().ok()
+        };
+        // So many are awaited, then it is killed wherever it is.
+        let awaited = 7 + round * 13;
+        let mut last =
+            lines.by_ref().filter_map(number).find(|number| *number >= awaited).expect("it writes");
+        std::thread::sleep(Duration::from_micros(round * 777));
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        last = lines.filter_map(number).last().unwrap_or(last);
+        let (_, stored, _) = file::open(&directory.store()).expect("opened");
+        let highest = stored.iter().map(|(_, record)| record.session).max().expect("entries");
+        assert!(highest > last, "acknowledged {last}, found {highest}");
+        assert_eq!(stored.len(), usize::try_from((highest).min(50)).expect("small"));
+        fs::remove_file(directory.store()).expect("there");
+    }
+}
