@@ -8,8 +8,6 @@ mod agent;
 mod arguments;
 #[path = "vm_health/cold.rs"]
 mod cold;
-#[path = "vm_health/crowd.rs"]
-mod crowd;
 #[path = "vm_health/departures.rs"]
 mod departures;
 #[path = "vm_health/flapping.rs"]
@@ -31,12 +29,15 @@ use clap::Parser as _;
 use tests::app::tls;
 use tests::envoy::workspace;
 use tests::report::{self, Row};
+use tests::vm::fleet::{Crowd, Size};
 
 use crate::arguments::{Arguments, Part};
-use crate::crowd::Crowd;
 
 /// Not to be able to measure.
 type Failure = Box<dyn Error + Send + Sync>;
+
+/// New agents of the crowd a second, at first.
+const ARRIVALS: u32 = 300;
 
 const NOTES: &str = "\
 all as it is shipped, on loopback, over mutual TLS; the load shares the machine with the server
@@ -82,7 +83,7 @@ fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
 
 /// All that one crowd is good for; `cold` is the last, since it ends it.
 async fn measure_crowd(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
-    let mut crowd = Crowd::start(arguments, steady::HEARTBEAT).await?;
+    let mut crowd = crowd(arguments, "b-crowd", steady::HEARTBEAT).await?;
     let mut rows = Vec::new();
     if arguments.wants(Part::Steady) {
         rows.extend(steady::measure(&crowd, Duration::from_secs(arguments.seconds)).await?);
@@ -99,6 +100,12 @@ async fn measure_crowd(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
         rows.extend(cold::measure(crowd).await?);
     }
     Ok(rows)
+}
+
+async fn crowd(arguments: &Arguments, name: &str, heartbeat: Duration) -> Result<Crowd, Failure> {
+    let Arguments { agents, services, .. } = *arguments;
+    say(&format!("{agents} agents register"));
+    Ok(Crowd::start(name, Size { agents, services, arrivals: ARRIVALS, heartbeat }).await?)
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -48,5 +48,6 @@ mod vm_last_endpoint;
 mod vm_live_edit;
 mod vm_operator;
 mod vm_restart;
+mod vm_storm;
 mod vm_tls;
 mod workspace;

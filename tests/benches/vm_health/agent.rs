@@ -47,7 +47,13 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     }
     let each = millis(cpu) / f64::from(u32::try_from(probes)?);
     Ok(vec![
-        Row::new("agent, memory (RSS) idle, probe and stream", bytes(process.rss()) / 1_048_576.0, "MiB").at_most(7.0),
-        Row::new(format!("agent, processor time for an http probe, all in all, mean of {probes}"), each, "ms").at_most(1.0),
+        Row::new("agent, memory (RSS) idle, probe and stream", bytes(process.rss()) / 1_048_576.0, "MiB")
+            .at_most(7.0),
+        Row::new(
+            format!("agent, processor time for an http probe, all in all, mean of {probes}"),
+            each,
+            "ms",
+        )
+        .at_most(1.0),
     ])
 }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tests::report::Row;
-use tests::vm::fleet::{self, Observer, cluster};
+use tests::vm::fleet::{Crowd, NAMESPACE, Observer, cluster};
 use tokio::time::Instant;
 
-use crate::crowd::Crowd;
 use crate::steady::bytes;
 use crate::{Failure, millis, say};
 
@@ -26,7 +25,8 @@ pub(crate) async fn measure(crowd: Crowd) -> Result<Vec<Row>, Failure> {
         let begin = Instant::now();
         discovery.start().await?;
         ready = ready.max(begin.elapsed());
-        let client = Observer::start(discovery.plaintext(), fleet::NAMESPACE, (0..plan.services).map(cluster).collect());
+        let client =
+            Observer::start(discovery.plaintext(), NAMESPACE, (0..plan.services).map(cluster).collect());
         let all = client.until(PATIENCE, |sets| sets.total() == plan.agents as usize).await;
         let Some(all) = all else {
             return Err(format!("{} of {} entries after a start", client.sets().total(), plan.agents).into());
@@ -37,8 +37,14 @@ pub(crate) async fn measure(crowd: Crowd) -> Result<Vec<Row>, Failure> {
     let store = std::fs::metadata(discovery.store())?.len();
     let entries = plan.agents;
     Ok(vec![
-        Row::new(format!("cold start with {entries} entries, ready, the slowest of {STARTS}"), millis(ready), "ms").at_most(2000.0),
+        Row::new(
+            format!("cold start with {entries} entries, ready, the slowest of {STARTS}"),
+            millis(ready),
+            "ms",
+        )
+        .at_most(2000.0),
         Row::new("cold start, a client has all endpoints, the slowest", millis(served), "ms"),
-        Row::new(format!("store file with {entries} entries"), bytes(store) / 1_048_576.0, "MiB").at_most(64.0),
+        Row::new(format!("store file with {entries} entries"), bytes(store) / 1_048_576.0, "MiB")
+            .at_most(64.0),
     ])
 }

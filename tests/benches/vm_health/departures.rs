@@ -29,7 +29,8 @@ const GRACE: f64 = 10.0;
 /// Needs root, `ip` and `iptables`.
 pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
     let thread = std::thread::spawn(|| {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("no network namespace, which takes root: {error}"))?;
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| format!("no network namespace, which takes root: {error}"))?;
         run("ip", "link set lo up")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -45,7 +46,8 @@ pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
 async fn gone() -> Result<Vec<Row>, Failure> {
     say("departures: killed, silent, goodbye");
     let mut scene = Scene::start("b-gone", &[]).await?;
-    let (polite, killed, silent) = (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
+    let (polite, killed, silent) =
+        (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
 
     let begin = Instant::now();
     scene.machines[polite].signal(Signal::SIGTERM);
@@ -108,7 +110,8 @@ impl Scene {
         let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
         let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).flags(flags).tls(&files);
         discovery.start().await?;
-        let client = Client::start(&folder, "client", net::loopback(), &Way::sotw(discovery.plaintext())).await;
+        let client =
+            Client::start(&folder, "client", net::loopback(), &Way::sotw(discovery.plaintext())).await;
         Ok(Self { folder, authority, discovery, client, machines: Vec::new() })
     }
 

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use tests::process::Process;
 use tests::report::Row;
-use tests::vm::fleet::Push;
+use tests::vm::fleet::{Crowd, Push};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::crowd::Crowd;
 use crate::{Failure, millis, say};
 
 /// One in so many.
@@ -34,9 +33,11 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
     }
     let end = Instant::now();
     let exact = crowd.until_exact(PATIENCE).await?;
-    let share = |after: Duration, before: Duration| (after - before).as_secs_f64() / begin.elapsed().as_secs_f64();
+    let share =
+        |after: Duration, before: Duration| (after - before).as_secs_f64() / begin.elapsed().as_secs_f64();
     let (server, load) = (share(server.cpu(), before), share(load.cpu(), load_before));
-    let pushes: Vec<Push> = crowd.observer.sets().pushes.iter().copied().filter(|push| push.at >= begin).collect();
+    let pushes: Vec<Push> =
+        crowd.observer.sets().pushes.iter().copied().filter(|push| push.at >= begin).collect();
     let mean_bytes = pushes.iter().map(|push| push.bytes).sum::<usize>() / pushes.len().max(1);
     for agent in &agents {
         crowd.fleet.behave(*agent, true);
@@ -44,7 +45,8 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
     crowd.until_exact(PATIENCE).await?;
     let number = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     Ok(vec![
-        Row::new("flapping, pushes to a client in a second, the most", number(most_in_a_second(&pushes)), "").at_most(10.0),
+        Row::new("flapping, pushes to a client in a second, the most", number(most_in_a_second(&pushes)), "")
+            .at_most(10.0),
         Row::new("flapping, pushes to a client a second", number(pushes.len()) / span.as_secs_f64(), "/s"),
         Row::new("flapping, a push", number(mean_bytes) / 1024.0, "KiB"),
         Row::new("flapping, from the end to the exact endpoints", millis(exact - end), "ms").at_most(1000.0),
@@ -68,6 +70,8 @@ async fn flap(crowd: &Crowd, agents: &[u32], end: Instant) {
 
 /// The most that came within any second.
 fn most_in_a_second(pushes: &[Push]) -> usize {
-    let within = |first: &Push| pushes.iter().filter(|push| push.at >= first.at && push.at < first.at + SECOND).count();
+    let within = |first: &Push| {
+        pushes.iter().filter(|push| push.at >= first.at && push.at < first.at + SECOND).count()
+    };
     pushes.iter().map(within).max().unwrap_or_default()
 }

@@ -56,7 +56,10 @@ pub(crate) async fn measure(flips: u32) -> Result<Vec<Row>, Failure> {
         () = looking => return Err("Envoy is gone".into()),
     };
     let (gone, back): (Vec<_>, Vec<_>) = times.into_iter().flatten().unzip();
-    Ok([("gone from Envoy", gone), ("back in Envoy", back)].into_iter().flat_map(|(name, times)| rows(name, &times)).collect())
+    Ok([("gone from Envoy", gone), ("back in Envoy", back)]
+        .into_iter()
+        .flat_map(|(name, times)| rows(name, &times))
+        .collect())
 }
 
 fn rows(name: &str, times: &[f64]) -> [Row; 3] {
@@ -78,7 +81,11 @@ async fn look(client: &Client, seen: watch::Sender<Seen>) {
 }
 
 /// Each pair: gone, back; in milliseconds.
-async fn flip(machine: &Machine, mut seen: watch::Receiver<Seen>, flips: u32) -> Result<Vec<(f64, f64)>, Failure> {
+async fn flip(
+    machine: &Machine,
+    mut seen: watch::Receiver<Seen>,
+    flips: u32,
+) -> Result<Vec<(f64, f64)>, Failure> {
     until(machine, &mut seen, true).await?;
     let mut times = Vec::new();
     for _ in 0..flips {
@@ -89,7 +96,11 @@ async fn flip(machine: &Machine, mut seen: watch::Receiver<Seen>, flips: u32) ->
     Ok(times)
 }
 
-async fn turn(machine: &Machine, seen: &mut watch::Receiver<Seen>, behaviour: Behaviour) -> Result<f64, Failure> {
+async fn turn(
+    machine: &Machine,
+    seen: &mut watch::Receiver<Seen>,
+    behaviour: Behaviour,
+) -> Result<f64, Failure> {
     machine.application.behave(behaviour);
     let at = until(machine, seen, behaviour == Behaviour::Serving).await?;
     let probes = machine.application.probes();
@@ -99,7 +110,8 @@ async fn turn(machine: &Machine, seen: &mut watch::Receiver<Seen>, behaviour: Be
 
 async fn until(machine: &Machine, seen: &mut watch::Receiver<Seen>, there: bool) -> Result<Instant, Failure> {
     let endpoint = machine.application.address;
-    let found = timeout(PATIENCE, seen.wait_for(|(_, endpoints)| endpoints.contains(&endpoint) == there)).await;
+    let found =
+        timeout(PATIENCE, seen.wait_for(|(_, endpoints)| endpoints.contains(&endpoint) == there)).await;
     match found {
         Ok(Ok(seen)) => Ok(seen.0),
         Ok(Err(_)) | Err(_) => Err(format!("{endpoint} is not {there} in Envoy:\n{}", machine.log()).into()),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tests::report::Row;
+use tests::vm::fleet::Crowd;
 use tokio::time::{Instant, sleep};
 
 use crate::arguments::Arguments;
-use crate::crowd::Crowd;
 use crate::steady::bytes;
-use crate::{Failure, say};
+use crate::{Failure, crowd, say};
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// Until the next look.
@@ -19,7 +19,7 @@ const MIB: f64 = 1_048_576.0;
 
 /// From a tenth of all reports, when every part of the server has been used, to the last.
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
-    let crowd = Crowd::start(arguments, HEARTBEAT).await?;
+    let crowd = crowd(arguments, "b-reports", HEARTBEAT).await?;
     say("reports");
     let tally = crowd.fleet.tally.clone();
     let first = tally.acknowledgements();
@@ -33,7 +33,12 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> 
     let (reported, rate) = (arguments.reports, reports / begin.elapsed().as_secs_f64());
     Ok(vec![
         Row::new(format!("server, memory after a tenth of {reported} reports"), bytes(early) / MIB, "MiB"),
-        Row::new(format!("server, growth from there to {reported} reports"), (bytes(late) - bytes(early)) / MIB, "MiB").at_most(4.0),
+        Row::new(
+            format!("server, growth from there to {reported} reports"),
+            (bytes(late) - bytes(early)) / MIB,
+            "MiB",
+        )
+        .at_most(4.0),
         Row::new("reports a second", rate, "/s"),
         Row::new("server, processor time for a report and its acknowledgement", cpu / reports * 1e6, "us"),
     ])
@@ -51,7 +56,9 @@ async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
             (seen, moved) = (now, Instant::now());
         } else if moved.elapsed() > PATIENCE {
             let why = crowd.fleet.tally.failure().unwrap_or_default();
-            return Err(format!("{now} reports, and no more for {PATIENCE:?}; the last failure: {why}").into());
+            return Err(
+                format!("{now} reports, and no more for {PATIENCE:?}; the last failure: {why}").into()
+            );
         }
         sleep(PAUSE).await;
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tests::process::Process;
 use tests::report::Row;
+use tests::vm::fleet::Crowd;
 use tokio::time::sleep;
 
-use crate::crowd::Crowd;
 use crate::{Failure, say};
 
 /// As agents have it unless they are told otherwise.
@@ -32,7 +32,8 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
     Ok(vec![
         Row::new("server, memory (RSS) without agents", bytes(crowd.base) / MIB, "MiB").at_most(64.0),
         Row::new(format!("server, memory (RSS) with {agents} agents"), rss / MIB, "MiB"),
-        Row::new("server, memory for each agent", (rss - bytes(crowd.base)) / agents / KIB, "KiB").at_most(64.0),
+        Row::new("server, memory for each agent", (rss - bytes(crowd.base)) / agents / KIB, "KiB")
+            .at_most(64.0),
         Row::new("server, steady, processor time", share, "cores").at_most(0.2),
         Row::new("steady, heartbeats", reports, "/s"),
         Row::new("steady, processor time of the load", load_share, "cores"),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tests::process::Process;
 use tests::report::{Row, quantile};
+use tests::vm::fleet::Crowd;
 use tokio::time::sleep;
 
-use crate::crowd::Crowd;
 use crate::{Failure, say};
 
 /// After the last one is back, endpoints are watched for so long.
@@ -45,7 +45,12 @@ pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<R
         Row::new(format!("{name}, back, the last"), quantile(&back, 1.0), "s"),
         Row::new(format!("{name}, attempts in all"), attempts.all, ""),
         Row::new(format!("{name}, attempts in a second, the most"), attempts.peak, "/s"),
-        Row::new(format!("{name}, attempts in a second, the most / the mean"), attempts.peak / attempts.mean, "").at_most(2.0),
+        Row::new(
+            format!("{name}, attempts in a second, the most / the mean"),
+            attempts.peak / attempts.mean,
+            "",
+        )
+        .at_most(2.0),
         Row::new(format!("{name}, connections taken in a second, the most"), connections.peak, "/s"),
         Row::new(
             format!("{name}, connections taken in a second, the most / the mean"),
@@ -78,7 +83,11 @@ impl Rate {
             seconds[second] += 1;
         }
         let all = f64::from(seconds.iter().sum::<u32>());
-        let span = times.iter().max().zip(times.iter().min()).map_or(0.0, |(last, first)| (*last - *first).as_secs_f64());
+        let span = times
+            .iter()
+            .max()
+            .zip(times.iter().min())
+            .map_or(0.0, |(last, first)| (*last - *first).as_secs_f64());
         let peak = seconds.iter().max().copied().map_or(0.0, f64::from);
         Self { all, peak, mean: all / span.max(1.0) }
     }

@@ -1,6 +1,7 @@
 //! Many agents in one process: each with the agent's own reporter, its own messages, and a connection (TCP, TLS, HTTP/2) from an address
 //! of its own. What is left out is the probing: a test says what each workload's health is.
 
+mod crowd;
 mod documents;
 mod member;
 mod observer;
@@ -17,8 +18,9 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::certificates::{Authority, DISCOVERY_NAME};
-use member::Member;
+pub use crowd::{Crowd, Size};
 pub use documents::{ACCOUNTS, NAMESPACE, cluster, documents};
+use member::Member;
 pub use observer::{Observer, Push, Sets, Shrink};
 pub use tally::Tally;
 

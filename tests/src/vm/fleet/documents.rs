@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub const NAMESPACE: &str = "fleet";
 /// Whom the services belong to, in turn.
 pub const ACCOUNTS: [&str; 4] = ["orders", "carts", "stock", "mail"];
-const PORT: u16 = 8080;
+pub(super) const PORT: u16 = 8080;
 
 /// The name of a service and of its group.
 pub(super) fn name(service: u32) -> String {

@@ -14,7 +14,8 @@ use app_health_agent::report::tls::San;
 use app_health_agent::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
 use probe::health_report::{
-    APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION, SERVICE_ACCOUNT,
+    APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
+    SERVICE_ACCOUNT,
 };
 use probe::{HealthReason, Hello, State};
 use rustls::ClientConfig;
@@ -221,7 +222,9 @@ impl Member {
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy, message } => Request::Report { error: (!healthy).then_some(message), ours: None },
+            Report::Plain { healthy, message } => {
+                Request::Report { error: (!healthy).then_some(message), ours: None }
+            }
             Report::AppHealth(report) => Request::Report {
                 error: (report.state != State::Healthy).then(|| report.message.clone()),
                 ours: Some(Box::new((self.id(), report.to_json()))),
@@ -233,10 +236,11 @@ impl Member {
 /// The next word of the server; waits for ever without a stream.
 async fn heard(stream: &mut Option<Stream>) -> Response {
     match stream {
-        Some(stream) => stream.responses.recv().await.unwrap_or_else(|| Response::Ended {
-            refused: false,
-            why: "the stream ended".to_owned(),
-        }),
+        Some(stream) => stream
+            .responses
+            .recv()
+            .await
+            .unwrap_or_else(|| Response::Ended { refused: false, why: "the stream ended".to_owned() }),
         None => std::future::pending().await,
     }
 }
@@ -246,7 +250,16 @@ fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) 
         true => (State::Healthy, HealthReason::ProbeSucceeded, String::new()),
         false => (State::Unhealthy, HealthReason::HttpStatus, "HTTP status 503".to_owned()),
     };
-    Level { generation, state, reason, message, since, last_probe: Some(last_probe), interval: None, verdict_due: None }
+    Level {
+        generation,
+        state,
+        reason,
+        message,
+        since,
+        last_probe: Some(last_probe),
+        interval: None,
+        verdict_due: None,
+    }
 }
 
 /// Numbers in 0..1 that nobody has to keep secret (splitmix64).

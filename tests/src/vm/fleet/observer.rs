@@ -71,7 +71,8 @@ impl Sets {
             let assignment = ClusterLoadAssignment::decode(resource.value.as_slice())?;
             let cluster = assignment.cluster_name;
             let localities = assignment.endpoints.into_iter();
-            let found = localities.flat_map(|locality| locality.lb_endpoints).filter_map(socket_address_of).collect();
+            let found =
+                localities.flat_map(|locality| locality.lb_endpoints).filter_map(socket_address_of).collect();
             let before = self.endpoints.insert(cluster.clone(), found).unwrap_or_default();
             let lost = before.difference(&self.endpoints[&cluster]).count();
             if lost > 0 {
@@ -135,9 +136,8 @@ async fn watch_server(
     sets: &watch::Sender<Sets>,
 ) -> Result<(), Status> {
     let client = AggregatedDiscoveryServiceClient::connect(format!("http://{server}")).await;
-    let mut client = client
-        .map_err(|error| Status::unavailable(error.to_string()))?
-        .max_decoding_message_size(ANSWER);
+    let mut client =
+        client.map_err(|error| Status::unavailable(error.to_string()))?.max_decoding_message_size(ANSWER);
     let (requests, sent) = mpsc::channel(4);
     let ask = |version: String, nonce: String, node| DiscoveryRequest {
         version_info: version,
