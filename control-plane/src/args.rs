@@ -1,6 +1,8 @@
 //! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin. No twin
 //! ends in `_PORT`, since kubelet sets such names for Services.
 
+pub mod discovery;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,17 +11,20 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use crate::inject::settings::{Mode, SidecarMode};
+use discovery::{DiscoveryArgs, WorkloadsArgs};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "app-health",
     version,
-    about = "Rewrites Pods so that kubelet's probes arrive at the filter inside Envoy.",
+    about = "Rewrites Pods so that kubelet's probes arrive at the filter inside Envoy; serves the health of virtual machines over xDS.",
     after_help = "Typical use:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   by hand\n  \
         app-health inject -f shop.yaml --diff                 what would change\n  \
-        app-health webhook                                    by the API server, inside the cluster"
+        app-health webhook                                    by the API server, inside the cluster\n  \
+        app-health discovery --config-dir mesh                health of virtual machines to every Envoy\n  \
+        app-health workloads --watch                          what discovery knows of them"
 )]
 pub struct Args {
     /// What to do.
@@ -34,6 +39,10 @@ pub enum Command {
     Inject(InjectArgs),
     /// Answer the API server: HTTPS POST /inject
     Webhook(WebhookArgs),
+    /// Serve endpoints to Envoys over xDS, without those that agents report as unhealthy
+    Discovery(Box<DiscoveryArgs>),
+    /// Show what `discovery` knows of each workload
+    Workloads(WorkloadsArgs),
 }
 
 /// Settings of both commands.

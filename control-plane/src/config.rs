@@ -1,5 +1,7 @@
 //! From arguments and environment to checked values; the only file that reads the environment.
 
+mod discovery;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,6 +18,8 @@ use crate::exit::Failure;
 use crate::inject::settings::{Settings, may_be_status_port};
 use crate::inject::stream::Format;
 use crate::inject::template::Template;
+
+pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
 
 /// The namespace of this Pod, by the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";

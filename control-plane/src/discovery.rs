@@ -1,7 +1,10 @@
 //! `app-health discovery`: takes in what agents report, keeps the entries, and serves the endpoints to every Envoy.
 //!
-//! [`objects`] is what is configured, [`entries`] the pure life of the workloads, [`snapshot`] what Envoys are served, [`stream`] one of them.
+//! [`objects`] is what is configured, read by [`config_dir`]; [`entries`] is the pure life of the workloads, [`store`] keeps them, and
+//! [`registry`] is the task that owns all three. [`snapshot`] is what Envoys are served, [`stream`] one of them.
 
+pub mod command;
+pub mod config_dir;
 pub mod debounce;
 pub mod entries;
 pub mod identity;
@@ -9,8 +12,11 @@ pub mod limits;
 pub mod message;
 pub mod metrics;
 pub mod objects;
+pub mod pages;
 pub mod registry;
 pub mod server;
 pub mod snapshot;
+pub mod store;
 pub mod stream;
 pub mod tls;
+pub mod view;

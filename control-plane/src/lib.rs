@@ -14,5 +14,6 @@ pub mod server;
 pub mod shutdown;
 pub mod tls;
 pub mod webhook;
+pub mod workloads;
 pub mod xds;
 pub mod yaml;

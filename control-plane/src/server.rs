@@ -41,8 +41,8 @@ const HEAD: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(120);
 /// How often the two are looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// Connections waiting to be accepted.
-const BACKLOG: i32 = 1024;
+/// Connections waiting to be accepted: agents that come back all at once wait there, not in our memory.
+const BACKLOG: i32 = 4096;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What requests in flight get when the server closes.
@@ -50,6 +50,10 @@ const CLOSE: Duration = Duration::from_secs(10);
 
 /// An answer, whole in memory.
 pub type Response = hyper::Response<Full<Bytes>>;
+
+/// Whence a request comes: an extension of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
 
 /// The stages of an end.
 #[derive(Clone, Debug, Default)]
@@ -99,8 +103,8 @@ pub async fn serve<H, F>(
             accepted = listener.accept() => accepted,
             () = ending.closing.cancelled() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 warn!(%error, "cannot accept connections");
                 sleep(ACCEPT_PAUSE).await;
@@ -114,7 +118,7 @@ pub async fn serve<H, F>(
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
         let (ending, handler) = (ending.clone(), handler.clone());
         tracker.spawn(async move {
-            greet(stream, acceptor, ending, handler).await;
+            greet(stream, Peer(peer), acceptor, ending, handler).await;
             drop(place);
         });
     }
@@ -124,7 +128,7 @@ pub async fn serve<H, F>(
     let _ = timeout(CLOSE, tracker.wait()).await;
 }
 
-async fn greet<H, F>(stream: TcpStream, acceptor: Option<TlsAcceptor>, ending: Ending, handler: H)
+async fn greet<H, F>(stream: TcpStream, peer: Peer, acceptor: Option<TlsAcceptor>, ending: Ending, handler: H)
 where
     H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
@@ -132,23 +136,24 @@ where
     // Answers are one small write, which must not wait for the caller's acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     match acceptor {
-        None => connection(stream, ending, handler).await,
+        None => connection(stream, peer, ending, handler).await,
         Some(acceptor) => match timeout(HEAD, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => connection(stream, ending, handler).await,
+            Ok(Ok(stream)) => connection(stream, peer, ending, handler).await,
             Ok(Err(error)) => debug!(%error, "handshake"),
             Err(_) => debug!("handshake takes too long"),
         },
     }
 }
 
-async fn connection<S, H, F>(stream: S, ending: Ending, handler: H)
+async fn connection<S, H, F>(stream: S, peer: Peer, ending: Ending, handler: H)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
     let activity = Activity::new();
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let (activity, leaving) = (activity.clone(), ending.leaving.clone());
         activity.request();
         let answer = handler(request);

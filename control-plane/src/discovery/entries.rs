@@ -146,6 +146,21 @@ impl Entries {
         self.entries.iter().filter_map(view).collect()
     }
 
+    /// How many entries have the condition True, False, Unknown, and none.
+    pub fn counts(&self) -> [usize; 4] {
+        let mut counts = [0; 4];
+        for entry in self.entries.values().filter(|entry| entry.spec().is_some()) {
+            let status = entry.record.condition.as_ref().map(|condition| condition.status);
+            counts[match status {
+                Some(Status::True) => 0,
+                Some(Status::False) => 1,
+                Some(Status::Unknown) => 2,
+                None => 3,
+            }] += 1;
+        }
+        counts
+    }
+
     fn note(&mut self, event: Event) {
         self.effects.push(Effect::Note(event));
     }

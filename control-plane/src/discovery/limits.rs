@@ -30,6 +30,11 @@ impl TokenBucket {
         Self { rate, burst, tokens: burst, at: Duration::ZERO }
     }
 
+    /// One with a single token.
+    pub fn almost_empty(rate: f64, burst: f64) -> Self {
+        Self { tokens: 1.0, ..Self::new(rate, burst) }
+    }
+
     fn fill(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.tokens = (self.tokens + passed * self.rate).min(self.burst);

@@ -1,39 +1,335 @@
-//! STUB until merged
-#![allow(missing_docs, reason = "stub")]
-use crate::discovery::entries::*;
-use crate::discovery::objects::Group;
-use crate::discovery::snapshot::Snapshot;
+//! The one task that owns the entries: it takes in what streams, store and configuration say, has the store write and the streams
+//! answer, and publishes snapshots. What follows from what is decided in [`super::entries`].
+
+mod events;
+
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+
+use time::OffsetDateTime;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::config_dir::Configured;
+use super::debounce::Debounce;
+use super::entries::{Code, Effect, Entries, Identity, Input, Node, Settings, StreamId, Timestamp};
+use super::metrics::Metrics;
+use super::objects::{Config, Group, LastEndpoint};
+use super::snapshot::{Snapshot, SnapshotSettings};
+use super::store::{Store, Write};
+use super::view::Overview;
+
+/// What streams may have said before it is taken in. More wait in their streams.
+const CAPACITY: usize = 4096;
+/// So much is taken in at once before anything else is looked at.
+const BATCH: usize = 1024;
+
+/// What the registry is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Of the life of entries.
+    pub settings: Settings,
+    /// For services that do not say it themselves.
+    pub last_endpoint: LastEndpoint,
+    /// `--debounce` and `--debounce-max`.
+    pub debounce: (Duration, Duration),
+    /// Where entries live.
+    pub store: Store,
+    /// What is configured.
+    pub configured: watch::Receiver<Configured>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// What the registry says to a stream.
 #[derive(Debug)]
 pub enum ToStream {
-    Hello { session: u64, heartbeat: Duration, probe: Option<Arc<Group>> },
-    Ack { epoch: String, generation: u64 },
-    Close { code: Code, text: String },
+    /// To our agent, at its begin and at each change.
+    Hello {
+        /// 0: its entry is pending.
+        session: u64,
+        /// How often it is to report.
+        heartbeat: Duration,
+        /// Whose probe.
+        probe: Option<Arc<Group>>,
+    },
+    /// A report is stored.
+    Ack {
+        /// Of the report.
+        epoch: String,
+        /// Of the report.
+        generation: u64,
+    },
+    /// The stream is to end.
+    Close {
+        /// With this status.
+        code: Code,
+        /// And this message.
+        text: String,
+    },
 }
-#[derive(Clone)]
+
+/// How the others reach the registry.
+#[derive(Clone, Debug)]
 pub struct Handle {
+    inbox: mpsc::Sender<Message>,
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    senders: Arc<std::sync::Mutex<Vec<mpsc::Sender<ToStream>>>>,
+    degraded: watch::Receiver<Option<String>>,
+    configured: watch::Receiver<Configured>,
 }
+
+#[derive(Debug)]
+enum Message {
+    Opened(Input, StreamId, mpsc::Sender<ToStream>),
+    Input(Input),
+    View(oneshot::Sender<Overview>),
+}
+
 impl Handle {
-    pub fn new(snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
-        Self { snapshots, senders: Arc::default() }
-    }
+    /// A stream's first request; `sender` gets what is for it.
     pub async fn opened(
         &self,
-        _: StreamId,
-        _: SocketAddr,
-        _: Option<Identity>,
-        _: Box<Node>,
+        stream: StreamId,
+        peer: SocketAddr,
+        identity: Option<Identity>,
+        node: Box<Node>,
         sender: mpsc::Sender<ToStream>,
     ) {
-        self.senders.lock().unwrap().push(sender);
+        self.tell(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender)).await;
     }
-    pub async fn send(&self, _: Input) {}
+
+    /// Everything else that a stream has to say, in its order.
+    pub async fn send(&self, input: Input) {
+        self.tell(Message::Input(input)).await;
+    }
+
+    /// What Envoys are served; the first is complete.
     pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshots.clone()
     }
+
+    /// What the operator sees; empty when the registry has ended.
+    pub async fn view(&self) -> Overview {
+        let (sender, view) = oneshot::channel();
+        self.tell(Message::View(sender)).await;
+        view.await.unwrap_or_default()
+    }
+
+    /// What does not work although it is served: a line each.
+    pub fn degradations(&self) -> Vec<String> {
+        let store = self.degraded.borrow().clone();
+        let errors = self.configured.borrow().errors.len();
+        let configuration = (errors > 0).then(|| format!("configuration: {errors} errors"));
+        store.into_iter().chain(configuration).collect()
+    }
+
+    async fn tell(&self, message: Message) {
+        // After its end nobody needs to know.
+        let _ = self.inbox.send(message).await;
+    }
 }
+
+/// Starts it, with a first snapshot of what store and configuration hold. It ends with `closing`, and the store after it.
+pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
+    let Parts { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } = parts;
+    let Store { stored, is_new: _, writes, inputs, degraded } = store;
+    let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
+    let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
+    // Whoever holds more than an empty store knows may be right.
+    let settling = stored.is_empty().then_some(settings.restart_grace);
+    let mut registry = Registry {
+        entries: Entries::new(settings, stored),
+        config: Arc::default(),
+        last_endpoint,
+        debounce: Debounce::new(quiet, longest),
+        longest,
+        settling,
+        start: Instant::now(),
+        changed: None,
+        senders: HashMap::new(),
+        writes,
+        snapshots,
+        configured: configured.clone(),
+        errors: Vec::new(),
+        metrics,
+    };
+    registry.configure();
+    registry.publish();
+    let handle = Handle { inbox: inbox_sender, snapshots: snapshots_receiver, degraded, configured };
+    (handle, tokio::spawn(registry.run(inbox, inputs, closing)))
+}
+
+struct Registry {
+    entries: Entries,
+    config: Arc<Config>,
+    last_endpoint: LastEndpoint,
+    debounce: Debounce,
+    longest: Duration,
+    /// Until when a store that was empty may not be the truth.
+    settling: Option<Duration>,
+    start: Instant,
+    /// When the first change that is not published came.
+    changed: Option<Instant>,
+    senders: HashMap<StreamId, mpsc::Sender<ToStream>>,
+    writes: super::store::Writes,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    configured: watch::Receiver<Configured>,
+    /// What was told of the configuration.
+    errors: Vec<String>,
+    metrics: Arc<Metrics>,
+}
+
+impl Registry {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        mut inputs: mpsc::Receiver<Input>,
+        closing: CancellationToken,
+    ) {
+        let mut batch = Vec::new();
+        loop {
+            let due = self.due();
+            tokio::select! {
+                () = closing.cancelled() => return,
+                number = inbox.recv_many(&mut batch, BATCH) => {
+                    if number == 0 {
+                        return;
+                    }
+                    batch.drain(..).for_each(|message| self.take(message));
+                }
+                Some(input) = inputs.recv() => {
+                    self.step(input);
+                    for _ in 0..BATCH {
+                        let Ok(input) = inputs.try_recv() else { break };
+                        self.step(input);
+                    }
+                }
+                Ok(()) = self.configured.changed() => self.configure(),
+                () = sleep_until(due) => self.step(Input::Tick),
+            }
+            // Reports come before pushes, unless those have waited for too long.
+            let now = self.start.elapsed();
+            let is_due = self.debounce.due().is_some_and(|due| {
+                due <= now && (inbox.is_empty() || due.saturating_add(self.longest) <= now)
+            });
+            if self.settling.take_if(|until| *until <= now).is_some() || is_due {
+                self.publish();
+            }
+        }
+    }
+
+    /// When to look again though nothing comes.
+    fn due(&self) -> Instant {
+        let far = Duration::from_secs(3600);
+        let due = [self.entries.next_due(), self.debounce.due(), self.settling].into_iter().flatten().min();
+        self.start + due.unwrap_or_else(|| self.start.elapsed() + far)
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Opened(input, stream, sender) => {
+                self.senders.insert(stream, sender);
+                self.step(input);
+            }
+            Message::Input(input) => {
+                if let Input::Closed { stream } = input {
+                    self.senders.remove(&stream);
+                }
+                self.step(input);
+            }
+            Message::View(sender) => {
+                let _ = sender.send(Overview {
+                    settling: self.settling.is_some(),
+                    config_errors: self.errors.clone(),
+                    workloads: self.entries.view(self.start.elapsed()),
+                });
+            }
+        }
+    }
+
+    fn configure(&mut self) {
+        let configured = self.configured.borrow_and_update().clone();
+        events::configured(&self.errors, &configured);
+        self.metrics.config_errors(configured.errors.len());
+        self.errors = configured.errors;
+        // A service that is new has its clusters, whatever its entries say.
+        if configured.config != self.config {
+            self.config = configured.config.clone();
+            self.change();
+            self.step(Input::Config(configured.config));
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        let seconds = OffsetDateTime::now_utc().unix_timestamp();
+        let effects = self.entries.step(self.start.elapsed(), Timestamp::from_seconds(seconds), input);
+        effects.into_iter().for_each(|effect| self.do_it(effect));
+    }
+
+    fn do_it(&mut self, effect: Effect) {
+        match effect {
+            Effect::Hello { stream, session, heartbeat, probe } => {
+                self.tell(stream, ToStream::Hello { session, heartbeat, probe });
+            }
+            Effect::Ack { stream, epoch, generation } => {
+                self.tell(stream, ToStream::Ack { epoch, generation })
+            }
+            Effect::Close { stream, code, text } => {
+                self.tell(stream, ToStream::Close { code, text });
+                self.senders.remove(&stream);
+            }
+            Effect::Write { key, write, record, session } => {
+                self.writes.push(key, Write { write, record, session });
+            }
+            Effect::Changed { .. } => self.change(),
+            Effect::Note(event) => events::noted(&event, &self.metrics),
+        }
+    }
+
+    fn change(&mut self) {
+        self.changed.get_or_insert_with(Instant::now);
+        self.debounce.changed(self.start.elapsed());
+    }
+
+    /// Says it to a stream. One that does not listen gets it when it does; an acknowledgement it will ask for again.
+    fn tell(&self, stream: StreamId, word: ToStream) {
+        let Some(sender) = self.senders.get(&stream) else { return };
+        match sender.try_send(word) {
+            Err(mpsc::error::TrySendError::Full(word)) if !matches!(word, ToStream::Ack { .. }) => {
+                let sender = sender.clone();
+                tokio::spawn(async move { sender.send(word).await });
+            }
+            _ => {}
+        }
+    }
+
+    fn publish(&mut self) {
+        let now = self.start.elapsed();
+        let settings =
+            SnapshotSettings { last_endpoint: self.last_endpoint, settling: self.settling.is_some() };
+        let previous = self.snapshots.borrow().clone();
+        let snapshot =
+            Snapshot::build(&self.config, &mut self.entries.workloads(), settings, Some(&previous));
+        let kept = snapshot.kept().clone();
+        self.metrics.last_endpoint_kept(kept.len());
+        self.metrics.settling(settings.settling);
+        for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
+            self.metrics.entries(state, number);
+        }
+        events::kept(previous.kept(), &kept);
+        self.snapshots.send_replace(Arc::new(snapshot));
+        self.debounce.pushed(now);
+        if let Some(changed) = self.changed.take() {
+            self.metrics.pushed_report(changed.elapsed().as_secs_f64());
+        }
+        // Entries that linger for nobody go, which is a change again.
+        self.step(Input::Kept(kept));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,8 @@ pub async fn serve(
     let places = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let rate = f64::from(limits.accept_rate);
-    let mut tokens = TokenBucket::new(rate, 2.0 * rate);
+    // Nobody has waited yet at the start: whoever comes then comes back, with all others.
+    let mut tokens = TokenBucket::almost_empty(rate, 2.0 * rate);
     let tracker = TaskTracker::new();
     loop {
         let accept = async {

@@ -30,7 +30,7 @@ use crate::discovery::registry::ToStream;
 use crate::discovery::snapshot::Snapshot;
 use crate::discovery::stream::{AdsStream, Effect, Input, Note};
 use crate::xds;
-use probe::Hello;
+use probe::{Hello, WorkloadProbe};
 
 /// Who takes nothing for so long is let go.
 const BLOCKED: Duration = Duration::from_secs(30);
@@ -136,7 +136,7 @@ struct Exchange {
     /// The peer by its own account.
     node: Arc<str>,
     out: mpsc::Sender<Result<Box<Response>, Status>>,
-    /// At most one answer of each type.
+    /// At most one answer of each type that is subscribed to, one hello, one acknowledgement.
     outbox: VecDeque<Response>,
     /// For the registry, once it knows of the stream.
     to_stream: Option<mpsc::Sender<ToStream>>,
@@ -330,8 +330,8 @@ impl Exchange {
 fn word_of_registry(word: ToStream) -> Result<Input, Ended> {
     match word {
         ToStream::Hello { session, heartbeat, probe } => {
-            let version = probe.as_ref().map_or("none", |group| group.probe_version.as_str()).to_owned();
-            let probe = None;
+            let version = probe.as_ref().map_or_else(String::new, |group| group.probe_version.clone());
+            let probe = probe.and_then(|group| group.group.probe.as_ref().map(WorkloadProbe::to_json));
             Ok(Input::Hello { hello: Hello { session, heartbeat, probe }.to_json(), version })
         }
         ToStream::Ack { epoch, generation } => Ok(Input::Ack { epoch, generation }),

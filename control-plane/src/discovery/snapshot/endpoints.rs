@@ -68,7 +68,7 @@ impl<'a> Members<'a> {
             spec: &workload.spec,
             served: workload.served,
             kept: kept == Some(&workload.key),
-            known: workload.served || workload.unserved_since.is_some(),
+            known: workload.served || !workload.awaited,
         };
         Self { members: selected.into_iter().map(member).collect() }
     }

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::{Store, Write, Writes};
 use crate::discovery::entries::Input;
+use crate::discovery::metrics::Metrics;
 use crate::discovery::objects::Key;
 use file::File;
 
@@ -24,20 +25,6 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Acknowledgements on their way to the registry.
 const CAPACITY: usize = 1024;
 
-/// Told of each batch: how long it took, or that it failed.
-pub trait Observer: Send + Sync + 'static {
-    /// A batch is durable.
-    fn committed(&self, took: Duration);
-    /// A batch could not be written.
-    fn failed(&self);
-}
-
-/// Nobody is told.
-impl Observer for () {
-    fn committed(&self, _took: Duration) {}
-    fn failed(&self) {}
-}
-
 /// Opens the file, or creates it where there is none, and starts the task that writes it. The task ends with the registry, after a last
 /// batch; its handle says when.
 ///
@@ -45,7 +32,7 @@ impl Observer for () {
 /// [`StoreError`]; then no byte of the file was changed.
 pub async fn open(
     path: PathBuf,
-    observer: Arc<dyn Observer>,
+    metrics: Arc<Metrics>,
 ) -> Result<(Store, tokio::task::JoinHandle<()>), StoreError> {
     let (file, stored, is_new) = blocking(move || file::open(&path)).await?;
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
@@ -57,7 +44,7 @@ pub async fn open(
         writes: writes.clone(),
         inputs: inputs_sender,
         degraded: degraded_sender,
-        observer,
+        metrics,
     };
     let task = tokio::spawn(task.run());
     Ok((Store { stored, is_new, writes, inputs, degraded }, task))
@@ -70,7 +57,7 @@ struct Task {
     writes: Writes,
     inputs: mpsc::Sender<Input>,
     degraded: watch::Sender<Option<String>>,
-    observer: Arc<dyn Observer>,
+    metrics: Arc<Metrics>,
 }
 
 impl Task {
@@ -103,12 +90,12 @@ impl Task {
             match blocking(move || commit(file, &path, &writes)).await {
                 Ok(file) => {
                     self.file = Some(file);
-                    self.observer.committed(since.elapsed());
+                    self.metrics.committed(since.elapsed().as_secs_f64(), true);
                     self.degraded.send_if_modified(|degraded| degraded.take().is_some());
                     return self.acknowledge(batch).await;
                 }
                 Err(error) => {
-                    self.observer.failed();
+                    self.metrics.committed(since.elapsed().as_secs_f64(), false);
                     let text = error.to_string();
                     self.degraded.send_if_modified(|degraded| degraded.replace(text.clone()) != Some(text));
                     tokio::select! {

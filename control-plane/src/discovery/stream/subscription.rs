@@ -151,7 +151,8 @@ impl Subscription {
     /// The next answer, if one is due. `nonce` is for it.
     pub(super) fn answer(&mut self, context: &Context, nonce: String) -> Option<Response> {
         self.due = None;
-        if !self.subscribes() && !self.must_answer || self.in_flight.is_some() {
+        let is_asked = self.subscribes() || self.must_answer;
+        if !is_asked || self.in_flight.is_some() {
             return None;
         }
         if !context.snapshot.settling() {
@@ -161,7 +162,8 @@ impl Subscription {
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
         // An answer of SotW without assignments would say nothing; it is due once there is one.
         let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
-        if !differs && !(self.must_answer && may_be_empty) {
+        let must_answer = self.must_answer && may_be_empty;
+        if !differs && !must_answer {
             return None;
         }
         let earliest = self.last_push.map(|last| last.saturating_add(PUSH_INTERVAL));

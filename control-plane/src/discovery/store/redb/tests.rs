@@ -119,7 +119,7 @@ fn damaged_files_are_refused_and_untouched() {
 #[tokio::test]
 async fn batches_are_acknowledged_when_they_are_on_the_disk() {
     let directory = Directory::new("task");
-    let (mut store, task) = open(directory.store(), Arc::new(())).await.expect("created");
+    let (mut store, task) = open(directory.store(), Arc::default()).await.expect("created");
     let push = |name: &str, session: u64| {
         for (key, write) in batch(&[name], session) {
             store.writes.push(key, write);
@@ -147,7 +147,7 @@ async fn a_store_that_cannot_be_written_is_tried_again() {
     let (degraded, mut why) = watch::channel(None);
     let writes = Writes::default();
     let path = directory.store();
-    let task = Task { path, file: None, writes: writes.clone(), inputs, degraded, observer: Arc::new(()) };
+    let task = Task { path, file: None, writes: writes.clone(), inputs, degraded, metrics: Arc::default() };
     let task = tokio::spawn(task.run());
     for session in 1..=2 {
         batch(&["a"], session).into_iter().for_each(|(key, write)| writes.push(key, write));

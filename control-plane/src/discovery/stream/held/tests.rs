@@ -1,1 +1,21 @@
+use super::*;
 
+fn check(version: &str, names: &[&str], expected: &[u32]) {
+    let names: Vec<Arc<str>> = names.iter().copied().map(Arc::from).collect();
+    let found: Vec<u32> = read(version, names.iter()).into_values().collect();
+    assert_eq!(found, expected, "{version}");
+}
+
+#[test]
+fn a_version_tells_what_its_holder_has() {
+    assert_eq!(write(&[3, 0, 12]), "3.0.12");
+    assert_eq!(write(&[7; 129]), "m7");
+    check("ab-3.0.12", &["a", "b", "c"], &[3, 0, 12]);
+    // Other names than those it was made for: each may be the largest.
+    check("ab-3.0.12", &["a", "b"], &[12, 12]);
+    check("ab-m7", &["a"], &[7]);
+    // Not ours.
+    check("v42", &["a"], &[]);
+    check("2026-01-02", &["a"], &[2]);
+    check("ab-x", &["a"], &[0]);
+}

@@ -1,0 +1,107 @@
+//! What port 15014 says of discovery: the operator's view, and readiness with what is degraded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::{Method, Request, StatusCode};
+
+use crate::discovery::metrics::Metrics;
+use crate::discovery::registry::Handle;
+use crate::discovery::server::Shared;
+use crate::discovery::view::{Filter, View};
+use crate::monitoring::{self, Pending};
+use crate::server::{Peer, Response, not_allowed, response, text};
+use probe::health_report::printable;
+
+const WORKLOADS: &str = "/debug/workloads";
+const READY: &str = "/healthz/ready";
+
+/// What the pages are made from.
+#[derive(Clone)]
+pub struct Pages {
+    /// `--debug-any`.
+    pub debug_any: bool,
+    /// Of this process.
+    pub instance: String,
+    /// `redb` or `kubernetes`.
+    pub store: &'static str,
+    /// Whether somebody beyond this machine is served who proves nothing.
+    pub insecure: bool,
+    /// What is awaited.
+    pub pending: Pending,
+    /// Of the process.
+    pub metrics: Arc<Metrics>,
+}
+
+/// What there is once store and configuration are loaded.
+pub type Loaded = Option<(Handle, Arc<Shared>)>;
+
+impl Pages {
+    /// Answers one request.
+    pub async fn answer<B: Body>(self, request: Request<B>, loaded: Loaded) -> Response {
+        match (request.uri().path(), loaded) {
+            (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
+            (READY, Some((registry, _))) if self.pending.reasons().is_empty() => self.ready(&request, &registry),
+            _ => monitoring::answer(&request, &self.pending, || self.metrics.text()),
+        }
+    }
+
+    fn ready<B: Body>(&self, request: &Request<B>, registry: &Handle) -> Response {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
+        }
+        let insecure = self.insecure.then(|| "plaintext on an address that is not loopback".to_owned());
+        let degraded = registry.degradations().into_iter().chain(insecure);
+        let lines: String = degraded.map(|line| format!("\ndegraded: {line}")).collect();
+        text(StatusCode::OK, &format!("ready{lines}"))
+    }
+
+    async fn workloads<B: Body>(&self, request: &Request<B>, loaded: Loaded) -> Response {
+        let peer = request.extensions().get::<Peer>();
+        let is_local = peer.is_some_and(|Peer(peer)| peer.ip().to_canonical().is_loopback());
+        if !self.debug_any && !is_local {
+            return text(StatusCode::FORBIDDEN, "only from this machine, see --debug-any");
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
+        }
+        let filter = match filter(request.uri().query().unwrap_or_default()) {
+            Ok(filter) => filter,
+            Err(name) => return text(StatusCode::BAD_REQUEST, &format!("unknown parameter {name:?}")),
+        };
+        let Some((registry, shared)) = loaded else {
+            return text(StatusCode::SERVICE_UNAVAILABLE, &self.pending.reasons().join("\n"));
+        };
+        let overview = registry.view().await;
+        let view = View {
+            instance: self.instance.clone(),
+            store: self.store,
+            settling: overview.settling,
+            config_errors: overview.config_errors,
+            workloads: overview.workloads.into_iter().filter(|workload| filter.takes(workload)).collect(),
+            clients: shared.clients(),
+        };
+        let body = serde_json::to_vec(&view).expect("the view is JSON");
+        response(StatusCode::OK, "application/json", Bytes::from(body))
+    }
+}
+
+/// `namespace=shop&state=False`; an unknown name is given back.
+fn filter(query: &str) -> Result<Filter, String> {
+    let mut filter = Filter::default();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let place = match name {
+            "namespace" => &mut filter.namespace,
+            "group" => &mut filter.group,
+            "state" => &mut filter.state,
+            _ => return Err(printable(name)),
+        };
+        *place = Some(value.to_owned()).filter(|value| !value.is_empty());
+    }
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use probe::WorkloadGroup;
+use serde_json::json;
+
+use super::*;
+use crate::discovery::entries::Record;
+use crate::discovery::objects::{Key, Service};
+use crate::discovery::store::Writes;
+
+struct World {
+    handle: Handle,
+    writes: Writes,
+    stored: mpsc::Sender<Input>,
+    configured: watch::Sender<Configured>,
+    closing: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+fn config() -> Configured {
+    let document = |kind: &str, spec| {
+        json!({
+            "apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": {"name": "pay", "namespace": "shop"}, "spec": spec,
+        })
+    };
+    let group = document(
+        "WorkloadGroup",
+        json!({"template": {"ports": {"http": 80}, "labels": {"app": "pay"}}, "probe": {"tcpSocket": {"port": 80}}}),
+    );
+    let group = WorkloadGroup::parse(&group).expect("it is right").value;
+    let service = document(
+        "ServiceEntry",
+        json!({
+            "hosts": ["pay.shop"], "resolution": "STATIC", "ports": [{"number": 80, "name": "http"}],
+            "workloadSelector": {"labels": {"app": "pay"}},
+        }),
+    );
+    let service = Service::parse(&service).expect("it is right").value;
+    let key = Key::new("shop", "pay");
+    Configured {
+        config: Arc::new(Config {
+            groups: BTreeMap::from([(key.clone(), Arc::new(Group::new(key.clone(), group)))]),
+            services: BTreeMap::from([(key, Arc::new(service))]),
+            ..Config::default()
+        }),
+        ..Configured::default()
+    }
+}
+
+fn world(records: Vec<(Key, Record)>) -> World {
+    let (stored, inputs) = mpsc::channel(8);
+    let (_, degraded) = watch::channel(None);
+    let writes = Writes::default();
+    let (configured, configured_receiver) = watch::channel(config());
+    let store =
+        Store { is_new: records.is_empty(), stored: records, writes: writes.clone(), inputs, degraded };
+    let parts = Parts {
+        settings: Settings::default(),
+        last_endpoint: LastEndpoint::Remove,
+        debounce: (Duration::from_millis(50), Duration::from_millis(200)),
+        store,
+        configured: configured_receiver,
+        metrics: Arc::default(),
+    };
+    let closing = CancellationToken::new();
+    let (handle, task) = start(parts, closing.clone());
+    World { handle, writes, stored, configured, closing, task }
+}
+
+impl World {
+    async fn open(&self, stream: StreamId) -> mpsc::Receiver<ToStream> {
+        let node = Node {
+            namespace: Some("shop".to_owned()),
+            group: Some("pay".to_owned()),
+            instance_ips: vec!["10.0.0.7".to_owned()],
+            app_health: true,
+            ..Node::default()
+        };
+        let (sender, receiver) = mpsc::channel(4);
+        let peer = "10.0.0.7:4000".parse().expect("an address");
+        self.handle.opened(stream, peer, None, Box::new(node), sender).await;
+        receiver
+    }
+
+    async fn report(&self, stream: StreamId, generation: u64, state: probe::State) {
+        let report = probe::HealthReport {
+            epoch: "e".to_owned(),
+            generation,
+            state,
+            reason: String::new(),
+            message: String::new(),
+            since_ms: 0,
+            last_probe_ago_ms: None,
+            interval_ms: None,
+            verdict_within_ms: None,
+        };
+        let report = crate::discovery::entries::Report::AppHealth(report);
+        self.handle.send(Input::Report { stream, report }).await;
+    }
+
+    /// The store's next batch, acknowledged.
+    async fn store(&self) {
+        for (key, Write { write, .. }) in self.writes.take().await {
+            self.stored.send(Input::Stored { key, write }).await.expect("the registry lives");
+        }
+    }
+}
+
+/// `namespace/name endpoint` of all workloads.
+async fn served(handle: &Handle) -> Vec<String> {
+    let view = handle.view().await;
+    view.workloads.iter().map(|it| format!("{}/{} {}", it.namespace, it.name, it.endpoint)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_is_pushed_before_it_is_acknowledged() {
+    let world = world(Vec::new());
+    let mut snapshots = world.handle.snapshots();
+    assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
+    let mut stream = world.open(1).await;
+    assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 1, probe: Some(_), .. })));
+    world.report(1, 1, probe::State::Healthy).await;
+    snapshots.changed().await.expect("the registry lives");
+    assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 served"]);
+    assert!(stream.try_recv().is_err(), "not stored yet");
+    world.store().await;
+    assert!(matches!(stream.recv().await, Some(ToStream::Ack { generation: 1, .. })));
+    // Its group goes.
+    world
+        .configured
+        .send_replace(Configured { errors: vec!["x.yaml: gone".to_owned()], ..Configured::default() });
+    assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 0, .. })));
+    let view = world.handle.view().await;
+    assert_eq!((view.workloads, view.config_errors), (Vec::new(), vec!["x.yaml: gone".to_owned()]));
+    assert_eq!(world.handle.degradations(), ["configuration: 1 errors"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_store_settles_until_the_grace_is_over() {
+    let world = world(Vec::new());
+    let mut snapshots = world.handle.snapshots();
+    assert!(snapshots.borrow_and_update().settling() && world.handle.view().await.settling);
+    let start = Instant::now();
+    while snapshots.borrow_and_update().settling() {
+        snapshots.changed().await.expect("the registry lives");
+    }
+    assert!(start.elapsed() >= Duration::from_secs(120) && !world.handle.view().await.settling);
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_end_is_the_stores_end() {
+    let record = Record { controller: Some("app-health/x".to_owned()), ..Record::default() };
+    let world = world(vec![(Key::new("shop", "vm"), record)]);
+    assert!(!world.handle.snapshots().borrow().settling());
+    world.closing.cancel();
+    world.task.await.expect("it ends");
+    world.stored.closed().await;
+    assert_eq!(world.handle.view().await, Overview::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_superseded_stream_is_closed() {
+    let world = world(Vec::new());
+    let mut old = world.open(1).await;
+    let mut new = world.open(2).await;
+    assert!(matches!(old.recv().await, Some(ToStream::Hello { session: 1, .. })));
+    assert!(matches!(old.recv().await, Some(ToStream::Close { code: Code::Aborted, .. })));
+    assert!(old.recv().await.is_none(), "nothing more");
+    assert!(matches!(new.recv().await, Some(ToStream::Hello { session: 2, .. })));
+    // What its end says changes nothing.
+    world.handle.send(Input::Closed { stream: 1 }).await;
+    assert!(world.handle.view().await.workloads[0].agent.as_ref().is_some_and(|agent| agent.connected));
+}

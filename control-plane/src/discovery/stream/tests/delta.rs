@@ -1,0 +1,107 @@
+//! The incremental variant.
+
+use super::*;
+
+fn check(steps: &[(&str, &str)]) {
+    super::check(Variant::Delta, steps);
+}
+
+#[test]
+fn only_differences_are_sent() {
+    check(&[
+        ("serve a:1 b:1", ""),
+        ("CDS", "CDS#1 a b"),
+        ("EDS a,b", "EDS#2 a=1 b=1"),
+        ("CDS nonce=1", ""),
+        ("EDS nonce=2", ""),
+        ("@500", ""),
+        ("serve a:0 b:1", "EDS#3 a=0"),
+        ("EDS nonce=3", ""),
+        ("@1000", ""),
+        ("serve b:1", "CDS#4 -a; EDS#5 -a"),
+        ("CDS nonce=4", ""),
+        ("EDS nonce=5 -a", ""),
+        ("@1500", ""),
+        ("serve a:1 b:1", "CDS#6 a"),
+        ("EDS a", "EDS#7 a=1"),
+    ]);
+}
+
+#[test]
+fn who_comes_back_gets_what_differs_from_what_it_has() {
+    let held = version(Variant::Delta, "a:1", "a");
+    check(&[
+        ("serve a:1 b:1", ""),
+        (&format!("EDS a,b =a@{held} =b@0"), "EDS#1 b=1"),
+        ("EDS nonce=1", ""),
+    ]);
+    // The first request is answered, also when nothing differs; one without names asks for nothing.
+    check(&[("serve a:1", ""), (&format!("EDS a =a@{held}"), "EDS#1")]);
+    check(&[("EDS", ""), ("serve a:1", "")]);
+    check(&[("serve a:1", ""), ("CDS =gone@1", "CDS#1 a -gone")]);
+}
+
+#[test]
+fn names_that_do_not_exist_are_removed_and_asked_again_are_sent_again() {
+    check(&[
+        ("serve a:1", ""),
+        ("EDS a,x", "EDS#1 a=1 -x"),
+        ("EDS nonce=1", ""),
+        ("@500", ""),
+        ("EDS a", "EDS#2 a=1"),
+        ("EDS nonce=2", ""),
+        ("@1000", ""),
+        ("serve a:1 x:1", "EDS#3 x=1"),
+        ("EDS nonce=3 -a", ""),
+        ("@1500", ""),
+        ("serve a:2 x:1", ""),
+    ]);
+}
+
+#[test]
+fn a_changed_cluster_brings_its_assignment() {
+    check(&[
+        ("serve a:1 b:1", ""),
+        ("CDS", "CDS#1 a b"),
+        ("EDS a,b", "EDS#2 a=1 b=1"),
+        ("CDS nonce=1", ""),
+        ("EDS nonce=2", ""),
+        ("@500", ""),
+        ("serve a:1! b:1", "CDS#3 a; EDS#4 a=1"),
+    ]);
+    // Also for one who comes back and asks for endpoints only after the clusters were pushed.
+    let held = version(Variant::Delta, "a:1", "a");
+    check(&[
+        ("serve a:1", ""),
+        ("CDS =a@1", "CDS#1 a"),
+        (&format!("EDS a =a@{held}"), "EDS#2 a=1"),
+    ]);
+}
+
+#[test]
+fn a_refusal_waits_for_the_next_change_and_a_stale_nonce_says_nothing() {
+    check(&[
+        ("serve a:1", ""),
+        ("EDS a", "EDS#1 a=1"),
+        ("EDS nonce=7", ""),
+        ("EDS nonce=1 nack=bad", "nack EDS bad true"),
+        ("@500", ""),
+        ("serve a:1", ""),
+        ("serve a:2", "EDS#2 a=2"),
+        // In flight: what is asked meanwhile is sent after the acknowledgement.
+        ("EDS b", ""),
+        ("EDS nonce=2", "EDS#3 -b"),
+    ]);
+}
+
+#[test]
+fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
+    let held = version(Variant::Delta, "a:3", "a");
+    check(&[
+        ("settle a:1 b:1", ""),
+        (&format!("EDS a,b =a@{held}"), "EDS#1 b=1"),
+        ("EDS nonce=1", ""),
+        ("@500", ""),
+        ("settle a:2+1 b:1", "EDS#2 a=2"),
+    ]);
+}

@@ -1,0 +1,167 @@
+//! State of the world.
+
+use super::*;
+
+fn check(steps: &[(&str, &str)]) {
+    super::check(Variant::Sotw, steps);
+}
+
+#[test]
+fn the_first_request_is_answered_and_then_only_changes_are() {
+    check(&[
+        ("CDS", "CDS#1"),
+        ("CDS nonce=1", ""),
+        ("@200", ""),
+        ("serve a:2 b:1", "CDS#2 a b"),
+        ("CDS nonce=2", ""),
+        ("EDS a,b", "EDS#3 a=2 b=1"),
+        ("EDS a,b nonce=3", ""),
+        ("@400", ""),
+        // Only what changed; an empty set is a set.
+        ("serve a:1 b:1", "EDS#4 a=1"),
+        ("EDS a,b nonce=4", ""),
+        ("@600", ""),
+        ("serve a:1 b:0", "EDS#5 b=0"),
+        ("EDS a,b nonce=5", ""),
+        ("serve a:1 b:0", ""),
+        // A cluster that goes is all that is said of it; whoever still asks for its endpoints gets none.
+        ("@800", ""),
+        ("serve a:1", "CDS#6 a"),
+    ]);
+}
+
+#[test]
+fn names_that_do_not_exist_are_empty_and_no_names_are_no_question() {
+    check(&[
+        ("EDS", ""),
+        ("serve a:1", ""),
+        ("EDS x", "EDS#1 x"),
+        ("EDS x nonce=1", ""),
+        // More names: only they.
+        ("EDS x,a nonce=1", "EDS#2 a=1"),
+        ("EDS x,a nonce=2", ""),
+        ("EDS x nonce=2", ""),
+        ("@500", ""),
+        ("serve a:2 x:3", "EDS#3 x=3"),
+    ]);
+}
+
+#[test]
+fn clusters_by_name() {
+    check(&[
+        ("serve a:1 b:1", ""),
+        ("CDS a", "CDS#1 a"),
+        ("CDS a nonce=1", ""),
+        ("CDS * nonce=1", "CDS#2 a b"),
+        ("CDS * nonce=2", ""),
+        ("CDS b nonce=2", "CDS#3 b"),
+    ]);
+}
+
+#[test]
+fn one_answer_of_a_type_is_unacknowledged_and_the_latest_state_wins() {
+    check(&[
+        ("serve a:1", ""),
+        ("EDS a", "EDS#1 a=1"),
+        ("serve a:2", ""),
+        ("serve a:3", ""),
+        ("@1000", ""),
+        ("EDS a nonce=1", "EDS#2 a=3"),
+        // Another nonce is stale, whatever it says.
+        ("EDS a,b nonce=1", ""),
+        ("EDS a nonce=2", ""),
+        // At most ten a second.
+        ("serve a:4", ""),
+        ("@1099", ""),
+        ("@1100", "EDS#3 a=4"),
+    ]);
+}
+
+#[test]
+fn after_clusters_an_assignment_is_sent_again() {
+    check(&[
+        ("serve a:1", ""),
+        ("CDS", "CDS#1 a"),
+        ("EDS a", "EDS#2 a=1"),
+        ("CDS nonce=1", ""),
+        ("EDS a nonce=2", ""),
+        ("@1000", ""),
+        ("serve a:1!", "CDS#3 a"),
+        // Envoy warms the changed cluster, and asks as if it acknowledged what it acknowledged before.
+        ("EDS a nonce=2", "EDS#4 a=1"),
+        ("CDS nonce=3", ""),
+        ("EDS a nonce=4", ""),
+    ]);
+    // Its question may be one with the acknowledgement of an earlier push.
+    check(&[
+        ("serve a:1", ""),
+        ("CDS", "CDS#1 a"),
+        ("EDS a", "EDS#2 a=1"),
+        ("CDS nonce=1", ""),
+        ("@1000", ""),
+        ("serve a:1!", "CDS#3 a"),
+        ("EDS a nonce=2", "EDS#4 a=1"),
+        ("EDS a nonce=4", ""),
+    ]);
+}
+
+#[test]
+fn endpoints_follow_their_cluster() {
+    check(&[
+        ("serve a:1", ""),
+        ("CDS", "CDS#1 a"),
+        // A static cluster asks for a name whose cluster is yet to come.
+        ("EDS a,b", "EDS#2 a=1 b"),
+        ("EDS a,b nonce=2", ""),
+        ("@1000", ""),
+        ("serve a:2 b:1", "EDS#3 a=2"),
+        ("CDS nonce=1", "CDS#4 a b"),
+        ("EDS a,b nonce=3", "EDS#5 a=2 b=1"),
+    ]);
+}
+
+#[test]
+fn what_is_refused_is_not_sent_again_and_the_next_change_is() {
+    check(&[
+        ("serve a:1 b:1", ""),
+        ("CDS", "CDS#1 a b"),
+        ("CDS nonce=1 nack=bad", "nack CDS bad true"),
+        ("EDS a", "EDS#2 a=1"),
+        ("EDS a nonce=2 nack=ugly", "nack EDS ugly true"),
+        ("@1000", ""),
+        ("serve a:1 b:1", ""),
+        ("serve a:2 b:1", "EDS#3 a=2"),
+        ("EDS a nonce=3 nack=ugly", "nack EDS ugly false"),
+        ("@2000", ""),
+        ("serve a:2", "CDS#4 a"),
+        ("CDS nonce=4", ""),
+    ]);
+}
+
+#[test]
+fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
+    let held = version(Variant::Sotw, "a:3 b:1", "a,b");
+    assert!(held.ends_with("-3.1"), "{held}");
+    check(&[
+        ("settle a:0 b:1", ""),
+        // b is as large as ever, a is not.
+        (&format!("EDS a,b version={held}"), "EDS#1 b=1"),
+        ("EDS a,b nonce=1", ""),
+        ("@500", ""),
+        ("settle a:2 b:1", ""),
+        // One of three came back sick: all are known, so that is the truth.
+        ("settle a:2+1 b:1", "EDS#2 a=2"),
+        ("EDS a,b nonce=2", ""),
+        ("@1000", ""),
+        ("settle a:1+1 b:1", "EDS#3 a=1"),
+    ]);
+    // The grace is over.
+    check(&[
+        ("settle a:0", ""),
+        (&format!("EDS a version={held}"), ""),
+        ("@500", ""),
+        ("serve a:1", "EDS#1 a=1"),
+    ]);
+    // Who holds nothing is answered at once.
+    check(&[("settle a:0", ""), ("EDS a", "EDS#1 a=0")]);
+}

@@ -1,0 +1,150 @@
+//! The command `workloads`: asks discovery's monitoring port, and prints a line per workload as kubectl does.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use comfy_table::{Table, presets};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::time::{sleep, timeout};
+
+use crate::config::{Output, WorkloadsConfig};
+use crate::exit::Failure;
+use crate::files::write_stdout;
+
+/// For the whole answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// The largest answer, in bytes.
+const LIMIT: usize = 64 << 20;
+/// With `--watch`, how often is asked.
+const INTERVAL: Duration = Duration::from_secs(1);
+const NONE: &str = "<none>";
+const COLUMNS: [&str; 8] =
+    ["NAMESPACE", "NAME", "GROUP", "ADDRESS", "ENDPOINT", "HEALTHY", "WHY", "LAST REPORT"];
+
+/// Prints once, or for as long as it is let.
+pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Machine(format!("cannot start: {error}")))?;
+    runtime.block_on(print(config))
+}
+
+async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
+    let WorkloadsConfig { authority, path, output, watch } = config;
+    let mut last = None;
+    loop {
+        let text = ask(&authority, &path).await?;
+        let view: Value = serde_json::from_slice(&text)
+            .map_err(|error| Failure::Unavailable(format!("--url: {authority}: answers no JSON: {error}")))?;
+        let shown = match output {
+            Output::Json => format!("{view:#}\n"),
+            Output::Table => table(&view),
+        };
+        // Ages grow all the time; that alone is no news.
+        let state = without_ages(&view);
+        if last.as_ref() != Some(&state) {
+            write_stdout(&shown)?;
+            last = Some(state);
+        }
+        if !watch {
+            return Ok(());
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
+    let unavailable = |error: String| {
+        Failure::Unavailable(format!("--url: {authority}: {error}; does app-health discovery run there?"))
+    };
+    match timeout(DEADLINE, exchange(authority, path)).await {
+        Err(_) => Err(unavailable("no answer within 5 s".to_owned())),
+        Ok(Err(error)) => Err(unavailable(error.to_string())),
+        Ok(Ok((StatusCode::OK, body))) => Ok(body),
+        Ok(Ok((status, body))) => {
+            let line = String::from_utf8_lossy(&body);
+            Err(unavailable(format!("{status}: {}", probe::health_report::printable(line.trim()))))
+        }
+    }
+}
+
+async fn exchange(
+    authority: &str,
+    path: &str,
+) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    let stream = TcpStream::connect(authority).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let driven = tokio::spawn(connection);
+    let request = Request::get(path).header(HOST, authority).body(Empty::<Bytes>::new())?;
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    let body = Limited::new(body, LIMIT).collect().await?.to_bytes();
+    driven.abort();
+    Ok((head.status, body))
+}
+
+/// One line per workload, then what is wrong with the configuration.
+fn table(view: &Value) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(COLUMNS);
+    let workloads = view["workloads"].as_array().map_or(&[][..], Vec::as_slice);
+    for workload in workloads {
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE).to_owned();
+        let condition = &workload["condition"];
+        let why = match (workload["why"].as_str().unwrap_or_default(), condition["message"].as_str()) {
+            (why, Some(message)) if !message.is_empty() => format!("{why}: {message}"),
+            (why, _) => why.to_owned(),
+        };
+        table.add_row([
+            text(&workload["namespace"]),
+            text(&workload["name"]),
+            text(&workload["group"]),
+            text(&workload["address"]),
+            text(&workload["endpoint"]),
+            text(&condition["status"]),
+            why,
+            workload["agent"]["lastReportAgoMs"].as_u64().map_or_else(|| NONE.to_owned(), age),
+        ]);
+    }
+    let mut lines = if workloads.is_empty() {
+        "No workloads found.\n".to_owned()
+    } else {
+        let lines = table.lines().map(|line| format!("{}\n", line.trim()));
+        lines.collect()
+    };
+    for error in view["configErrors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        lines.push_str(&format!("error: {error}\n"));
+    }
+    lines
+}
+
+/// As kubectl writes ages: `8s`, `5m`, `3h`, `2d`.
+fn age(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The view without what changes by itself.
+fn without_ages(view: &Value) -> Value {
+    let mut view = view.clone();
+    let workloads = view["workloads"].as_array_mut();
+    for workload in workloads.into_iter().flatten() {
+        workload["agent"]["lastReportAgoMs"].take();
+        workload["condition"]["lastProbeTime"].take();
+    }
+    view["clients"].take();
+    view
+}
+
+#[cfg(test)]
+mod tests;
