@@ -95,7 +95,8 @@ impl Entries {
     /// A manual entry is new, edited or gone.
     fn configure_entry(&mut self, key: &Key) {
         let Some(manual) = self.config.entries.get(key).cloned() else {
-            return self.delete(key, Gone::ByHand);
+            self.delete(key, Gone::ByHand);
+            return self.bind_waiting(key);
         };
         if self.entries.get(key).is_some_and(|entry| entry.record.auto.is_some()) {
             // The operator took the name.

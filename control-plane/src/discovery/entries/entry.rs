@@ -221,7 +221,7 @@ impl Entry {
         let Some(condition) = &self.record.condition else { return false };
         let left = matches!(condition.reason, Reason::Draining | Reason::Terminating)
             || self.record.before == Some(Before::Left);
-        !left && !self.is_awaited()
+        !left && !self.was_never_known()
     }
 
     /// Whether it may stay though no stream of it is open.
@@ -229,11 +229,18 @@ impl Entry {
         self.is_keepable() || (self.record.condition.is_none() && self.is_served(settings))
     }
 
+    /// Unknown from the beginning.
+    fn was_never_known(&self) -> bool {
+        let condition = self.record.condition.as_ref();
+        condition.is_none_or(|condition| condition.status == Status::Unknown) && self.record.before.is_none()
+    }
+
+    /// Its agent has not said anything yet, and may still do.
     fn is_awaited(&self) -> bool {
         let reason = self.record.condition.as_ref().map(|condition| condition.reason);
-        !self.is_unchecked()
-            && (reason.is_none()
-                || (reason == Some(Reason::AwaitingFirstReport) && self.record.before.is_none()))
+        let is_awaiting =
+            matches!(reason, None | Some(Reason::AwaitingFirstReport | Reason::AwaitingVerdict));
+        !self.is_unchecked() && is_awaiting && self.was_never_known()
     }
 
     /// What Envoys may see.

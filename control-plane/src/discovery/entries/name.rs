@@ -33,6 +33,11 @@ pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
         return Err(format!("{NAMESPACE}: must be a DNS-1123 label, got {}", quoted(namespace)));
     }
     let address = address(node)?;
+    for (field, name) in [(AUTO_REGISTER_GROUP, &node.group), (WORKLOAD_ENTRY, &node.workload_entry)] {
+        if let Some(name) = name.as_deref().filter(|name| !is_dns_subdomain(name)) {
+            return Err(format!("{field}: must be a DNS-1123 name, got {}", quoted(name)));
+        }
+    }
     let key = |name: &str| Key::new(namespace, name);
     Ok(match (&node.group, &node.workload_entry) {
         (Some(group), _) => {

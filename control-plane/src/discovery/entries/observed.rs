@@ -92,7 +92,7 @@ impl Entries {
         let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
         if !is_owned || !entry.streams.is_empty() {
             entry.lost = None;
-        } else if entry.lost.is_none() && entry.record.disconnected_at.is_none() {
+        } else if entry.lost.is_none() {
             entry.lost =
                 Some((self.at.now + self.settings.disconnect_grace).max(self.settings.restart_grace));
         }

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use probe::health_report::printable;
+
 use super::entry::{Agent, Entry};
 use super::name::{self, Target};
 use super::stream::{Rate, Stream, Wait};
@@ -228,6 +230,11 @@ impl Entries {
             entry.record.disconnected_at = None;
         }
         entry.lost = None;
+        if !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
+            // The reporter is still away.
+            let deadline = (at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
+            entry.mute.get_or_insert(deadline);
+        }
         self.note(Event::Registered { stream: id, key: key.clone() });
         if is_ours {
             self.begin_session(id, key);
@@ -242,7 +249,7 @@ impl Entries {
         let at = self.at;
         let Some(stream) = self.streams.get(&id) else { return };
         let (peer, app_health, version) =
-            (stream.peer, stream.node.app_health, stream.node.agent_version.clone());
+            (stream.peer, stream.node.app_health, stream.node.agent_version.as_deref().map(printable));
         let Some(entry) = self.entries.get_mut(key) else { return };
         let old = entry.reporter.replace(id).filter(|old| *old != id);
         entry.record.session += 1;

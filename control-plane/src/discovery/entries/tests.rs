@@ -2,6 +2,7 @@
 
 mod identity;
 mod life;
+mod replicas;
 mod sessions;
 mod several;
 mod simulation;

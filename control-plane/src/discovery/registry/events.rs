@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
 use crate::discovery::entries::{Event, Refusal, Status};
@@ -12,7 +12,7 @@ use crate::discovery::objects::Key;
 /// What became of the entries.
 pub(super) fn noted(event: &Event, metrics: &Metrics) {
     match event {
-        Event::Registered { stream, key } => info!(%key, stream, "registered"),
+        Event::Registered { stream, key } => debug!(%key, stream, "registered"),
         Event::Pending { stream, key, why } => info!(%key, stream, why, "stream is pending"),
         Event::Applied { .. } => metrics.report(ReportResult::Applied),
         Event::Repeated { .. } => metrics.report(ReportResult::Repeated),
@@ -44,7 +44,10 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
         }
         Event::PeerAddress { key, peer, refused } => {
             warn!(%key, %peer, refused, "the peer's address is not the entry's");
-            metrics.refused(RefusedReason::Permission);
+            // A refusal is told by itself.
+            if !refused {
+                metrics.refused(RefusedReason::Permission);
+            }
         }
         Event::Silent { key } => {
             metrics.silent();

@@ -137,6 +137,15 @@ fn lost_streams() {
             ("wait 11", "delete, push | gone"),
         ],
     );
+    // Its Envoy comes back, its agent does not.
+    after_healthy(
+        settings(),
+        &[
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("open 2 plain", "write | served True/ProbeSucceeded"),
+            ("wait 11", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
     let manual_rows = |end| {
         [
             ("config checked", "push | removed"),
