@@ -144,7 +144,7 @@ impl Reporting {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Connect => self.link.connect(self.certificates.clients().to_vec(), random),
+            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
                     Saying::Anew => "sent",

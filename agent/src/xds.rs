@@ -180,7 +180,7 @@ fn to_sotw(request: Request) -> DiscoveryRequest {
         },
         Request::Report { error, ours } => DiscoveryRequest {
             type_url: HEALTH_INFORMATION.to_owned(),
-            node: ours.map(reporting_node),
+            node: ours.map(|ours| reporting_node(*ours)),
             error_detail: error.map(|message| status(INTERNAL, message)),
             ..DiscoveryRequest::default()
         },
@@ -245,8 +245,7 @@ fn to_node(node: Node) -> core::Node {
     }
 }
 
-fn reporting_node(ours: Box<(String, Value)>) -> core::Node {
-    let (id, report) = *ours;
+fn reporting_node((id, report): (String, Value)) -> core::Node {
     let metadata = Map::from_iter([(APP_HEALTH_REPORT.to_owned(), report)]);
     core::Node { id, metadata: Some(to_struct(Value::Object(metadata))), ..core::Node::default() }
 }

@@ -15,6 +15,7 @@ pub mod net;
 pub mod not_tested;
 pub mod oracle;
 pub mod plain;
+pub mod plain_server;
 pub mod pod;
 pub mod process;
 pub mod promtool;

@@ -1,10 +1,8 @@
 //! The certificate files of this moment, read again by content.
 
-use std::sync::Arc;
-
-use rustls::ClientConfig;
 use tracing::{error, info};
 
+use super::connection::Target;
 use super::tls::{TlsContent, TlsError, TlsFiles};
 use crate::config::DiscoveryServer;
 use crate::metrics::Metrics;
@@ -14,7 +12,7 @@ pub(super) struct Certificates {
     servers: Vec<DiscoveryServer>,
     /// Absent: plaintext.
     files: Option<(TlsFiles, TlsContent)>,
-    clients: Vec<(DiscoveryServer, Option<Arc<ClientConfig>>)>,
+    targets: Vec<Target>,
     /// Why the files of this moment are not used.
     broken: Option<String>,
 }
@@ -23,17 +21,17 @@ impl Certificates {
     /// Reads the files once. `Err`: they cannot be used.
     pub(super) fn new(servers: Vec<DiscoveryServer>, files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let Some(files) = files else {
-            let clients = servers.iter().map(|server| (server.clone(), None)).collect();
-            return Ok(Self { servers, files: None, clients, broken: None });
+            let targets = servers.iter().map(|server| Target { server: server.clone(), tls: None }).collect();
+            return Ok(Self { servers, files: None, targets, broken: None });
         };
         let content = files.read()?;
-        let clients = clients(&servers, &files, &content)?;
-        Ok(Self { servers, files: Some((files, content)), clients, broken: None })
+        let targets = targets(&servers, &files, &content)?;
+        Ok(Self { servers, files: Some((files, content)), targets, broken: None })
     }
 
     /// Whom to connect to, and how.
-    pub(super) fn clients(&self) -> &[(DiscoveryServer, Option<Arc<ClientConfig>>)] {
-        &self.clients
+    pub(super) fn targets(&self) -> &[Target] {
+        &self.targets
     }
 
     /// Looks at the files again. `true`: they are others, and are used from now on. What cannot be used changes nothing.
@@ -41,18 +39,18 @@ impl Certificates {
         let Some((files, used)) = &mut self.files else { return false };
         let read = files.read().and_then(|content| {
             let changed = content != *used;
-            let clients = if changed { Some(clients(&self.servers, files, &content)?) } else { None };
-            Ok(clients.map(|clients| (content, clients)))
+            let targets = if changed { Some(targets(&self.servers, files, &content)?) } else { None };
+            Ok(targets.map(|targets| (content, targets)))
         });
         match read {
             Ok(None) => {
                 self.broken = None;
                 false
             }
-            Ok(Some((content, clients))) => {
+            Ok(Some((content, targets))) => {
                 info!("new certificate files towards the discovery server");
                 metrics.reports.reloaded("ok");
-                (*used, self.clients, self.broken) = (content, clients, None);
+                (*used, self.targets, self.broken) = (content, targets, None);
                 true
             }
             Err(wrong) => {
@@ -68,10 +66,13 @@ impl Certificates {
     }
 }
 
-fn clients(
+fn targets(
     servers: &[DiscoveryServer],
     files: &TlsFiles,
     content: &TlsContent,
-) -> Result<Vec<(DiscoveryServer, Option<Arc<ClientConfig>>)>, TlsError> {
-    servers.iter().map(|server| Ok((server.clone(), Some(files.client(content, &server.san)?)))).collect()
+) -> Result<Vec<Target>, TlsError> {
+    let target = |server: &DiscoveryServer| {
+        Ok(Target { server: server.clone(), tls: Some(files.client(content, &server.san)?) })
+    };
+    servers.iter().map(target).collect()
 }

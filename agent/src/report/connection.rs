@@ -35,6 +35,15 @@ const PONG: Duration = Duration::from_secs(10);
 /// What the server may send before we have read it, in bytes; twice the largest probe.
 const WINDOW: u32 = 128 * 1024;
 
+/// A server, and what its handshake needs.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Whom to dial.
+    pub server: DiscoveryServer,
+    /// Absent: plaintext.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
 /// A connection that carries one stream.
 #[derive(Debug)]
 pub struct Connection {
@@ -68,26 +77,22 @@ impl GrpcService<Body> for Requests {
     }
 }
 
-/// Tries the addresses of all servers, in random order, until one shakes hands. `tls`: absent for plaintext. `random` gives numbers in
-/// 0..1. `Err`: why the last one did not.
-pub async fn connect(
-    servers: &[(DiscoveryServer, Option<Arc<ClientConfig>>)],
-    mut random: impl FnMut() -> f64,
-) -> Result<Connection, String> {
+/// Tries the addresses of all servers, in random order, until one shakes hands. `random` gives numbers in 0..1. `Err`: why the last one did not.
+pub async fn connect(targets: &[Target], mut random: impl FnMut() -> f64) -> Result<Connection, String> {
     let mut why = String::from("no address");
-    let mut targets = Vec::new();
-    for (server, tls) in servers {
+    let mut found = Vec::new();
+    for Target { server, tls } in targets {
         match timeout(LIMIT, look_up(&server.endpoint)).await {
             Ok(Ok(Found::Addresses(addresses))) => {
-                targets.extend(addresses.into_iter().map(|address| (address, server, tls)));
+                found.extend(addresses.into_iter().map(|address| (address, server, tls)));
             }
             Ok(Ok(Found::Unix(_))) => {}
             Ok(Err(error)) => why = format!("{}: {error}", server.authority),
             Err(_) => why = format!("{}: not looked up within 5 s", server.authority),
         }
     }
-    shuffle(&mut targets, &mut random);
-    for (address, server, tls) in targets {
+    shuffle(&mut found, &mut random);
+    for (address, server, tls) in found {
         match dial(address, server, tls.as_ref()).await {
             Ok(connection) => return Ok(connection),
             Err(error) => why = format!("{} ({address}): {error}", server.authority),

@@ -1,15 +1,11 @@
 //! The connection of this moment: asked for, or open with two short queues. What does not fit means that the server does not read.
 
-use std::sync::Arc;
-
-use rustls::ClientConfig;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::connection::{self, Connection};
+use super::connection::{self, Connection, Target};
 use crate::args::Xds;
-use crate::config::DiscoveryServer;
 use crate::xds::{self, Request, Response};
 
 /// Messages that wait, in each direction.
@@ -46,12 +42,8 @@ pub(super) enum Event {
 
 impl Link {
     /// Asks for a connection; another one is dropped.
-    pub(super) fn connect(
-        &mut self,
-        clients: Vec<(DiscoveryServer, Option<Arc<ClientConfig>>)>,
-        random: fn() -> f64,
-    ) {
-        let task = tokio::spawn(async move { connection::connect(&clients, random).await });
+    pub(super) fn connect(&mut self, targets: Vec<Target>, random: fn() -> f64) {
+        let task = tokio::spawn(async move { connection::connect(&targets, random).await });
         *self = Self::Connecting(AbortOnDropHandle::new(task));
     }
 

@@ -86,7 +86,8 @@ fn servers() {
 /// What the server is told of us: flags, is the file there, and fields of the metadata.
 #[test]
 fn who_we_are() {
-    let rows: [(&str, bool, &[(&str, Value)]); 5] = [
+    type Row<'a> = (&'a str, bool, &'a [(&'a str, Value)]);
+    let rows: [Row; 5] = [
         ("--group g", false, &[("AUTO_REGISTER_GROUP", json!("g")), ("NAMESPACE", json!("default"))]),
         ("", true, &[("AUTO_REGISTER_GROUP", json!("payments")), ("NAMESPACE", json!("shop"))]),
         ("--namespace n", true, &[("NAMESPACE", json!("n")), ("SERVICE_ACCOUNT", json!("pay"))]),
