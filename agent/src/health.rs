@@ -2,6 +2,7 @@
 //!
 //! What a probe is and when the state flips is decided in `probe`; telling a control plane is somebody else's, who reads [`HealthNow`].
 
+mod board;
 mod diary;
 mod exec;
 pub mod group_file;
@@ -132,8 +133,8 @@ pub fn start(
         (envoy_readiness && !snapshot.is_ready()).then(|| reasons.join(", "))
     };
     let (push, pushes) = mpsc::channel(PUSHES);
-    let (rounds, now, diary) =
-        Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
-    let health = Health { now, pushes: push, diary };
+    let rounds = Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
+    let board = rounds.board();
+    let health = Health { now: board.subscribe(), pushes: push, diary: board.shared_diary() };
     (health, tokio::spawn(rounds.run()))
 }

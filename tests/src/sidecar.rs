@@ -32,6 +32,7 @@ pub struct Builder {
     /// Of the test.
     pub folder: PathBuf,
     command: Command,
+    instance_ip: IpAddr,
     envoy_args: Vec<String>,
 }
 
@@ -57,14 +58,21 @@ impl Builder {
         {
             command.arg(flag).arg(SocketAddr::new(ip, port).to_string());
         }
-        command.arg("--instance-ip").arg(ip.to_string()).arg("--state-dir").arg(folder.join("state"));
-        Self { ip, folder, command, envoy_args: Vec::new() }
+        command.arg("--state-dir").arg(folder.join("state"));
+        Self { ip, folder, command, instance_ip: ip, envoy_args: Vec::new() }
     }
 
     /// Beside somebody else's Envoy, which answers at that admin port; its probe listener is not asked.
     #[must_use]
     pub fn watching(self, admin: SocketAddr) -> Self {
         self.args(&["--no-envoy", "--admin", &admin.to_string(), "--data-path", "off"])
+    }
+
+    /// With another address of the machine than the one where everything listens.
+    #[must_use]
+    pub fn instance_ip(mut self, ip: IpAddr) -> Self {
+        self.instance_ip = ip;
+        self
     }
 
     /// More flags.
@@ -119,7 +127,7 @@ impl Builder {
         let quiet = ["--log-level".to_owned(), "warning".to_owned()];
         let args = if self.envoy_args.is_empty() { quiet.to_vec() } else { self.envoy_args };
         let mut command = self.command;
-        command.arg("--").args(args);
+        command.arg("--instance-ip").arg(self.instance_ip.to_string()).arg("--").args(args);
         Self::spawn(command, self.ip, self.folder)
     }
 
@@ -127,7 +135,8 @@ impl Builder {
     ///
     /// # Panics
     /// When it cannot be started.
-    pub fn start_plain(self) -> Sidecar {
+    pub fn start_plain(mut self) -> Sidecar {
+        self.command.arg("--instance-ip").arg(self.instance_ip.to_string());
         Self::spawn(self.command, self.ip, self.folder)
     }
 

@@ -13,8 +13,8 @@ use probe::url::Url;
 use probe::{HealthReason, Redirect, Unhealthy, WorkloadHttpGet};
 use tokio_rustls::TlsConnector;
 
-use super::target::{self, Target};
-use super::{TargetRules, tls, wire};
+use super::target::{self, Target, Targets};
+use super::{tls, wire};
 
 /// All requests of one probe, the first included.
 const REQUESTS: u32 = 10;
@@ -31,11 +31,11 @@ struct Head {
 /// One probe, redirects and all. `tls` makes the connector, if it is needed.
 pub(super) async fn probe(
     get: &WorkloadHttpGet,
-    rules: &TargetRules,
+    finder: &Targets,
     tls: impl Fn() -> TlsConnector,
 ) -> Result<(), Unhealthy> {
-    let targets = target::find(rules, get.host.as_deref(), get.port).await?;
-    let host = get.host.clone().unwrap_or_else(|| rules.instance_ip.to_string());
+    let targets = finder.find(get.host.as_deref(), get.port).await?;
+    let host = get.host.clone().unwrap_or_else(|| finder.rules.instance_ip.to_string());
     let connector = (get.scheme == Scheme::Https).then(tls);
     let mut url = Url::probe(get.scheme, &authority(&host, get.port.get()), &get.path);
     for _ in 0..REQUESTS {

@@ -7,7 +7,8 @@ use probe::{HealthReason, Outcome, Unhealthy, WorkloadHandler, WorkloadProbe};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::{TargetRules, exec, grpc, http, target, tls};
+use super::target::{self, Targets};
+use super::{TargetRules, exec, grpc, http, tls};
 use crate::children::Children;
 
 /// Everything that probers share; clones are the same.
@@ -15,7 +16,7 @@ use crate::children::Children;
 pub(super) struct Prober(Arc<Surroundings>);
 
 struct Surroundings {
-    rules: TargetRules,
+    targets: Targets,
     /// What commands see of the environment.
     exec_environment: Vec<(&'static str, OsString)>,
     children: Children,
@@ -29,23 +30,23 @@ impl Prober {
         exec_environment: Vec<(&'static str, OsString)>,
         children: Children,
     ) -> Self {
-        Self(Arc::new(Surroundings { rules, exec_environment, children, tls: OnceLock::new() }))
+        let targets = Targets::new(rules);
+        Self(Arc::new(Surroundings { targets, exec_environment, children, tls: OnceLock::new() }))
     }
 
     /// One probe. Dropped before its end it leaves neither connection nor process.
     pub(super) async fn probe(&self, probe: &WorkloadProbe) -> Outcome {
-        let Surroundings { rules, exec_environment, children, tls } = &*self.0;
+        let Surroundings { targets, exec_environment, children, tls } = &*self.0;
         let asked = async {
             match &probe.handler {
                 WorkloadHandler::HttpGet(get) => {
-                    http::probe(get, rules, || tls.get_or_init(tls::connector).clone()).await
+                    http::probe(get, targets, || tls.get_or_init(tls::connector).clone()).await
                 }
                 WorkloadHandler::TcpSocket { port, host } => {
-                    target::connect(&target::find(rules, host.as_deref(), *port).await?).await.map(drop)
+                    target::reach(&targets.find(host.as_deref(), *port).await?).await
                 }
                 WorkloadHandler::Grpc { port, service } => {
-                    let targets = target::find(rules, None, *port).await?;
-                    grpc::probe(&targets, service).await
+                    grpc::probe(&targets.find(None, *port).await?, service).await
                 }
                 WorkloadHandler::Exec { command } => {
                     exec::probe(command, exec_environment, children, probe.timeout).await

@@ -1,18 +1,16 @@
 //! The loop: when a probe begins, what follows from its end, and what changes it. One probe at a time, by the monotonic clock.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use probe::{End, Flip, HealthReason, HealthState, Outcome, Thresholds, WorkloadProbe};
-use serde_json::Value;
+use probe::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info};
 
-use super::diary::Diary;
-use super::source::{Config, Source, shown};
-use super::{HealthNow, Push};
+use super::Push;
+use super::board::Board;
+use super::source::{Config, Source};
 use crate::metrics::Metrics;
 use crate::readiness::{Phase, Snapshot};
 
@@ -28,8 +26,8 @@ pub(super) struct Rounds<A, R> {
     source: Source,
     pushes: mpsc::Receiver<Push>,
     phases: watch::Receiver<Arc<Snapshot>>,
-    metrics: Arc<Metrics>,
     state: HealthState,
+    board: Board,
     /// The agent's start, from which the initial delay counts.
     started: Instant,
     /// When the next probe may begin.
@@ -38,15 +36,7 @@ pub(super) struct Rounds<A, R> {
     /// The probe that goes on, if one does.
     running: JoinSet<Outcome>,
     began: Instant,
-    /// The failure that was told last.
-    told: Option<String>,
-    probe: Option<Arc<Value>>,
-    now: watch::Sender<HealthNow>,
-    diary: Arc<Mutex<Diary>>,
 }
-
-/// The loop, what it publishes, and what it keeps for people.
-pub(super) type Made<A, R> = (Rounds<A, R>, watch::Receiver<HealthNow>, Arc<Mutex<Diary>>);
 
 impl<A, R, F> Rounds<A, R>
 where
@@ -61,43 +51,31 @@ where
         pushes: mpsc::Receiver<Push>,
         phases: watch::Receiver<Arc<Snapshot>>,
         metrics: Arc<Metrics>,
-    ) -> Made<A, R> {
+    ) -> Self {
         let started = Instant::now();
         let state = HealthState::new(source.probe().map(|probe| probe.thresholds));
-        let first = HealthNow {
-            state: state.state(),
-            reason: state.reason(),
-            message: state.message().to_owned(),
-            generation: 0,
-            since: started,
-            last_probe: None,
-            probe: None,
-            interval: None,
-            verdict_due: None,
-        };
-        let (now, subscriber) = watch::channel(first);
-        let diary = Arc::new(Mutex::new(Diary::new()));
+        let board = Board::new(&state, started, metrics);
         let mut rounds = Self {
             ask,
             not_ready,
             source,
             pushes,
             phases,
-            metrics,
             state,
+            board,
             started,
             next: started,
             next_look: started + POLL,
             running: JoinSet::new(),
             began: started,
-            told: None,
-            probe: None,
-            now,
-            diary: diary.clone(),
         };
-        rounds.metrics.health.state(rounds.state.state());
         rounds.configured();
-        (rounds, subscriber, diary)
+        rounds
+    }
+
+    /// What others see.
+    pub(super) fn board(&self) -> &Board {
+        &self.board
     }
 
     /// Never returns by itself.
@@ -109,13 +87,7 @@ where
                 biased;
                 end = ended(&mut self.phases, self.state.reason()) => self.end(end).await,
                 Some(push) = self.pushes.recv() => self.pushed(push).await,
-                Some(joined) = self.running.join_next() => {
-                    let lost = |error: tokio::task::JoinError| {
-                        let how = if error.is_panic() { "the prober panicked" } else { "the probe was lost" };
-                        Outcome::unhealthy(HealthReason::CannotRun, how)
-                    };
-                    self.observe(joined.unwrap_or_else(lost));
-                }
+                Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| lost(&error))),
                 () = sleep_until(look), if has_file => self.look().await,
                 () = until(due) => self.begin(),
             }
@@ -141,60 +113,17 @@ where
     }
 
     fn observe(&mut self, outcome: Outcome) {
+        let Some(probe) = self.source.probe() else { return };
         let now = Instant::now();
-        let took = now.saturating_duration_since(self.began);
-        let Some(probe) = self.source.probe().cloned() else { return };
         self.next = now.max(self.began + probe.period.min(LONG));
-        self.metrics.health.probe(probe.handler.kind(), &outcome, took);
-        self.diary().ended(&outcome, now, took);
-        self.tell(&outcome);
+        let took = now.saturating_duration_since(self.began);
+        self.board.ended(probe.handler.kind(), &outcome, now, took);
         let flip = self.state.observe(outcome);
-        self.now.send_modify(|known| known.last_probe = Some(now));
         self.flipped(flip);
     }
 
-    /// A failure is told when its text is new; a probe alone is worth no line.
-    fn tell(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Healthy => debug!("probe succeeded"),
-            Outcome::Unhealthy(unhealthy) if self.told.as_deref() == Some(unhealthy.text()) => {
-                debug!(reason = %unhealthy.reason(), message = unhealthy.text(), "probe failed");
-            }
-            Outcome::Unhealthy(unhealthy) => {
-                info!(reason = %unhealthy.reason(), message = unhealthy.text(), "probe failed");
-                self.told = Some(unhealthy.text().to_owned());
-            }
-        }
-    }
-
-    /// Publishes the state, and tells of a flip.
     fn flipped(&mut self, flip: Option<Flip>) {
-        let state = &self.state;
-        self.diary().counted(state.counters());
-        if let Some(flip) = flip {
-            let (from, to, generation) = (flip.from, flip.to, flip.generation);
-            info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health");
-            self.metrics.health.transition(to);
-        }
-        self.now.send_if_modified(|known| {
-            let is_same = known.reason == state.reason()
-                && known.message == state.message()
-                && known.generation == state.generation();
-            if known.state != state.state() {
-                known.since = Instant::now();
-            }
-            known.state = state.state();
-            known.reason = state.reason();
-            state.message().clone_into(&mut known.message);
-            known.generation = state.generation();
-            if known.generation > 0 {
-                known.verdict_due = None;
-            }
-            !is_same
-        });
-        if flip.is_some_and(|flip| flip.to == probe::State::Healthy) {
-            self.told = None;
-        }
+        self.board.state(&self.state, flip);
     }
 
     async fn pushed(&mut self, push: Push) {
@@ -212,9 +141,8 @@ where
     }
 
     async fn take(&mut self, config: Config) {
-        self.metrics.health.config(config.word());
+        self.board.looked(config, &self.source);
         if config != Config::Applied {
-            self.diary().configured(&self.source, self.probe.clone());
             return;
         }
         // What the old one says is not about the new one.
@@ -226,22 +154,9 @@ where
 
     /// Another probe is in force, or none.
     fn configured(&mut self) {
-        let probe = self.source.probe().cloned();
-        self.probe = probe.as_deref().map(|probe| Arc::new(shown(probe)));
-        match &self.probe {
-            Some(probe) => info!(%probe, source = self.source.word(), "probe"),
-            None => info!(source = self.source.word(), "no probe"),
-        }
-        let delay = probe.as_deref().map_or(Duration::ZERO, |probe| probe.initial_delay.min(LONG));
+        let delay = self.source.probe().map_or(Duration::ZERO, |probe| probe.initial_delay.min(LONG));
         self.next = Instant::now().max(self.started + delay);
-        let interval = probe.as_deref().map(|probe| probe.period.saturating_add(probe.timeout));
-        let due = probe.as_deref().map(|probe| self.next + verdict(probe.thresholds, probe).min(LONG));
-        let shown = self.probe.clone();
-        self.now.send_modify(|known| {
-            (known.probe, known.interval) = (shown.clone(), interval);
-            known.verdict_due = due.filter(|_| known.generation == 0);
-        });
-        self.diary().configured(&self.source, shown);
+        self.board.configured(&self.source, self.next, LONG);
     }
 
     async fn end(&mut self, end: Option<End>) {
@@ -253,16 +168,11 @@ where
         let flip = self.state.end(end);
         self.flipped(flip);
     }
-
-    fn diary(&self) -> std::sync::MutexGuard<'_, Diary> {
-        self.diary.lock().expect("nothing panics while it holds this lock")
-    }
 }
 
-/// The longest way to a first verdict, from the first probe.
-fn verdict(thresholds: Thresholds, probe: &WorkloadProbe) -> Duration {
-    let most = thresholds.success.max(thresholds.failure).get();
-    probe.period.saturating_add(probe.timeout).saturating_mul(most)
+fn lost(error: &JoinError) -> Outcome {
+    let how = if error.is_panic() { "the prober panicked" } else { "the probe was lost" };
+    Outcome::unhealthy(HealthReason::CannotRun, how)
 }
 
 /// Returns when the state has to end in another way than it has. `None`: nobody says so any more.

@@ -182,7 +182,7 @@ pub(super) fn shown(probe: &WorkloadProbe) -> Value {
     let headers = value.pointer_mut("/httpGet/httpHeaders").and_then(Value::as_array_mut);
     for header in headers.into_iter().flatten() {
         if !header["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("host")) {
-            header["value"] = "(hidden)".into();
+            header["value"] = "***".into();
         }
     }
     value

@@ -3,10 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
+use std::sync::Arc;
 
 use nix::ifaddrs::getifaddrs;
 use probe::{HealthReason, Unhealthy};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
 
 use super::TargetRules;
 use crate::machine::{PROBE_SOURCE4, PROBE_SOURCE6};
@@ -20,15 +22,62 @@ pub(super) struct Target {
     pub(super) source: Option<IpAddr>,
 }
 
-/// The targets of a probe, to be tried in order; at least one. A name is looked up here, once a probe.
-pub(super) async fn find(
+/// Finds the targets of probes.
+pub(super) struct Targets {
+    pub(super) rules: TargetRules,
+    /// One question at a time: a resolver that hangs keeps a thread for each.
+    lookups: Arc<Semaphore>,
+}
+
+impl Targets {
+    pub(super) fn new(rules: TargetRules) -> Self {
+        Self { rules, lookups: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The targets of a probe, to be tried in order; at least one. A name is looked up here, once a probe.
+    pub(super) async fn find(&self, host: Option<&str>, port: NonZeroU16) -> Result<Vec<Target>, Unhealthy> {
+        let found = match host {
+            Some(host) => self.look_up(host).await?,
+            None => vec![self.rules.instance_ip],
+        };
+        allowed(&self.rules, host, &found, port.get())
+    }
+
+    async fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, Unhealthy> {
+        if let Ok(ip) = host.parse() {
+            return Ok(vec![ip]);
+        }
+        if host.eq_ignore_ascii_case("localhost") {
+            return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+        }
+        let unknown =
+            |why: &str| Unhealthy::new(HealthReason::CannotRun, &format!("cannot look up {host}: {why}"));
+        let permit = self.lookups.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| unknown("the resolver has not answered the last question"))?;
+        let name = host.to_owned();
+        let asked = tokio::spawn(async move {
+            let _permit = permit;
+            tokio::net::lookup_host((name, 0)).await.map(Iterator::collect::<Vec<SocketAddr>>)
+        });
+        let found = asked.await.map_err(|_| unknown("the question was lost"))?;
+        let found = found.map_err(|error| unknown(&error.to_string()))?;
+        if found.is_empty() {
+            Err(unknown("it has no address"))
+        } else {
+            Ok(found.iter().map(SocketAddr::ip).collect())
+        }
+    }
+}
+
+/// Those that may be dialled, if there is one.
+fn allowed(
     rules: &TargetRules,
     host: Option<&str>,
-    port: NonZeroU16,
+    found: &[IpAddr],
+    port: u16,
 ) -> Result<Vec<Target>, Unhealthy> {
-    let found = look_up(rules, host, port.get()).await?;
     let local = local_addresses();
-    let targets: Vec<Target> = found.iter().filter_map(|ip| target(rules, *ip, port.get(), &local)).collect();
+    let targets: Vec<Target> = found.iter().filter_map(|ip| target(rules, *ip, port, &local)).collect();
     if targets.is_empty() {
         let shown = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let name = host.filter(|host| *host != shown).map(|host| format!("{host} is ")).unwrap_or_default();
@@ -37,21 +86,6 @@ pub(super) async fn find(
         return Err(Unhealthy::new(HealthReason::TargetNotLocal, &text));
     }
     Ok(targets)
-}
-
-async fn look_up(rules: &TargetRules, host: Option<&str>, port: u16) -> Result<Vec<IpAddr>, Unhealthy> {
-    let Some(host) = host else { return Ok(vec![rules.instance_ip]) };
-    if let Ok(ip) = host.parse() {
-        return Ok(vec![ip]);
-    }
-    if host.eq_ignore_ascii_case("localhost") {
-        return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-    }
-    let unknown =
-        |why: &str| Unhealthy::new(HealthReason::CannotRun, &format!("cannot look up {host}: {why}"));
-    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| unknown(&error.to_string()))?;
-    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-    if found.is_empty() { Err(unknown("it has no address")) } else { Ok(found) }
 }
 
 /// `None`: not to be dialled.
@@ -89,8 +123,18 @@ fn local_addresses() -> Vec<SocketAddr> {
     addresses.collect()
 }
 
-/// Dials one after another until one accepts.
+/// Dials one after another until one accepts, and is content with that.
+pub(super) async fn reach(targets: &[Target]) -> Result<(), Unhealthy> {
+    first(targets).await.map(drop)
+}
+
+/// The same, and the connection is used.
 pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> {
+    first(targets).await?.ok_or_else(super::wire::cut_off)
+}
+
+/// `None`: it stood, and was reset at once.
+async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
     let mut last = None;
     for target in targets {
         match dial(*target).await {
@@ -101,19 +145,24 @@ pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> 
     Err(last.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "nothing to dial")))
 }
 
-async fn dial(target: Target) -> Result<TcpStream, Unhealthy> {
+async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {
     let Target { address, source } = target;
     let cannot = |error: io::Error| Unhealthy::new(HealthReason::CannotRun, &format!("no socket: {error}"));
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(cannot)?;
     if let Some(source) = source {
         socket.bind(SocketAddr::new(source, 0)).map_err(|error| source_missing(source, &error))?;
     }
-    let stream = socket.connect(address).await.map_err(|error| refused(address, &error))?;
+    let stream = match socket.connect(address).await {
+        Ok(stream) => stream,
+        // Where nobody listens the kernel says that it is refused: this one has been accepted.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+        Err(error) => return Err(refused(address, &error)),
+    };
     // A port that nobody listens on can be the one that the kernel gave to us, and then we speak to ourselves.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
         return Err(refused(address, &io::ErrorKind::ConnectionRefused.into()));
     }
-    Ok(stream)
+    Ok(Some(stream))
 }
 
 fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
@@ -131,7 +180,7 @@ fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
 
 fn refused(address: SocketAddr, error: &io::Error) -> Unhealthy {
     let (reason, text) = match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
+        io::ErrorKind::ConnectionRefused => {
             (HealthReason::ConnectionRefused, format!("{address}: connection refused"))
         }
         io::ErrorKind::TimedOut => (HealthReason::Timeout, format!("{address}: no answer to the connection")),

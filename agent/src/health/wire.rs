@@ -91,14 +91,18 @@ pub(super) fn broken(error: hyper::Error) -> Unhealthy {
     if let Some(error) = tls_error(&error) {
         return super::tls::failed(&error);
     }
-    let text = if error.is_parse_too_large() {
-        "headers of more than 64 KiB"
-    } else if error.is_parse() {
-        "not a valid HTTP answer"
-    } else {
-        "the connection ended without a whole answer"
-    };
-    Unhealthy::new(HealthReason::BadResponse, text)
+    if error.is_parse_too_large() {
+        return Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB");
+    }
+    if error.is_parse() {
+        return Unhealthy::new(HealthReason::BadResponse, "not a valid HTTP answer");
+    }
+    cut_off()
+}
+
+/// The connection was there, the answer was not.
+pub(super) fn cut_off() -> Unhealthy {
+    Unhealthy::new(HealthReason::BadResponse, "the connection ended without a whole answer")
 }
 
 /// What TLS said, if that was it: a client certificate that is missing is told after the handshake.

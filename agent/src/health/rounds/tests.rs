@@ -1,11 +1,13 @@
+use std::sync::Mutex;
 use std::time::Duration;
 
 use probe::{OwnPorts, State};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{advance, sleep};
 
+use super::super::HealthNow;
 use super::super::source::LocalRules;
 use super::*;
 use crate::args::Dynamic;
@@ -60,7 +62,7 @@ impl Case {
         };
         let (push, pushes) = mpsc::channel(4);
         let rules = LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false };
-        let (rounds, now, _) = Rounds::new(
+        let rounds = Rounds::new(
             ask,
             move || not_ready.map(str::to_owned),
             Source::new(None, rules),
@@ -68,6 +70,7 @@ impl Case {
             observer.subscribe(),
             metrics.clone(),
         );
+        let now = rounds.board().subscribe();
         Self { began, now, pushes: push, observer, metrics, task: tokio::spawn(rounds.run()) }
     }
 

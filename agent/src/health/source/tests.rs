@@ -110,6 +110,6 @@ fn values_of_headers_are_hidden() {
     let scratch = Scratch::new("hidden", PROBE);
     let source = scratch.source();
     let value = shown(source.probe().unwrap());
-    let headers = json!([{"name": "Host", "value": "a"}, {"name": "Token", "value": "(hidden)"}]);
+    let headers = json!([{"name": "Host", "value": "a"}, {"name": "Token", "value": "***"}]);
     assert_eq!((&value["httpGet"]["httpHeaders"], &value["failureThreshold"]), (&headers, &json!(3)));
 }

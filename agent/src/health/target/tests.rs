@@ -42,11 +42,11 @@ async fn other_machines_are_refused_and_named() {
         ("127.0.0.1", Some("192.0.2.1"), "192.0.2.1, which is no address"),
         ("127.0.0.1", Some("2001:db8::1"), "2001:db8::1, which is no address"),
     ] {
-        let error = find(&rules(instance_ip, false, false), host, port).await.unwrap_err();
+        let error = Targets::new(rules(instance_ip, false, false)).find(host, port).await.unwrap_err();
         assert_eq!(error.reason(), HealthReason::TargetNotLocal);
         assert!(error.text().starts_with(text), "{}", error.text());
     }
-    let found = find(&rules("192.0.2.1", false, false), Some("LocalHost"), port).await.unwrap();
+    let found = Targets::new(rules("192.0.2.1", false, false)).find(Some("LocalHost"), port).await.unwrap();
     let addresses = found.iter().map(|target| target.address.to_string()).collect::<Vec<_>>();
     assert_eq!(addresses, ["127.0.0.1:80", "[::1]:80"]);
 }
@@ -70,4 +70,12 @@ fn a_source_that_is_missing_is_named() {
     let error = source_missing(PROBE_SOURCE6.into(), &io::ErrorKind::AddrNotAvailable.into());
     assert_eq!(error.reason(), HealthReason::CannotRun);
     assert!(error.text().ends_with("ip -6 address add ::6/128 dev lo"), "{}", error.text());
+}
+
+#[tokio::test]
+async fn one_question_at_a_time() {
+    let targets = Targets::new(rules("127.0.0.1", false, true));
+    let _held = targets.lookups.clone().try_acquire_owned().unwrap();
+    let error = targets.find(Some("app.example"), NonZeroU16::MIN).await.unwrap_err();
+    assert_eq!(error.text(), "cannot look up app.example: the resolver has not answered the last question");
 }
