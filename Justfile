@@ -23,6 +23,11 @@ default:
 demo *arguments: build
     @target/debug/demo "$@"
 
+# Show virtual machines: discovery, three machines with agents, Envoy, and a live table; keys make one fail (--once: by itself)
+[group('run')]
+demo-vm *arguments: build
+    @target/debug/demo-vm "$@"
+
 # Build the filter: target/wasm32-unknown-unknown/wasm/app_health_filter.wasm
 [group('build')]
 wasm:
@@ -34,10 +39,10 @@ wasm:
 release: wasm
     cargo build --locked --release --package agent
 
-# Build filter, agent and demo
+# Build filter, agent, control plane and the demos
 [group('build')]
 build: wasm
-    cargo build --locked --package agent --package tests --bins
+    cargo build --locked --package agent --package control-plane --package tests --bins
 
 # Build the injector as it is shipped: target/release/app-health
 [group('build')]

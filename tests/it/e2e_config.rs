@@ -29,9 +29,13 @@ fn chain(config: &mut Value) -> &mut Vec<Value> {
 
 #[tokio::test]
 async fn every_example_is_valid() {
-    for (name, text) in example::all() {
+    for (name, text) in example::all().into_iter().chain(example::of_machines()) {
         let folder = envoy::folder("example");
-        example::certificates(&folder, &Identity::new("app.example.com"));
+        let identity = Identity::new("app.example.com");
+        example::certificates(&folder, &identity);
+        for (file, pem) in [("gateway.pem", &identity.certificate), ("gateway-key.pem", &identity.key)] {
+            std::fs::write(folder.join(file), pem).expect("a writable folder");
+        }
         let placed = example::placed(&text, net::loopback(), &folder);
         if let Err(error) = validate(Version::Newest, &folder, &placed).await {
             panic!("{name}: {error}");

@@ -42,6 +42,7 @@ mod filter_redirects;
 mod filter_requests;
 mod filter_size;
 mod harness;
+mod vm_demo;
 mod vm_end;
 mod vm_endpoints;
 mod vm_last_endpoint;

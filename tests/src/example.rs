@@ -31,6 +31,17 @@ pub fn all() -> BTreeMap<String, String> {
     files
 }
 
+/// The Envoy files of `envoy-config/vm`, by name: `envoy.yaml`.
+///
+/// # Panics
+/// When there are none.
+pub fn of_machines() -> BTreeMap<String, String> {
+    let folder = workspace().join("envoy-config/vm");
+    let names = ["envoy.yaml", "envoy-mtls.yaml"];
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("the examples are there");
+    names.into_iter().map(|name| (name.to_owned(), read(name))).collect()
+}
+
 /// One of them.
 ///
 /// # Panics

@@ -6,6 +6,7 @@ pub mod app;
 pub mod caller;
 pub mod conformance;
 pub mod demo;
+pub mod demo_vm;
 pub mod docker;
 pub mod envoy;
 pub mod example;

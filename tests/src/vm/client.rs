@@ -10,6 +10,7 @@ use super::certificates::{DISCOVERY_NAME, Files};
 use super::documents::{CLUSTER, NAMESPACE};
 use crate::caller::{self, Answer};
 use crate::envoy::{Envoy, Version};
+use crate::example;
 
 /// The cluster of a user who wrote it himself.
 const OWN_CLUSTER: &str = "payments";
@@ -124,7 +125,7 @@ fn route(listener: SocketAddr, cluster: &str) -> Value {
     let manager = json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "clients",
-        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+        "route_config": {"validate_clusters": false, "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
             {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "2s"}},
         ]}]},
         "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
@@ -145,7 +146,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts it with its files in `folder` and waits until it serves.
+    /// Starts it with its files below `folder` and waits until it serves.
     ///
     /// # Panics
     /// When the folder cannot be written, or Envoy does not start.
@@ -154,9 +155,31 @@ impl Client {
         std::fs::create_dir_all(&folder).expect("a writable folder");
         let listener = SocketAddr::new(ip, 10000);
         let bootstrap = way.bootstrap(name, listener, &folder);
-        let envoy = Envoy::start(Version::Newest, folder, &bootstrap, 1).await;
         let cluster = if way.dynamic { CLUSTER } else { OWN_CLUSTER };
-        Self { listener, envoy, cluster }
+        Self { listener, envoy: Envoy::start(Version::Newest, folder, &bootstrap, 1).await, cluster }
+    }
+
+    /// Starts one with a bootstrap that is written for 127.0.0.1, as `envoy-config/vm/envoy.yaml`: it asks `discovery`, and listens at
+    /// `listener`.
+    ///
+    /// # Panics
+    /// When the folder cannot be written, the bootstrap has another form, or Envoy does not start.
+    pub async fn example(
+        folder: &Path,
+        bootstrap: &str,
+        discovery: SocketAddr,
+        listener: SocketAddr,
+    ) -> Self {
+        let folder = folder.join("envoy");
+        std::fs::create_dir_all(&folder).expect("a writable folder");
+        let mut bootstrap = example::parse(bootstrap);
+        bootstrap["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
+        let statics = &mut bootstrap["static_resources"];
+        statics["listeners"][0]["address"] = socket(listener);
+        let server = "/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
+        *statics.pointer_mut(server).expect("discovery comes first") = socket(discovery);
+        let envoy = Envoy::start(Version::Newest, folder, &bootstrap, 1).await;
+        Self { listener, envoy, cluster: CLUSTER }
     }
 
     /// The endpoints of the service that this Envoy has; none where it does not know the cluster.
@@ -193,3 +216,6 @@ pub fn endpoints(clusters: &str, cluster: &str) -> BTreeSet<SocketAddr> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,9 +33,17 @@ impl Discovery {
     /// # Panics
     /// When the folder cannot be written.
     pub fn new(folder: &Path, documents: &[Value]) -> Self {
+        Self::at(net::loopback(), folder, documents)
+    }
+
+    /// The same at this address.
+    ///
+    /// # Panics
+    /// When the folder cannot be written.
+    pub fn at(ip: IpAddr, folder: &Path, documents: &[Value]) -> Self {
         let folder = folder.join("discovery");
         std::fs::create_dir_all(folder.join("config")).expect("a writable folder");
-        let discovery = Self { ip: net::loopback(), folder, flags: Vec::new(), tls: None, child: None };
+        let discovery = Self { ip, folder, flags: Vec::new(), tls: None, child: None };
         for document in documents {
             discovery.configure(document);
         }
@@ -105,17 +113,10 @@ impl Discovery {
         command.arg("--plaintext-listen").arg(self.plaintext().to_string());
         command.arg("--monitoring-address").arg(self.monitoring().to_string());
         command.arg("--store-path").arg(self.store()).arg("--config-dir").arg(self.folder.join("config"));
-        match &self.tls {
-            None => command.args(["--listen", "off"]),
-            Some(files) => {
-                command
-                    .arg("--listen")
-                    .arg(self.secure().to_string())
-                    .arg("--tls-cert")
-                    .arg(&files.certificate);
-                command.arg("--tls-key").arg(&files.key).arg("--client-ca").arg(&files.authority)
-            }
-        };
+        if let Some(files) = &self.tls {
+            command.arg("--listen").arg(self.secure().to_string()).arg("--tls-cert").arg(&files.certificate);
+            command.arg("--tls-key").arg(&files.key).arg("--client-ca").arg(&files.authority);
+        }
         command.args(&self.flags);
         // A second life continues the log of the first.
         let log = std::fs::File::options().append(true).create(true).open(self.folder.join("discovery.log"));
