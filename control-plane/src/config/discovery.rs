@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
-use crate::args::discovery::{
-    DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs,
-};
+use crate::args::discovery::{DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
 use crate::discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
 use crate::discovery::objects::LastEndpoint;
 use crate::discovery::server::ServerLimits;
@@ -200,7 +198,10 @@ fn listener(
     }
 }
 
-fn at_least_one<N: Copy + PartialEq + Default + std::fmt::Display>(flag: &str, number: N) -> Result<N, Failure> {
+fn at_least_one<N: Copy + PartialEq + Default + std::fmt::Display>(
+    flag: &str,
+    number: N,
+) -> Result<N, Failure> {
     if number == N::default() {
         return Err(usage(&format!("{flag} = {number}: must be 1 or more")));
     }

@@ -52,7 +52,8 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
 /// Every error of certificates and configuration, a line each.
 fn check(config: &DiscoveryConfig) -> Result<(), Failure> {
     let tls = config.listen.as_ref().map(|(_, files)| files.load());
-    let mut errors: Vec<String> = tls.and_then(Result::err).map(|error| error.to_string()).into_iter().collect();
+    let mut errors: Vec<String> =
+        tls.and_then(Result::err).map(|error| error.to_string()).into_iter().collect();
     if let StoreConfig::Redb { config_dir, .. } = &config.store {
         errors.extend(config_dir::check(config_dir));
     }

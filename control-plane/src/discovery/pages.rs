@@ -42,7 +42,9 @@ impl Pages {
     pub async fn answer<B: Body>(self, request: Request<B>, loaded: Loaded) -> Response {
         match (request.uri().path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
-            (READY, Some((registry, _))) if self.pending.reasons().is_empty() => self.ready(&request, &registry),
+            (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
+                self.ready(&request, &registry)
+            }
             _ => monitoring::answer(&request, &self.pending, || self.metrics.text()),
         }
     }

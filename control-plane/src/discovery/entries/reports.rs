@@ -175,6 +175,12 @@ impl Entries {
         let reason = if healthy { Reason::ProbeSucceeded } else { Reason::ProbeFailed };
         let message = if healthy { String::new() } else { printable(message) };
         let known = entry.record.condition.as_ref().map(|condition| condition.reason);
+        let is_known_sick =
+            matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
+        if is_ours && !healthy && is_known_sick {
+            // Why, it says after our hello.
+            return Taken::Applied;
+        }
         entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
         if is_first || known != Some(reason) { Taken::Applied } else { Taken::Repeated }
     }

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::discovery::entries::Workload;
 use crate::discovery::message::Ask;
-use crate::discovery::objects::{
-    Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec,
-};
+use crate::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use crate::discovery::snapshot::SnapshotSettings;
 
 /// `a:2 b:0+1`: host a with two endpoints; b with none, of an entry that is known to be unhealthy. `a:2!`: speaks HTTP/2.
@@ -176,7 +174,10 @@ fn agents_are_heard_and_told() {
             ],
         );
         // Istio's agent: types that only its Envoy wants come first.
-        check(variant, &[("LDS", "UnknownType(\"LDS\")"), ("LDS", "UnknownTypeAgain"), ("health", "report true")]);
+        check(
+            variant,
+            &[("LDS", "UnknownType(\"LDS\")"), ("LDS", "UnknownTypeAgain"), ("health", "report true")],
+        );
     }
 }
 
@@ -189,7 +190,10 @@ fn hellos_are_acknowledged_by_their_nonce() {
         effects.iter().filter_map(shown).collect::<Vec<_>>().join("; ")
     };
     let request = |text: &str| Input::Request(Box::new(request(text, Variant::Sotw)));
-    let hello = |version: &str| Input::Hello { hello: serde_json::json!({"session": 1}), version: version.to_owned() };
+    let hello = |version: &str| Input::Hello {
+        hello: serde_json::json!({"session": 1}),
+        version: version.to_owned(),
+    };
     assert_eq!(step(request("EDS")), "");
     assert_eq!(step(hello("v1")), "probe#1 probe");
     assert_eq!(step(hello("v2")), "probe#2 probe");

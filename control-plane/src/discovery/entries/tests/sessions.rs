@@ -71,6 +71,10 @@ fn what_comes_before_the_hello_counts_until_the_first_report() {
             ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
             ("report 1 e 0 Awaiting", "ack 1 e/0 | served True/ProbeSucceeded"),
             ("plain 1 bad", "stale | served True/ProbeSucceeded"),
+            ("report 1 e 1 Draining", "write, push, ack 1 e/1 | removed False/Draining"),
+            // After it has lost its stream; it drains for the same reason.
+            ("open 2 ours", "close 1 Aborted superseded, hello 2 s2 probe, write | removed False/Draining"),
+            ("plain 2 bad", "| removed False/Draining"),
         ],
     );
 }

@@ -30,11 +30,7 @@ fn only_differences_are_sent() {
 #[test]
 fn who_comes_back_gets_what_differs_from_what_it_has() {
     let held = version(Variant::Delta, "a:1", "a");
-    check(&[
-        ("serve a:1 b:1", ""),
-        (&format!("EDS a,b =a@{held} =b@0"), "EDS#1 b=1"),
-        ("EDS nonce=1", ""),
-    ]);
+    check(&[("serve a:1 b:1", ""), (&format!("EDS a,b =a@{held} =b@0"), "EDS#1 b=1"), ("EDS nonce=1", "")]);
     // The first request is answered, also when nothing differs; one without names asks for nothing.
     check(&[("serve a:1", ""), (&format!("EDS a =a@{held}"), "EDS#1")]);
     check(&[("EDS", ""), ("serve a:1", "")]);
@@ -71,11 +67,7 @@ fn a_changed_cluster_brings_its_assignment() {
     ]);
     // Also for one who comes back and asks for endpoints only after the clusters were pushed.
     let held = version(Variant::Delta, "a:1", "a");
-    check(&[
-        ("serve a:1", ""),
-        ("CDS =a@1", "CDS#1 a"),
-        (&format!("EDS a =a@{held}"), "EDS#2 a=1"),
-    ]);
+    check(&[("serve a:1", ""), ("CDS =a@1", "CDS#1 a"), (&format!("EDS a =a@{held}"), "EDS#2 a=1")]);
 }
 
 #[test]
