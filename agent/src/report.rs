@@ -6,11 +6,11 @@ mod certificates;
 pub mod connection;
 mod goaway;
 mod link;
+mod random;
 pub mod reporter;
 pub mod tls;
 mod view;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub fn start(
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let settings = Settings {
-        epoch: epoch(),
+        epoch: random::epoch(),
         heartbeat: config.heartbeat,
         plain_heartbeat: config.plain_heartbeat,
         goodbye_timeout: config.goodbye_timeout,
@@ -132,7 +132,7 @@ impl Reporting {
     fn step(&mut self, input: Input) -> bool {
         let now = self.started.elapsed();
         let mut is_done = false;
-        for effect in self.reporter.step(now, input, &mut random) {
+        for effect in self.reporter.step(now, input, &mut random::number) {
             is_done |= effect == Effect::Done;
             self.apply(effect);
         }
@@ -144,7 +144,7 @@ impl Reporting {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random),
+            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random::number),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
                     Saying::Anew => "sent",
@@ -266,24 +266,4 @@ fn level(now: &HealthNow, started: Instant) -> Level {
         interval: now.interval,
         verdict_due: now.verdict_due.map(since_start),
     }
-}
-
-fn random_bytes<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.secure_random.fill(&mut bytes).expect("the system has randomness");
-    bytes
-}
-
-/// In 0..1.
-fn random() -> f64 {
-    f64::from(u32::from_be_bytes(random_bytes())) / 2f64.powi(32)
-}
-
-/// This process, 32 hexadecimal digits.
-fn epoch() -> String {
-    random_bytes::<16>().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -66,7 +66,7 @@ async fn goaway_is_a_lost_stream() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_once() {
+async fn a_refusal_is_told_and_is_not_for_ever() {
     let ends = Some((Duration::ZERO, Code::PermissionDenied));
     let server = PlainServer::start(Script { ends, ..ours() }).await;
     let vm = Vm::probed("faults-refused").reports_to(&server).start();

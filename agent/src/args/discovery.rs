@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 
 /// Reporting to a discovery server. Without `--discovery` nothing is reported.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub struct DiscoveryArgs {
     /// Report this machine's health to this discovery server: ours, or istiod; repeatable, and the twin is a list with commas. Looked up
     /// anew for each attempt, addresses in random order. Default: nothing is reported
@@ -30,9 +30,9 @@ pub struct DiscoveryArgs {
     /// --discovery-plaintext to other machines too: whoever is in between reads and changes everything
     #[arg(long, env = "APP_HEALTH_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,
-    /// The variant of the protocol, state of the world or incremental; both do the same. Default: sotw
-    #[arg(long, env = "APP_HEALTH_XDS", value_enum)]
-    pub xds: Option<Xds>,
+    /// The variant of the protocol, state of the world or incremental; both do the same
+    #[arg(long, env = "APP_HEALTH_XDS", value_enum, default_value_t = Xds::Sotw)]
+    pub xds: Xds,
     /// The WorkloadGroup that the server makes an entry from. Default: the name in --workload-group
     #[arg(long, env = "APP_HEALTH_GROUP", value_name = "NAME")]
     pub group: Option<String>,
@@ -54,15 +54,15 @@ pub struct DiscoveryArgs {
     /// A label of the entry; repeatable, and the twin is a list with commas
     #[arg(long, env = "APP_HEALTH_LABEL", value_name = "KEY=VALUE", value_delimiter = ',')]
     pub label: Vec<String>,
-    /// The state is said again so often to our server, or more often if that asks for it. Default: 60s
-    #[arg(long, env = "APP_HEALTH_HEARTBEAT", value_name = "DURATION")]
-    pub heartbeat: Option<String>,
-    /// The same to a server that knows Istio's protocol alone; 0: never. Default: 5m
-    #[arg(long, env = "APP_HEALTH_PLAIN_HEARTBEAT", value_name = "DURATION")]
-    pub plain_heartbeat: Option<String>,
-    /// The longest that the agent's end waits for the server's word that it has heard of it. Default: 2s
-    #[arg(long, env = "APP_HEALTH_GOODBYE_TIMEOUT", value_name = "DURATION")]
-    pub goodbye_timeout: Option<String>,
+    /// The state is said again so often to our server, or more often if that asks for it
+    #[arg(long, env = "APP_HEALTH_HEARTBEAT", value_name = "DURATION", default_value = "60s")]
+    pub heartbeat: String,
+    /// The same to a server that knows Istio's protocol alone; 0: never
+    #[arg(long, env = "APP_HEALTH_PLAIN_HEARTBEAT", value_name = "DURATION", default_value = "5m")]
+    pub plain_heartbeat: String,
+    /// The longest that the agent's end waits for the server's word that it has heard of it
+    #[arg(long, env = "APP_HEALTH_GOODBYE_TIMEOUT", value_name = "DURATION", default_value = "2s")]
+    pub goodbye_timeout: String,
 }
 
 /// A variant of xDS.

@@ -16,7 +16,7 @@ use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
 use crate::args::{DiscoveryArgs, Xds};
 use crate::exit::Failure;
-use crate::report::tls::{San, TlsFiles};
+use crate::report::tls::{San, TlsError, TlsFiles};
 use crate::xds::Node;
 
 /// Istio's name of the cluster, and what it is where nobody names it.
@@ -24,9 +24,6 @@ const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";
 const DEFAULT_CLUSTER_ID: &str = "Kubernetes";
 /// Where nothing says otherwise.
 const DEFAULT_NAME: &str = "default";
-const HEARTBEAT: Duration = Duration::from_secs(60);
-const PLAIN_HEARTBEAT: Duration = Duration::from_secs(300);
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reporting, checked.
 #[derive(Debug, Clone)]
@@ -82,35 +79,38 @@ impl DiscoveryConfig {
                 server.authority
             )));
         }
-        let heartbeat = duration("--heartbeat", args.heartbeat.as_deref(), HEARTBEAT)?;
+        if let Some(files) = &tls {
+            usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        let heartbeat = duration("--heartbeat", &args.heartbeat)?;
         if heartbeat < Duration::from_secs(1) {
             return Err(Failure::Usage(format!(
                 "--heartbeat = {}: must be 1s or more; a server takes a silent agent for dead",
-                args.heartbeat.unwrap_or_default()
+                args.heartbeat
             )));
         }
-        let plain = duration("--plain-heartbeat", args.plain_heartbeat.as_deref(), PLAIN_HEARTBEAT)?;
+        let plain = duration("--plain-heartbeat", &args.plain_heartbeat)?;
         if !plain.is_zero() && plain < Duration::from_secs(1) {
             return Err(Failure::Usage(format!(
                 "--plain-heartbeat = {}: must be 0 or 1s or more",
-                args.plain_heartbeat.unwrap_or_default()
+                args.plain_heartbeat
             )));
         }
         Ok(Some(Self {
             servers,
             tls,
-            variant: args.xds.unwrap_or(Xds::Sotw),
+            variant: args.xds,
             node: node(&args, group, instance_ip, hostname, environment)?,
             heartbeat,
             plain_heartbeat: (!plain.is_zero()).then_some(plain),
-            goodbye_timeout: duration("--goodbye-timeout", args.goodbye_timeout.as_deref(), GOODBYE_TIMEOUT)?,
+            goodbye_timeout: duration("--goodbye-timeout", &args.goodbye_timeout)?,
         }))
     }
 }
 
-fn duration(flag: &str, text: Option<&str>, default: Duration) -> Result<Duration, Failure> {
-    let wrong = |text| Failure::Usage(format!("{flag} = {text:?}: must be a duration such as 60s or 5m"));
-    text.map_or(Ok(default), |text| go_duration(text).ok_or_else(|| wrong(text)))
+fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
+    let wrong = || Failure::Usage(format!("{flag} = {text:?}: must be a duration such as 60s or 5m"));
+    go_duration(text).ok_or_else(wrong)
 }
 
 fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
@@ -136,6 +136,12 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
     };
     let [ca, cert, key] = &files;
     Ok(Some(TlsFiles { ca: file(ca)?, cert: file(cert)?, key: file(key)? }))
+}
+
+/// Files that a stream could not be opened with are a mistake now; later ones leave the old in force.
+fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+    let content = files.read()?;
+    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
 }
 
 fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {

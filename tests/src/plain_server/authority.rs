@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject as _;
@@ -11,6 +12,9 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::tls::install_provider;
+
+/// How many there were.
+static NUMBER: AtomicU32 = AtomicU32::new(1);
 
 /// An authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -37,7 +41,9 @@ impl Authority {
     pub fn new() -> Self {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(DnType::CommonName, "authority");
+        // Of two with one name, the wrong one is taken for a forger.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        parameters.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
         let key = KeyPair::generate().expect("a key");
         Self(CertifiedIssuer::self_signed(parameters, key).expect("an authority"))
     }

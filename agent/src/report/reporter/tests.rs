@@ -1,5 +1,7 @@
 mod random;
 
+use probe::HealthReason;
+
 use super::*;
 
 const EPOCH: &str = "9f0c";
