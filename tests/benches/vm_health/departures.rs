@@ -45,7 +45,7 @@ pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
 /// Killed, silent, and polite.
 async fn gone() -> Result<Vec<Row>, Failure> {
     say("departures: killed, silent, goodbye");
-    let mut scene = Scene::start("b-gone", &[]).await?;
+    let mut scene = Scene::start("b-gone", &["--restart-grace", "1s"]).await?;
     let (polite, killed, silent) =
         (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
 
@@ -76,7 +76,7 @@ async fn gone() -> Result<Vec<Row>, Failure> {
 async fn hung() -> Result<Vec<Row>, Failure> {
     say("departures: hung");
     let heartbeat = format!("{HEARTBEAT}s");
-    let mut scene = Scene::start("b-hung", &["--heartbeat", &heartbeat]).await?;
+    let mut scene = Scene::start("b-hung", &["--restart-grace", "1s", "--heartbeat", &heartbeat]).await?;
     let hung = scene.join(true).await?;
     let begin = Instant::now();
     scene.machines[hung].signal(Signal::SIGSTOP);
