@@ -111,7 +111,7 @@ fuzz-conformance *arguments: build oracle
 [group('test')]
 test-containers: (it "containers")
 
-# Let cargo-fuzz look for trouble, with a nightly compiler: admission_review or documents; what breaks goes into the corpus
+# Let cargo-fuzz look for trouble, with a nightly compiler: admission_review, documents or discovery_request; what breaks goes into the corpus
 [group('test')]
 fuzz target seconds="60": _cargo-fuzz
     @mkdir -p target/fuzz-found/{{ target }}

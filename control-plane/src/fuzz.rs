@@ -1,6 +1,8 @@
 //! What strangers may send, as plain functions over bytes: they end, they do not panic, and what they answer holds together. Tests replay a
 //! corpus and seeded mutations of it; a fuzzer may call the same functions.
 
+mod discovery;
+
 use serde_json::Value;
 
 use crate::inject::document;
@@ -8,6 +10,8 @@ use crate::inject::settings::{Mode, Settings, SidecarMode};
 use crate::inject::stream::{self, Format};
 use crate::inject::template::Template;
 use crate::webhook::review;
+
+pub use discovery::discovery_request;
 
 /// Settings with the defaults of the command line.
 fn settings() -> Settings {

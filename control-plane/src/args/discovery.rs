@@ -143,7 +143,7 @@ pub struct WorkloadsArgs {
     /// Only workloads of this group
     #[arg(long, env = "APP_HEALTH_GROUP", value_name = "GROUP")]
     pub group: Option<String>,
-    /// Only workloads in this state: True, False, Unknown, or none
+    /// Only those whose condition is True, False or Unknown, or whose endpoint is served or removed
     #[arg(long, env = "APP_HEALTH_STATE", value_name = "STATE")]
     pub state: Option<String>,
     /// How it is written

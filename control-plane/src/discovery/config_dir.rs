@@ -1,4 +1,4 @@
-//! The directory of YAML files: read again when the content changes. [`Documents`] is pure and decides what is in force; the rest
+//! The directory of YAML files: read again when the content changes. `documents` is pure and decides what is in force; the rest
 //! reads files.
 
 mod documents;

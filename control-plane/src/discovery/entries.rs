@@ -2,13 +2,15 @@
 //!
 //! Pure: time comes in with each step, effects go out. Not here: sockets, stores, how endpoints are encoded.
 //!
-//! [`Entries`] takes an [`Input`] and answers with [`Effect`]s. Its parts: `registration` binds streams, `reports` applies what they
-//! say, `deadlines` does what follows from silence, `configuration` and `observed` what others change, `settle` compares what is with
+//! [`Entries`] takes an [`Input`] and answers with [`Effect`]s. Its parts: `registration` binds streams, `sessions` chooses the one that reports,
+//! `reports` applies what it says, `acknowledgements` answers when it is stored, `departures` lets streams go, `deadlines` does what follows from silence, `configuration` and `observed` what others change, `settle` compares what is with
 //! what was stored and shown.
 
+mod acknowledgements;
 mod configuration;
 mod content;
 mod deadlines;
+mod departures;
 mod entry;
 mod event;
 mod name;
@@ -18,6 +20,7 @@ mod protocol;
 mod record;
 mod registration;
 mod reports;
+mod sessions;
 mod settings;
 mod settle;
 mod stream;
@@ -100,7 +103,7 @@ impl Entries {
             effects: Vec::new(),
         };
         for (key, record) in stored {
-            let entry = Entry::stored(record);
+            let entry = Entry { is_restored: true, ..Entry::stored(record) };
             entries.entries.insert(key.clone(), entry);
             entries.miss(&key, entries.settings.restart_grace);
         }

@@ -88,6 +88,7 @@ pub struct Metrics {
     store_errors: Counter,
     config_errors: Gauge,
     refused: Family<Reason, Counter>,
+    peer_address_mismatches: Counter,
     silent: Counter,
     takeovers: Counter,
     last_endpoint_kept: Gauge,
@@ -112,6 +113,7 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             config_errors: Gauge::default(),
             refused: Family::default(),
+            peer_address_mismatches: Counter::default(),
             silent: Counter::default(),
             takeovers: Counter::default(),
             last_endpoint_kept: Gauge::default(),
@@ -142,6 +144,11 @@ impl Metrics {
         it.register("store_errors", "Commits that failed", self.store_errors.clone());
         it.register("config_errors", "Errors in the configuration now", self.config_errors.clone());
         it.register("refused", "Connections, streams and requests refused", self.refused.clone());
+        it.register(
+            "peer_address_mismatches",
+            "Streams from another address than their entry's, let in by --peer-address-check warn",
+            self.peer_address_mismatches.clone(),
+        );
         it.register("silent", "Agents that fell silent", self.silent.clone());
         it.register(
             "takeovers",
@@ -210,6 +217,11 @@ impl Metrics {
     /// Something was refused.
     pub fn refused(&self, reason: RefusedReason) {
         self.refused.get_or_create(&Reason { reason: reason.word() }).inc();
+    }
+
+    /// A stream came from another address than its entry's, and was let in.
+    pub fn peer_address_mismatch(&self) {
+        self.peer_address_mismatches.inc();
     }
 
     /// An agent fell silent.

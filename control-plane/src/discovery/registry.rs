@@ -2,26 +2,30 @@
 //! answer, and publishes snapshots. What follows from what is decided in [`super::entries`].
 
 mod events;
+mod handle;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use super::config_dir::Configured;
 use super::debounce::Debounce;
-use super::entries::{Code, Effect, Entries, Identity, Input, Node, Settings, StreamId, Timestamp};
+use super::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
 use super::metrics::Metrics;
-use super::objects::{Config, Group, LastEndpoint};
+use super::objects::{Config, LastEndpoint};
 use super::snapshot::{Snapshot, SnapshotSettings};
 use super::store::{Store, Write};
 use super::view::Overview;
+use handle::Message;
+
+pub use handle::{Handle, ToStream};
 
 /// What streams may have said before it is taken in. More wait in their streams.
 const CAPACITY: usize = 4096;
@@ -45,98 +49,11 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
 }
 
-/// What the registry says to a stream.
-#[derive(Debug)]
-pub enum ToStream {
-    /// To our agent, at its begin and at each change.
-    Hello {
-        /// 0: its entry is pending.
-        session: u64,
-        /// How often it is to report.
-        heartbeat: Duration,
-        /// Whose probe.
-        probe: Option<Arc<Group>>,
-    },
-    /// A report is stored.
-    Ack {
-        /// Of the report.
-        epoch: String,
-        /// Of the report.
-        generation: u64,
-    },
-    /// The stream is to end.
-    Close {
-        /// With this status.
-        code: Code,
-        /// And this message.
-        text: String,
-    },
-}
-
-/// How the others reach the registry.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    inbox: mpsc::Sender<Message>,
-    snapshots: watch::Receiver<Arc<Snapshot>>,
-    degraded: watch::Receiver<Option<String>>,
-    configured: watch::Receiver<Configured>,
-}
-
-#[derive(Debug)]
-enum Message {
-    Opened(Input, StreamId, mpsc::Sender<ToStream>),
-    Input(Input),
-    View(oneshot::Sender<Overview>),
-}
-
-impl Handle {
-    /// A stream's first request; `sender` gets what is for it.
-    pub async fn opened(
-        &self,
-        stream: StreamId,
-        peer: SocketAddr,
-        identity: Option<Identity>,
-        node: Box<Node>,
-        sender: mpsc::Sender<ToStream>,
-    ) {
-        self.tell(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender)).await;
-    }
-
-    /// Everything else that a stream has to say, in its order.
-    pub async fn send(&self, input: Input) {
-        self.tell(Message::Input(input)).await;
-    }
-
-    /// What Envoys are served; the first is complete.
-    pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshots.clone()
-    }
-
-    /// What the operator sees; empty when the registry has ended.
-    pub async fn view(&self) -> Overview {
-        let (sender, view) = oneshot::channel();
-        self.tell(Message::View(sender)).await;
-        view.await.unwrap_or_default()
-    }
-
-    /// What does not work although it is served: a line each.
-    pub fn degradations(&self) -> Vec<String> {
-        let store = self.degraded.borrow().clone();
-        let errors = self.configured.borrow().errors.len();
-        let configuration = (errors > 0).then(|| format!("configuration: {errors} errors"));
-        store.into_iter().chain(configuration).collect()
-    }
-
-    async fn tell(&self, message: Message) {
-        // After its end nobody needs to know.
-        let _ = self.inbox.send(message).await;
-    }
-}
-
 /// Starts it, with a first snapshot of what store and configuration hold. It ends with `closing`, and the store after it.
 pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
     let Parts { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } = parts;
-    let Store { stored, is_new: _, writes, inputs, degraded } = store;
+    let Store { stored, is_new, writes, inputs, degraded } = store;
+    info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // Whoever holds more than an empty store knows may be right.
@@ -224,9 +141,9 @@ impl Registry {
 
     /// When to look again though nothing comes.
     fn due(&self) -> Instant {
-        let far = Duration::from_secs(3600);
-        let due = [self.entries.next_due(), self.debounce.due(), self.settling].into_iter().flatten().min();
-        self.start + due.unwrap_or_else(|| self.start.elapsed() + far)
+        let latest = self.start.elapsed() + Duration::from_secs(3600);
+        let due = [self.entries.next_due(), self.debounce.due(), self.settling, Some(latest)];
+        self.start + due.into_iter().flatten().min().unwrap_or(latest)
     }
 
     fn take(&mut self, message: Message) {

@@ -1,5 +1,6 @@
 //! The ADS server: who gets in, and how fast. `connection` is one connection, `exchange` one stream of it.
 
+mod admitted;
 mod codec;
 mod connection;
 mod exchange;

@@ -4,6 +4,7 @@
 //! all streams read the same one. Not here: who has got what (`stream`).
 
 mod endpoints;
+mod namespace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Proto
 use crate::xds::{self, ClusterSpec};
 
 pub use endpoints::Assignment;
-use endpoints::{Assignments, Members};
+use endpoints::{Assignments, Members, State};
+use namespace::Namespaces;
 
 /// What the flags say, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +43,19 @@ pub struct Viewer {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// By name; several where namespaces have the same host to themselves, in the order of their services.
-    clusters: BTreeMap<Arc<str>, Vec<Cluster>>,
+    clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
+    /// The same by service, to find out what needs no second look.
+    services: BTreeMap<Key, Arc<Served>>,
     kept: BTreeSet<Key>,
     settling: bool,
+}
+
+/// One service, as it was served.
+#[derive(Debug)]
+struct Served {
+    service: Arc<Service>,
+    states: Vec<State>,
+    clusters: Vec<Arc<Cluster>>,
 }
 
 /// One host and port.
@@ -63,49 +75,31 @@ impl Snapshot {
         settings: SnapshotSettings,
         previous: Option<&Self>,
     ) -> Self {
-        let mut by_namespace: BTreeMap<String, Vec<Workload>> = BTreeMap::new();
-        for workload in workloads {
-            by_namespace.entry(workload.key.namespace.clone()).or_default().push(workload);
-        }
-        for workloads in by_namespace.values_mut() {
-            workloads.sort_by(|one, other| one.key.cmp(&other.key));
-        }
+        let namespaces = Namespaces::new(workloads);
         let mut snapshot = Self { settling: settings.settling, ..Self::default() };
         for service in config.services.values() {
-            let workloads = by_namespace.get(&service.key.namespace).map_or(&[][..], Vec::as_slice);
-            snapshot.add(service, workloads, settings, previous);
+            let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
+            let members = Members::of(&service.source, &namespaces, &service.key.namespace, last_endpoint);
+            let before = previous.and_then(|previous| previous.services.get(&service.key));
+            let served = match before {
+                Some(before) if before.is_same(service, &members) => before.clone(),
+                before => Arc::new(Served::new(service, &members, before.map(AsRef::as_ref))),
+            };
+            snapshot.kept.extend(members.kept().cloned());
+            snapshot.add(served);
         }
         snapshot
     }
 
-    fn add(
-        &mut self,
-        service: &Service,
-        workloads: &[Workload],
-        settings: SnapshotSettings,
-        previous: Option<&Self>,
-    ) {
-        let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
-        let members = Members::of(&service.source, workloads, last_endpoint);
-        self.kept.extend(members.kept().cloned());
-        for host in &service.hosts {
-            for port in &service.ports {
-                let name = cluster_name(host, port);
-                let same = |cluster: &&Cluster| cluster.namespace == service.key.namespace;
-                // A second service of the namespace with the same host and port would hide behind the first.
-                if self
-                    .clusters
-                    .get(name.as_str())
-                    .is_some_and(|clusters| clusters.iter().any(|it| same(&it)))
-                {
-                    continue;
-                }
-                let before = previous.and_then(|previous| previous.clusters.get(name.as_str()));
-                let before = before.and_then(|clusters| clusters.iter().find(same));
-                let cluster = Cluster::new(service, &name, port, &members, before);
-                self.clusters.entry(cluster.resource.name.clone()).or_default().push(cluster);
+    /// A second service of the namespace with the same host and port hides behind the first.
+    fn add(&mut self, served: Arc<Served>) {
+        for cluster in &served.clusters {
+            let others = self.clusters.entry(cluster.resource.name.clone()).or_default();
+            if others.iter().all(|other| other.namespace != cluster.namespace) {
+                others.push(cluster.clone());
             }
         }
+        self.services.insert(served.service.key.clone(), served);
     }
 
     /// The clusters that `viewer` sees, by name.
@@ -142,6 +136,32 @@ impl Snapshot {
     }
 }
 
+impl Served {
+    fn new(service: &Arc<Service>, members: &Members, before: Option<&Self>) -> Self {
+        let mut clusters = Vec::new();
+        for host in &service.hosts {
+            for port in &service.ports {
+                let name = cluster_name(host, port);
+                let before = before.iter().flat_map(|before| &before.clusters);
+                let before = before.into_iter().find(|before| *before.resource.name == *name);
+                clusters.push(Arc::new(Cluster::new(
+                    service,
+                    &name,
+                    port,
+                    members,
+                    before.map(AsRef::as_ref),
+                )));
+            }
+        }
+        Self { service: service.clone(), states: members.states(), clusters }
+    }
+
+    /// Whether nothing that matters is different.
+    fn is_same(&self, service: &Arc<Service>, members: &Members) -> bool {
+        (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.are(&self.states)
+    }
+}
+
 impl Cluster {
     fn new(service: &Service, name: &str, port: &Port, members: &Members, before: Option<&Self>) -> Self {
         let any = xds::cluster(&ClusterSpec {
@@ -165,9 +185,10 @@ impl Cluster {
 }
 
 /// Of those with the same name: that of the viewer's own namespace, else the first that is for all.
-fn visible<'a>(clusters: &'a [Cluster], viewer: &Viewer) -> Option<&'a Cluster> {
-    let own = |cluster: &&Cluster| viewer.namespace.as_ref() == Some(&cluster.namespace);
-    clusters.iter().find(own).or_else(|| clusters.iter().find(|cluster| cluster.export_to == ExportTo::All))
+fn visible<'a>(clusters: &'a [Arc<Cluster>], viewer: &Viewer) -> Option<&'a Cluster> {
+    let own = |cluster: &&Arc<Cluster>| viewer.namespace.as_ref() == Some(&cluster.namespace);
+    let for_all = || clusters.iter().find(|cluster| cluster.export_to == ExportTo::All);
+    clusters.iter().find(own).or_else(for_all).map(AsRef::as_ref)
 }
 
 /// As Istio names it.

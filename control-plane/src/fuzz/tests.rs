@@ -85,3 +85,8 @@ fn admission_review() {
 fn documents() {
     try_all("documents", super::documents, 20_000);
 }
+
+#[test]
+fn discovery_request() {
+    try_all("discovery_request", super::discovery_request, 40_000);
+}

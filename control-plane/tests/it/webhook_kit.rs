@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -39,6 +39,21 @@ impl Ca {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
         params.distinguished_name.push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+impl Ca {
+    /// A certificate and its key, PEM, for a URI; perhaps until the first day of a year.
+    pub(crate) fn sign_uri(&self, uri: &str, until: Option<i32>) -> (String, String) {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names.push(SanType::URI(uri.try_into().expect("ASCII")));
+        if let Some(year) = until {
+            params.not_before = rcgen::date_time_ymd(year - 1, 1, 1);
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        }
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         (certificate.pem(), key.serialize_pem())

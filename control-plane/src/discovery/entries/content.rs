@@ -10,6 +10,9 @@ use probe::WorkloadProbe;
 use super::{Auto, Node};
 use crate::discovery::objects::{Group, Spec};
 
+/// Nobody waits longer for a verdict, whatever is configured or claimed.
+pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Labels: node over `spec.metadata` over template. `health_checks`: the group has a probe, or the agent declares one.
 pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
     let template = &group.group.template;
@@ -41,7 +44,8 @@ pub(super) fn verdict_time(probe: Option<&WorkloadProbe>) -> Duration {
     match probe {
         Some(probe) => {
             let interval = probe.period.saturating_add(probe.timeout);
-            probe.initial_delay.saturating_add(interval.saturating_mul(probe.thresholds.failure.get()))
+            let failures = interval.saturating_mul(probe.thresholds.failure.get());
+            probe.initial_delay.saturating_add(failures).min(LONGEST)
         }
         None => Duration::from_secs(33),
     }

@@ -178,7 +178,7 @@ impl Entries {
             return;
         }
         // Agents may have moved to other instances that could not write it either.
-        let earliest = self.at.now + self.settings.disconnect_grace;
+        let earliest = self.at.now.saturating_add(self.settings.disconnect_grace);
         let keys: Vec<Key> = self.entries.keys().cloned().collect();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {

@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) agent: Option<Agent>,
     /// What it said last.
     pub(super) level: Option<Level>,
+    /// It was in the store when the process started.
+    pub(super) is_restored: bool,
     /// Numbers of the last write that was asked for, of the last that is stored, and of the one that took the session.
     pub(super) write: u64,
     pub(super) stored: u64,

@@ -81,7 +81,7 @@ impl Entries {
             entry.reporter = None;
             for id in streams {
                 if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.bound = None;
+                    stream.unbind();
                 }
                 self.bind(id);
             }
@@ -93,8 +93,7 @@ impl Entries {
         if !is_owned || !entry.streams.is_empty() {
             entry.lost = None;
         } else if entry.lost.is_none() {
-            entry.lost =
-                Some((self.at.now + self.settings.disconnect_grace).max(self.settings.restart_grace));
+            entry.lost = Some(self.settings.grace_from(self.at.now, entry.is_restored));
         }
         if was_foreign && !is_foreign {
             self.bind_waiting(key);
@@ -141,7 +140,7 @@ impl Entries {
     /// Who of the instances lives.
     pub(super) fn replicas(&mut self, alive: BTreeSet<String>) {
         self.alive = Some(alive);
-        let deadline = (self.at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
+        let now = self.at.now;
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
             if !entry.streams.is_empty() || entry.record.controller.as_ref() == Some(&self.controller) {
@@ -150,7 +149,7 @@ impl Entries {
             if !entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
                 entry.lost = None;
             } else if entry.lost.is_none() {
-                entry.lost = Some(deadline);
+                entry.lost = Some(self.settings.grace_from(now, entry.is_restored));
                 keys.push(key.clone());
             }
         }

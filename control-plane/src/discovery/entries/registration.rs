@@ -1,22 +1,14 @@
-//! Streams come, are bound to their entries, take sessions and go.
+//! Streams come and are bound to their entries, or wait for them.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use probe::health_report::printable;
-
-use super::entry::{Agent, Entry};
+use super::entry::Entry;
 use super::name::{self, Target};
 use super::stream::{Rate, Stream, Wait};
 use super::{
-    Code, Effect, Entries, Event, Identity, Node, PeerAddressCheck, Reason, Refusal, Status, StreamId,
-    content,
+    Code, Entries, Event, Identity, Node, PeerAddressCheck, Reason, Refusal, Status, StreamId, content,
 };
 use crate::discovery::objects::Key;
-
-/// More takeovers of an entry within a minute mean that two machines report on it.
-const TAKEOVERS: usize = 5;
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// Why a stream cannot be bound.
 enum Unbound {
@@ -44,23 +36,12 @@ impl Entries {
             bound: None,
             waits: None,
             held: None,
+            last: None,
             rate: Rate::default(),
             told: None,
         };
         self.streams.insert(id, stream);
         self.bind(id);
-    }
-
-    /// Ends a stream that broke a rule.
-    pub(super) fn refuse(&mut self, stream: StreamId, code: Code, refusal: Refusal, text: String) {
-        self.note(Event::Refused { stream, refusal });
-        self.end(stream, code, text);
-    }
-
-    /// Ends a stream; what it was of, it is no more.
-    pub(super) fn end(&mut self, stream: StreamId, code: Code, text: String) {
-        self.effects.push(Effect::Close { stream, code, text });
-        self.forget(stream);
     }
 
     /// Binds a stream to its entry, or lets it wait for it.
@@ -108,7 +89,7 @@ impl Entries {
         let (Wait::Group(key) | Wait::Entry(key)) = wait.clone();
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.waits = Some(wait.clone());
-            stream.bound = None;
+            stream.unbind();
             self.waiting.entry(wait).or_default().insert(id);
         }
         self.note(Event::Pending { stream: id, key, why });
@@ -232,7 +213,7 @@ impl Entries {
         entry.lost = None;
         if !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
             // The reporter is still away.
-            let deadline = (at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
+            let deadline = self.settings.grace_from(at.now, entry.is_restored);
             entry.mute.get_or_insert(deadline);
         }
         self.note(Event::Registered { stream: id, key: key.clone() });
@@ -243,115 +224,6 @@ impl Entries {
         self.arm(key);
         self.apply_held(id);
     }
-
-    /// This stream reports on the entry from now on, no other.
-    pub(super) fn begin_session(&mut self, id: StreamId, key: &Key) {
-        let at = self.at;
-        let Some(stream) = self.streams.get(&id) else { return };
-        let (peer, app_health, version) =
-            (stream.peer, stream.node.app_health, stream.node.agent_version.as_deref().map(printable));
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        let old = entry.reporter.replace(id).filter(|old| *old != id);
-        entry.record.session += 1;
-        entry.record.controller = Some(self.controller.clone());
-        entry.record.connected_at = Some(at.wall);
-        entry.record.disconnected_at = None;
-        entry.session_write = u64::MAX;
-        entry.level = None;
-        let session = entry.record.session;
-        entry.agent = Some(Agent {
-            stream: id,
-            app_health,
-            version,
-            peer,
-            session,
-            accepted: None,
-            last_report: None,
-            probe_version: None,
-            probe_nack: None,
-        });
-        entry.mute = app_health.then(|| self.settings.silence_from(at.now));
-        if let Some(old) = old {
-            entry.streams.remove(&old);
-            let is_duplicate = note_takeover(entry, at.now);
-            self.note(Event::Takeover { key: key.clone(), peer });
-            if is_duplicate {
-                self.note(Event::DuplicateAgent { key: key.clone() });
-            }
-            self.streams.remove(&old);
-            let text = "superseded".to_owned();
-            self.effects.push(Effect::Close { stream: old, code: Code::Aborted, text });
-        }
-        self.hello(id);
-        self.arm(key);
-    }
-
-    /// A stream ended by itself.
-    pub(super) fn close(&mut self, id: StreamId) {
-        // A goodbye may have come faster than it was let through.
-        self.apply_now(id);
-        self.forget(id);
-    }
-
-    /// Takes a stream out of everything.
-    pub(super) fn forget(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.remove(&id) else { return };
-        if let Some(wait) = &stream.waits
-            && let Some(waiting) = self.waiting.get_mut(wait)
-        {
-            waiting.remove(&id);
-            if waiting.is_empty() {
-                self.waiting.remove(wait);
-            }
-        }
-        let Some(key) = stream.bound else { return };
-        self.leave(id, &key);
-    }
-
-    /// The entry has this stream no more.
-    fn leave(&mut self, id: StreamId, key: &Key) {
-        let at = self.at;
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if !entry.streams.remove(&id) {
-            return;
-        }
-        let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
-        let deadline = (at.now + self.settings.disconnect_grace).max(self.settings.restart_grace);
-        let is_mine = entry.record.controller.as_ref() == Some(&self.controller);
-        if entry.streams.is_empty() && is_mine {
-            entry.record.disconnected_at = Some(at.wall);
-            entry.lost = Some(deadline);
-            entry.mute = None;
-        } else if was_reporter {
-            entry.mute = Some(deadline);
-        }
-        self.settle(key);
-        self.arm(key);
-    }
-
-    /// Tells our agent what it does not know yet: session, probe.
-    pub(super) fn hello(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.node.app_health) else { return };
-        let entry = stream.bound.as_ref().and_then(|key| self.entries.get(key));
-        let session =
-            entry.filter(|entry| entry.reporter == Some(id)).map_or(0, |entry| entry.record.session);
-        let group = match &stream.target {
-            Some(Target::Group { group, .. }) if session > 0 => self.config.groups.get(group).cloned(),
-            _ => None,
-        };
-        let is_told = stream.told.as_ref().is_some_and(|(told, probe)| {
-            let version = |group: &Option<std::sync::Arc<crate::discovery::objects::Group>>| {
-                group.as_ref().map(|group| group.probe_version.clone()).unwrap_or_default()
-            };
-            *told == session && version(probe) == version(&group)
-        });
-        if is_told {
-            return;
-        }
-        stream.told = Some((session, group.clone()));
-        let heartbeat = self.settings.heartbeat;
-        self.effects.push(Effect::Hello { stream: id, session, heartbeat, probe: group });
-    }
 }
 
 /// The identity rule: the namespace is equal, and so is the service account if one is set.
@@ -361,16 +233,4 @@ fn may_speak(stream: &Stream, key: &Key, service_account: Option<&str>) -> Resul
     }
     let text = format!("entry {key} is one of another service account");
     Err(Unbound::Refused(Code::PermissionDenied, Refusal::Identity, text))
-}
-
-/// Counts a takeover; whether they are too many.
-fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
-    entry.takeovers.retain(|at| now.saturating_sub(*at) < MINUTE);
-    entry.takeovers.push_back(now);
-    let is_duplicate = entry.takeovers.len() > TAKEOVERS;
-    if is_duplicate {
-        // Said once for so many.
-        entry.takeovers.clear();
-    }
-    is_duplicate
 }

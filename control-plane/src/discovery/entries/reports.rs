@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use probe::health_report::printable;
-use probe::{HealthReport, State};
+use probe::{HealthReport, State, WorkloadProbe};
 
-use super::entry::{Entry, Level, Owed};
+use super::entry::{Entry, Level};
 use super::{
-    At, Code, Effect, Entries, Event, Reason, Refusal, Report, Settings, Status, StreamId, Timestamp, content,
+    At, Code, Entries, Event, Reason, Refusal, Report, Settings, Status, StreamId, Timestamp, content,
 };
 use crate::discovery::objects::Key;
 
@@ -59,6 +59,7 @@ impl Entries {
             return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
         }
         let is_ours = stream.node.app_health;
+        stream.last = (!is_ours).then(|| report.clone());
         if entry.reporter != Some(id) {
             if is_ours {
                 return self.note(Event::Stale { stream: id });
@@ -82,18 +83,7 @@ impl Entries {
         }
     }
 
-    /// Acknowledges a report once the entry is stored as it is now.
-    fn owe(&mut self, key: &Key, stream: StreamId, epoch: String, generation: u64) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.stored >= entry.write {
-            entry.owed = None;
-            self.effects.push(Effect::Ack { stream, epoch, generation });
-        } else {
-            entry.owed = Some(Owed { stream, epoch, generation, write: entry.write });
-        }
-    }
-
-    /// A report of our agent: the first of a session counts, then only newer generations; equal ones are said again.
+    /// A report of our agent.
     fn apply(&mut self, key: &Key, report: &HealthReport) -> Taken {
         let at = self.at;
         let group =
@@ -104,61 +94,14 @@ impl Entries {
         let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
         let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
         let Some(agent) = &mut entry.agent else { return Taken::Stale };
-        let taken = match &agent.accepted {
-            None => Taken::Applied,
-            Some((epoch, ..)) if *epoch != report.epoch => Taken::Stale,
-            Some((_, generation, _)) if report.generation > *generation => Taken::Applied,
-            Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
-                Taken::Repeated
-            }
-            Some(_) => Taken::Stale,
-        };
+        let taken = judge(agent.accepted.as_ref(), report);
         if matches!(taken, Taken::Stale) {
             return taken;
         }
         agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
         agent.last_report = Some(at.now);
-        entry.mute = Some(self.settings.silence_from(at.now));
-        let ago = report.last_probe_ago_ms.map(Duration::from_millis);
-        let probed = ago.map(|ago| at.wall.minus(ago));
-        // By the agent's own account; an agent of a file may have another probe than the group.
-        let interval = report.interval_ms.map(Duration::from_millis);
-        let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
-        let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
-        match (report.state, report.reason.as_str()) {
-            (State::Unhealthy, "Draining") => {
-                entry.verdict_is(&self.settings, at, Reason::Draining, &report.message, probed);
-            }
-            (State::Unhealthy, "Terminating") => {
-                entry.verdict_is(&self.settings, at, Reason::Terminating, &report.message, probed);
-            }
-            (State::Healthy | State::Unhealthy, _) if is_stalled => {
-                let text = "the agent lives, its last probe is too long ago";
-                entry.level = Some(Level::Verdict);
-                entry.verdict = None;
-                entry.set_health_checks(true);
-                entry.set(&self.settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
-            }
-            (State::Healthy, _) => {
-                entry.verdict_is(&self.settings, at, Reason::ProbeSucceeded, "", probed);
-            }
-            (State::Unhealthy, _) => {
-                entry.verdict_is(&self.settings, at, Reason::ProbeFailed, &report.message, probed);
-            }
-            (State::Unknown, "NoProbe") if probe.is_none() => {
-                entry.level = Some(Level::NoProbe);
-                entry.verdict = None;
-                entry.set_no_probe(&self.settings, at);
-            }
-            // Whose group has a probe may not have got it yet.
-            (State::Unknown, reason) => {
-                entry.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
-                let within = report.verdict_within_ms.map(Duration::from_millis);
-                let within = within.unwrap_or_else(|| content::verdict_time(probe));
-                // It is counted once: an agent that restarts for ever gets no verdict either.
-                entry.verdict.get_or_insert(at.now.saturating_add(within));
-            }
-        }
+        entry.mute = Some(self.settings.silence_from(at.now, entry.is_restored));
+        entry.level_is(&self.settings, at, report, probe);
         taken
     }
 
@@ -184,44 +127,72 @@ impl Entries {
         entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
         if is_first || known != Some(reason) { Taken::Applied } else { Taken::Repeated }
     }
+}
 
-    /// Our agent took or refused the probe of a hello.
-    pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
-        let Some(key) = self.streams.get(&id).and_then(|stream| stream.bound.clone()) else { return };
-        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.reporter == Some(id)) else {
-            return;
-        };
-        let Some(agent) = &mut entry.agent else { return };
-        match answer {
-            Ok(version) => {
-                agent.probe_version = Some(printable(&version));
-                agent.probe_nack = None;
-            }
-            Err(text) => {
-                let text = printable(&text);
-                let is_new = agent.probe_nack.as_ref() != Some(&text);
-                agent.probe_nack = Some(text.clone());
-                if is_new {
-                    self.note(Event::ProbeNacked { key, text });
-                }
-            }
+/// What counts: the first report of a session, then only newer generations of the same process; equal ones say it again.
+fn judge(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> Taken {
+    match accepted {
+        None => Taken::Applied,
+        Some((epoch, ..)) if *epoch != report.epoch => Taken::Stale,
+        Some((_, generation, _)) if report.generation > *generation => Taken::Applied,
+        Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
+            Taken::Repeated
         }
-    }
-
-    /// The store has what was written.
-    pub(super) fn stored(&mut self, key: &Key, write: u64) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        entry.stored = entry.stored.max(write);
-        let stored = entry.stored;
-        let Some(owed) = entry.owed.take_if(|owed| owed.write <= stored) else { return };
-        if self.streams.contains_key(&owed.stream) {
-            let Owed { stream, epoch, generation, .. } = owed;
-            self.effects.push(Effect::Ack { stream, epoch, generation });
-        }
+        Some(_) => Taken::Stale,
     }
 }
 
 impl Entry {
+    /// The agent's state becomes the entry's condition.
+    fn level_is(
+        &mut self,
+        settings: &Settings,
+        at: At,
+        report: &HealthReport,
+        probe: Option<&WorkloadProbe>,
+    ) {
+        let ago = report.last_probe_ago_ms.map(Duration::from_millis);
+        let probed = ago.map(|ago| at.wall.minus(ago));
+        // By the agent's own account; an agent of a file may have another probe than the group.
+        let interval = report.interval_ms.map(Duration::from_millis);
+        let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
+        let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
+        match (report.state, report.reason.as_str()) {
+            (State::Unhealthy, "Draining") => {
+                self.verdict_is(settings, at, Reason::Draining, &report.message, probed);
+            }
+            (State::Unhealthy, "Terminating") => {
+                self.verdict_is(settings, at, Reason::Terminating, &report.message, probed);
+            }
+            (State::Healthy | State::Unhealthy, _) if is_stalled => {
+                let text = "the agent lives, its last probe is too long ago";
+                self.level = Some(Level::Verdict);
+                self.verdict = None;
+                self.set_health_checks(true);
+                self.set(settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
+            }
+            (State::Healthy, _) => {
+                self.verdict_is(settings, at, Reason::ProbeSucceeded, "", probed);
+            }
+            (State::Unhealthy, _) => {
+                self.verdict_is(settings, at, Reason::ProbeFailed, &report.message, probed);
+            }
+            (State::Unknown, "NoProbe") if probe.is_none() => {
+                self.level = Some(Level::NoProbe);
+                self.verdict = None;
+                self.set_no_probe(settings, at);
+            }
+            // Whose group has a probe may not have got it yet.
+            (State::Unknown, reason) => {
+                self.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
+                let within = report.verdict_within_ms.map(Duration::from_millis);
+                let within = within.unwrap_or_else(|| content::verdict_time(probe)).min(content::LONGEST);
+                // It is counted once: an agent that restarts for ever gets no verdict either.
+                self.verdict.get_or_insert(at.now.saturating_add(within));
+            }
+        }
+    }
+
     /// True or False: who says so is health-checked.
     fn verdict_is(
         &mut self,

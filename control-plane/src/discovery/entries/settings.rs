@@ -68,9 +68,19 @@ pub enum PeerAddressCheck {
 }
 
 impl Settings {
-    /// From when on an agent that reported at `now` is silent: three heartbeats, each late by the most that jitter makes it; never
-    /// within the grace after a start.
-    pub(super) fn silence_from(&self, now: Duration) -> Duration {
-        (now + self.heartbeat.mul_f64(3.6)).max(self.restart_grace)
+    /// From when on an agent that reported at `now` is silent: three heartbeats, each late by the most that jitter makes it. An entry
+    /// that is older than the process (`is_restored`) is missed only after the grace of the start.
+    pub(super) fn silence_from(&self, now: Duration, is_restored: bool) -> Duration {
+        let heartbeats = self.heartbeat.saturating_mul(18) / 5;
+        now.saturating_add(heartbeats).max(self.earliest(is_restored))
+    }
+
+    /// From when on what was lost at `now` is missed.
+    pub(super) fn grace_from(&self, now: Duration, is_restored: bool) -> Duration {
+        now.saturating_add(self.disconnect_grace).max(self.earliest(is_restored))
+    }
+
+    fn earliest(&self, is_restored: bool) -> Duration {
+        if is_restored { self.restart_grace } else { Duration::ZERO }
     }
 }

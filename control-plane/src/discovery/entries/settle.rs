@@ -66,7 +66,7 @@ impl Entries {
         self.note(Event::Deleted { key: key.clone(), gone });
         for id in entry.streams {
             if let Some(stream) = self.streams.get_mut(&id) {
-                stream.bound = None;
+                stream.unbind();
             }
             self.bind(id);
         }

@@ -29,6 +29,8 @@ pub(super) struct Stream {
     pub(super) waits: Option<Wait>,
     /// The newest report that could not be applied yet.
     pub(super) held: Option<Report>,
+    /// What a plain reporter said last: of itself it says it only once.
+    pub(super) last: Option<Report>,
     pub(super) rate: Rate,
     /// What the last hello said.
     pub(super) told: Option<(u64, Option<Arc<Group>>)>,
@@ -48,6 +50,13 @@ impl Stream {
             (None, _) => true,
         };
         own_namespace == Some(namespace) && account
+    }
+
+    /// It has no entry any more. The next one hears what was said of this one, unless our agent says it again by itself.
+    pub(super) fn unbind(&mut self) {
+        if self.bound.take().is_some() && self.held.is_none() {
+            self.held = self.last.clone();
+        }
     }
 
     /// The peer's address as IPv4 where it is one.

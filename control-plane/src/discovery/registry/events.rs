@@ -46,7 +46,7 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
             warn!(%key, %peer, refused, "the peer's address is not the entry's");
             // A refusal is told by itself.
             if !refused {
-                metrics.refused(RefusedReason::Permission);
+                metrics.peer_address_mismatch();
             }
         }
         Event::Silent { key } => {

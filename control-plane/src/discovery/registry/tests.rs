@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
-use probe::WorkloadGroup;
+use probe::{HealthReport, WorkloadGroup};
 use serde_json::json;
 
 use super::*;
-use crate::discovery::entries::Record;
-use crate::discovery::objects::{Key, Service};
+use crate::discovery::entries::{Code, Node, Record, Report};
+use crate::discovery::objects::{Group, Key, Service};
 use crate::discovery::store::Writes;
 
 struct World {
@@ -83,19 +83,11 @@ impl World {
     }
 
     async fn report(&self, stream: StreamId, generation: u64, state: probe::State) {
-        let report = probe::HealthReport {
-            epoch: "e".to_owned(),
-            generation,
-            state,
-            reason: String::new(),
-            message: String::new(),
-            since_ms: 0,
-            last_probe_ago_ms: None,
-            interval_ms: None,
-            verdict_within_ms: None,
-        };
-        let report = crate::discovery::entries::Report::AppHealth(report);
-        self.handle.send(Input::Report { stream, report }).await;
+        self.send(stream, HealthReport { generation, state, ..report() }).await;
+    }
+
+    async fn send(&self, stream: StreamId, report: HealthReport) {
+        self.handle.send(Input::Report { stream, report: Report::AppHealth(report) }).await;
     }
 
     /// The store's next batch, acknowledged.
@@ -103,6 +95,20 @@ impl World {
         for (key, Write { write, .. }) in self.writes.take().await {
             self.stored.send(Input::Stored { key, write }).await.expect("the registry lives");
         }
+    }
+}
+
+fn report() -> HealthReport {
+    HealthReport {
+        epoch: "e".to_owned(),
+        generation: 0,
+        state: probe::State::Unknown,
+        reason: String::new(),
+        message: String::new(),
+        since_ms: 0,
+        last_probe_ago_ms: None,
+        interval_ms: None,
+        verdict_within_ms: None,
     }
 }
 
@@ -170,4 +176,19 @@ async fn a_superseded_stream_is_closed() {
     // What its end says changes nothing.
     world.handle.send(Input::Closed { stream: 1 }).await;
     assert!(world.handle.view().await.workloads[0].agent.as_ref().is_some_and(|agent| agent.connected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn absurd_numbers_change_nothing() {
+    let world = world(Vec::new());
+    let _stream = world.open(1).await;
+    let most = Some(u64::MAX);
+    for state in probe::State::ALL {
+        let absurd = HealthReport { generation: u64::MAX, state, since_ms: u64::MAX, ..report() };
+        let absurd = HealthReport { last_probe_ago_ms: most, verdict_within_ms: most, ..absurd };
+        world.send(1, HealthReport { interval_ms: most, ..absurd.clone() }).await;
+        world.send(1, absurd).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
+    assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 removed"]);
 }

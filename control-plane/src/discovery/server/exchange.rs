@@ -10,7 +10,7 @@ use futures_util::stream;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use time::OffsetDateTime;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::codec::{EncodeBody, SingleMessageCompressionOverride, Streaming};
@@ -18,12 +18,11 @@ use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
+use super::admitted::Admitted;
 use super::codec::{Requests, Responses};
 use super::connection::{Peer, Used};
 use super::outlet::{Flow, Outlet};
 use crate::discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
-use crate::discovery::identity::Certified;
-use crate::discovery::limits;
 use crate::discovery::message::{Response, TypeUrl, Variant};
 use crate::discovery::metrics::{RefusedReason, StreamKind};
 use crate::discovery::registry::ToStream;
@@ -89,44 +88,6 @@ pub(super) fn open(
     let mut response = Answer::new(tonic::body::Body::new(Outlet::new(Box::pin(body), flow)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
-}
-
-/// The places that a stream takes; it gives them back when it is dropped.
-struct Admitted {
-    shared: Arc<Shared>,
-    place: Option<limits::Peer>,
-    kind: Option<StreamKind>,
-    _streams: OwnedSemaphorePermit,
-    _used: Used,
-}
-
-impl Admitted {
-    fn new(peer: &Peer, shared: &Arc<Shared>, used: Used) -> Result<Self, Status> {
-        let streams = shared.streams.clone().try_acquire_owned();
-        let streams =
-            streams.map_err(|_| Status::resource_exhausted("too many streams, see --max-streams"))?;
-        let place = match &peer.certified {
-            Some(Ok(Certified { identity, .. })) => {
-                let place = (identity.clone(), peer.address.ip());
-                let entered = shared.admission().enter(&place, shared.now());
-                entered.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-                Some(place)
-            }
-            _ => None,
-        };
-        Ok(Self { shared: shared.clone(), place, kind: None, _streams: streams, _used: used })
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        if let Some(place) = &self.place {
-            self.shared.admission().leave(place);
-        }
-        if let Some(kind) = self.kind {
-            self.shared.metrics.stream_closed(kind);
-        }
-    }
 }
 
 struct Exchange {

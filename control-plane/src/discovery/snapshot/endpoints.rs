@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::hash;
+use super::namespace::Namespaces;
 use crate::discovery::entries::Workload;
 use crate::discovery::message::{Resource, Version};
 use crate::discovery::objects::{Key, LastEndpoint, Port, Source, Spec};
@@ -37,26 +38,44 @@ pub(super) struct Members<'a> {
 struct Member<'a> {
     key: Option<&'a Key>,
     spec: &'a Spec,
+    /// Absent for what is written in the service itself.
+    shared: Option<&'a Arc<Spec>>,
+    served: bool,
+    kept: bool,
+    known: bool,
+}
+
+/// What of a member decides over its endpoint. Specs are compared by place: entries keep theirs.
+#[derive(Debug)]
+pub(super) struct State {
+    spec: Arc<Spec>,
     served: bool,
     kept: bool,
     known: bool,
 }
 
 impl<'a> Members<'a> {
-    pub(super) fn of(source: &'a Source, workloads: &'a [Workload], last_endpoint: LastEndpoint) -> Self {
+    pub(super) fn of(
+        source: &'a Source,
+        namespaces: &'a Namespaces,
+        namespace: &str,
+        last_endpoint: LastEndpoint,
+    ) -> Self {
         let labels = match source {
             Source::Inline(specs) => {
-                let inline =
-                    |spec: &'a Spec| Member { key: None, spec, served: true, kept: false, known: true };
+                let inline = |spec: &'a Spec| Member {
+                    key: None,
+                    spec,
+                    shared: None,
+                    served: true,
+                    kept: false,
+                    known: true,
+                };
                 return Self { members: specs.iter().map(inline).collect() };
             }
             Source::Selector(labels) => labels,
         };
-        let selected = |workload: &&Workload| {
-            let has = |(name, value): (&String, &String)| workload.spec.labels.get(name) == Some(value);
-            labels.iter().all(has)
-        };
-        let selected: Vec<&Workload> = workloads.iter().filter(selected).collect();
+        let selected: Vec<&Workload> = namespaces.select(namespace, labels).collect();
         let loses_last =
             last_endpoint == LastEndpoint::Keep && selected.iter().all(|workload| !workload.served);
         let kept = selected.iter().filter(|workload| loses_last && workload.keepable);
@@ -66,11 +85,34 @@ impl<'a> Members<'a> {
         let member = |workload: &'a Workload| Member {
             key: Some(&workload.key),
             spec: &workload.spec,
+            shared: Some(&workload.spec),
             served: workload.served,
             kept: kept == Some(&workload.key),
             known: workload.served || !workload.awaited,
         };
         Self { members: selected.into_iter().map(member).collect() }
+    }
+
+    /// Of those that are not written in the service.
+    pub(super) fn states(&self) -> Vec<State> {
+        let state = |member: &Member| {
+            let &Member { served, kept, known, .. } = member;
+            member.shared.map(|spec| State { spec: spec.clone(), served, kept, known })
+        };
+        self.members.iter().filter_map(state).collect()
+    }
+
+    /// Whether they are as they were then.
+    pub(super) fn are(&self, states: &[State]) -> bool {
+        let shared = self.members.iter().filter_map(|member| Some((member, member.shared?)));
+        let mut states = states.iter();
+        let same = shared.into_iter().all(|(member, spec)| {
+            states.next().is_some_and(|state| {
+                Arc::ptr_eq(&state.spec, spec)
+                    && (state.served, state.kept, state.known) == (member.served, member.kept, member.known)
+            })
+        });
+        same && states.next().is_none()
     }
 
     pub(super) fn kept(&self) -> impl Iterator<Item = &'a Key> {
@@ -141,6 +183,11 @@ impl Assignments {
 }
 
 impl Assignment {
+    /// Sorted, no address and port twice.
+    pub fn endpoints(&self) -> &[EndpointSpec] {
+        &self.endpoints
+    }
+
     fn new<'a>(name: &Arc<str>, placed: impl Iterator<Item = &'a Placed<'a>>, before: Option<&Self>) -> Self {
         let mut known = 0;
         let mut endpoints = Vec::new();

@@ -155,9 +155,7 @@ impl Subscription {
         if !is_asked || self.in_flight.is_some() {
             return None;
         }
-        if !context.snapshot.settling() {
-            self.held.clear();
-        }
+        self.forget_held(context);
         let difference = self.difference(context);
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
         // An answer of SotW without assignments would say nothing; it is due once there is one.
@@ -251,7 +249,7 @@ impl Subscription {
         let differs = |resource: &&Arc<Resource>| {
             self.has.get(&resource.name) != Some(&resource.version)
                 && !(context.blocked)(&resource.name)
-                && !self.is_held(context, &resource.name)
+                && !self.held.contains_key(&resource.name)
         };
         if self.everything {
             difference.changed.extend(all.filter(differs).cloned());
@@ -262,7 +260,7 @@ impl Subscription {
             match find(name) {
                 Some(_) if self.everything => {}
                 Some(resource) => difference.changed.extend(Some(resource).filter(differs).cloned()),
-                None if self.has.get(name) == Some(&MISSING) || self.is_held(context, name) => {}
+                None if self.has.get(name) == Some(&MISSING) || self.held.contains_key(name) => {}
                 None => self.missing(name, difference),
             }
         }
@@ -278,12 +276,14 @@ impl Subscription {
         }
     }
 
-    /// Whether the peer holds more endpoints than are known here, of a server that still waits for those whom it lost.
-    fn is_held(&self, context: &Context, name: &str) -> bool {
-        self.held.get(name).is_some_and(|held| {
-            let known =
-                context.snapshot.assignment(context.viewer, name).map_or(0, |assignment| assignment.known);
-            *held > known
-        })
+    /// Once as many endpoints are known here as the peer holds, what is known is the truth; at the latest when the server has settled.
+    fn forget_held(&mut self, context: &Context) {
+        if !context.snapshot.settling() {
+            self.held.clear();
+        }
+        self.held.retain(|name, held| {
+            let assignment = context.snapshot.assignment(context.viewer, name);
+            *held > assignment.map_or(0, |assignment| assignment.known)
+        });
     }
 }

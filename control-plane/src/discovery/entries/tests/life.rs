@@ -210,6 +210,18 @@ fn groups_under_live_streams() {
             ("config probe", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
         ],
     );
+    // A plain reporter says it only once.
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 plain", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("config", "delete, push | gone"),
+            ("config probe", "write, push, write, push | served True/ProbeSucceeded"),
+        ],
+    );
     // A probe that comes later takes nobody out before there was time for a verdict.
     check(
         settings(),
@@ -283,6 +295,15 @@ fn restarts() {
             ("config probe", "| removed False/ProbeFailed"),
             ("open 3 plain", "push | removed False/ProbeFailed"),
             ("wait 121", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
+    // What is new since the start was there: it is missed like ever.
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
         ],
     );
     // Its group was deleted meanwhile, or cannot be read.

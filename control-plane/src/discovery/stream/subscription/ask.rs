@@ -102,7 +102,7 @@ impl Subscription {
         // The same question again: after clusters were pushed, an answer is waited for.
         let again = matches!(reply, Reply::Again | Reply::Unbidden) && is_same && !refuses;
         let warms = is_assignments && reply == Reply::Current && !refuses && !self.warming.is_empty();
-        if is_assignments && matches!(reply, Reply::Current | Reply::First) {
+        if is_assignments && reply != Reply::Unbidden {
             self.warming.clear();
         }
         if again || warms {

@@ -24,9 +24,9 @@ fn the_first_request_is_answered_and_then_only_changes_are() {
         ("serve a:1 b:0", "EDS#5 b=0"),
         ("EDS a,b nonce=5", ""),
         ("serve a:1 b:0", ""),
-        // A cluster that goes is all that is said of it; whoever still asks for its endpoints gets none.
+        // A cluster goes by CDS; whoever still asks for its endpoints, as a static cluster does, gets none.
         ("@800", ""),
-        ("serve a:1", "CDS#6 a"),
+        ("serve a:1", "CDS#6 a; EDS#7 b"),
     ]);
 }
 

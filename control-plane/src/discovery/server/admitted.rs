@@ -1,0 +1,51 @@
+//! The places of one stream: of its connection, of its peer, of all.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
+
+use super::Shared;
+use super::connection::{Peer, Used};
+use crate::discovery::identity::Certified;
+use crate::discovery::limits;
+use crate::discovery::metrics::StreamKind;
+
+/// The places that a stream takes; it gives them back when it is dropped.
+pub(super) struct Admitted {
+    pub(super) shared: Arc<Shared>,
+    place: Option<limits::Peer>,
+    /// Once it is known.
+    pub(super) kind: Option<StreamKind>,
+    _streams: OwnedSemaphorePermit,
+    _used: Used,
+}
+
+impl Admitted {
+    pub(super) fn new(peer: &Peer, shared: &Arc<Shared>, used: Used) -> Result<Self, Status> {
+        let streams = shared.streams.clone().try_acquire_owned();
+        let streams =
+            streams.map_err(|_| Status::resource_exhausted("too many streams, see --max-streams"))?;
+        let place = match &peer.certified {
+            Some(Ok(Certified { identity, .. })) => {
+                let place = (identity.clone(), peer.address.ip());
+                let entered = shared.admission().enter(&place, shared.now());
+                entered.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+                Some(place)
+            }
+            _ => None,
+        };
+        Ok(Self { shared: shared.clone(), place, kind: None, _streams: streams, _used: used })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place {
+            self.shared.admission().leave(place);
+        }
+        if let Some(kind) = self.kind {
+            self.shared.metrics.stream_closed(kind);
+        }
+    }
+}

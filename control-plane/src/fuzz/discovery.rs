@@ -1,0 +1,78 @@
+//! Requests of a stream: whatever comes ends at most the stream that it comes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::discovery::message::{TypeUrl, Variant};
+use crate::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
+use crate::discovery::snapshot::{Snapshot, SnapshotSettings};
+use crate::discovery::stream::{AdsStream, Effect, Input};
+use crate::xds;
+
+/// Steps of one stream.
+const STEPS: usize = 64;
+
+/// A service with as many endpoints.
+fn snapshot(endpoints: u8) -> Snapshot {
+    let spec = |number| Spec { address: format!("10.0.0.{number}"), ..Spec::default() };
+    let key = Key::new("shop", "pay");
+    let service = Service {
+        key: key.clone(),
+        hosts: vec!["pay".to_owned()],
+        ports: vec![Port {
+            number: 80,
+            name: "http".to_owned(),
+            protocol: Protocol::Http,
+            target_port: None,
+        }],
+        source: Source::Inline((0..endpoints).map(spec).collect()),
+        export_to: ExportTo::All,
+        last_endpoint: None,
+    };
+    let services = BTreeMap::from([(key, Arc::new(service))]);
+    let config = Config { services, ..Config::default() };
+    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, settling: endpoints % 2 == 1 };
+    Snapshot::build(&config, &mut std::iter::empty(), settings, None)
+}
+
+/// First byte: the variant; then requests, each as its length in two bytes and its bytes. Between two of them time passes and the snapshot
+/// changes. No answer has the nonce of another, none follows one of its type that is unanswered, and all of them can be written.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn discovery_request(bytes: &[u8]) {
+    thread_local!(static SNAPSHOTS: [Snapshot; 4] = [0, 1, 2, 3].map(snapshot));
+    let Some((first, mut rest)) = bytes.split_first() else { return };
+    let variant = if first % 2 == 0 { Variant::Sotw } else { Variant::Delta };
+    let mut stream = AdsStream::new(variant, None);
+    let (mut nonces, mut unanswered) = (BTreeSet::new(), BTreeMap::new());
+    for step in 0..STEPS {
+        let Some((length, after)) = rest.split_at_checked(2) else { return };
+        let length = usize::from(u16::from_be_bytes([length[0], length[1]])).min(after.len());
+        let (message, after) = after.split_at(length);
+        rest = after;
+        // What ends a stream, ends it.
+        let Ok(request) = xds::read(Bytes::copy_from_slice(message), variant) else { return };
+        unanswered.retain(|_: &TypeUrl, nonce: &mut String| *nonce != request.nonce);
+        let inputs = [Input::Request(Box::new(request)), Input::Look];
+        for (index, input) in inputs.into_iter().enumerate() {
+            let now = Duration::from_millis(60 * (2 * step + index) as u64);
+            let effects = SNAPSHOTS.with(|snapshots| stream.step(now, input, &snapshots[(step + index) % 4]));
+            for effect in effects {
+                match effect {
+                    Effect::Close(..) => return,
+                    Effect::Send(response) => {
+                        assert!(nonces.insert(response.nonce.clone()), "a nonce twice");
+                        let before = unanswered.insert(response.type_url.clone(), response.nonce.clone());
+                        assert_eq!(before, None, "a second answer in flight");
+                        xds::write(response, variant, &mut Vec::new());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
