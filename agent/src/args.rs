@@ -1,6 +1,6 @@
 //! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin.
 //! No twin ends in `_PORT` or holds `_SERVICE_`, since kubelet sets such names for a Service that is called `app-health`: the twin of
-//! a flag that ends in `-port` is in the plural.
+//! a flag that ends in `-port` is in the plural, and `SERVICE` runs into the next word.
 
 mod bootstrap;
 mod discovery;

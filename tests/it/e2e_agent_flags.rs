@@ -11,13 +11,16 @@ use tests::{agent, envoy, net};
 const REFUSED: &str = "?";
 
 /// (command, flag) that take any text; [`any_text_arrives`] has a row for each.
-const ANY_TEXT: [(&str, &str); 11] = [
+const ANY_TEXT: [(&str, &str); 14] = [
     ("run", "state-dir"),
     ("run", "filter-wasm"),
     ("run", "envoy-config"),
     ("run", "user-config"),
     ("run", "envoy"),
     ("run", "metrics-target"),
+    ("run", "discovery-ca"),
+    ("run", "discovery-cert"),
+    ("run", "discovery-key"),
     ("bootstrap", "state-dir"),
     ("bootstrap", "filter-wasm"),
     ("bootstrap", "output"),
@@ -70,6 +73,24 @@ async fn any_text_arrives() {
     let below = [run, &["--envoy", "/bin/true", "--envoy-version", "1.40"]].concat();
     let bootstrap: &[&str] = &["bootstrap", "--instance-ip", "10.0.0.5"];
     let wait: &[&str] = &["wait", "--timeoutSeconds", "0", "--url", &url];
+    // The first of the three files that cannot be read is the one that is named.
+    let file = path("file");
+    let report = [run, &["--no-envoy", "--discovery", "127.0.0.1:9", "--group", "g"]].concat();
+    let with = |flags: &[&str]| -> Vec<String> {
+        report.iter().chain(flags).map(|word| (*word).to_owned()).collect()
+    };
+    let without_ca = with(&["--discovery-cert", "/no/x", "--discovery-key", "/no/x"]);
+    let without_cert = with(&["--discovery-ca", &file, "--discovery-key", "/no/x"]);
+    let without_key = with(&["--discovery-ca", &file, "--discovery-cert", &file]);
+    for (line, twin, words) in [
+        (&without_ca, "APP_HEALTH_DISCOVERY_CA", "--discovery-ca = \"/no/file\""),
+        (&without_cert, "APP_HEALTH_DISCOVERY_CERT", "--discovery-cert = \"/no/file\""),
+        (&without_key, "APP_HEALTH_DISCOVERY_KEY", "--discovery-key = \"/no/file\""),
+    ] {
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let outcome = agent::run(&line, &[(twin, "/no/file")]).await;
+        assert!(outcome.code == Some(64) && outcome.stderr.contains(words), "{twin}: {outcome:?}");
+    }
     let rows: [(&[&str], &str, &str, i32, &str); 10] = [
         (&below, "APP_HEALTH_STATE_DIR", &below_a_file, 73, &below_a_file),
         (&with_true, "APP_HEALTH_ENVOY_CONFIG", "/no/config", 64, "--envoy-config = \"/no/config\""),

@@ -30,7 +30,7 @@ async fn an_edited_file_acts_without_a_flap() {
     assert_eq!(
         view["probe"],
         json!({
-            "initialDelaySeconds": 0, "timeoutSeconds": 1, "periodSeconds": 1, "successThreshold": 1, "failureThreshold": 1,
+            "initialDelaySeconds": 0, "timeoutSeconds": 15, "periodSeconds": 1, "successThreshold": 1, "failureThreshold": 1,
             "httpGet": {"path": "/old", "port": app.port(), "scheme": "HTTP"},
         })
     );
@@ -153,8 +153,9 @@ fn descendants(root: i32) -> Vec<String> {
 
 #[tokio::test]
 async fn commands_leave_nothing() {
-    let vm = Plan::new("vm-exec-group")
-        .start(&quick("exec", json!({"command": ["sh", "-c", "sleep 99 & sleep 99"]})));
+    let mut probe = quick("exec", json!({"command": ["sh", "-c", "sleep 99 & sleep 99"]}));
+    probe["timeoutSeconds"] = 1.into();
+    let vm = Plan::new("vm-exec-group").start(&probe);
     assert_eq!(vm.verdict().await, "ExecTimeout: no exit within 1 s");
     let root = vm.sidecar.pid().as_raw();
     let mut left = Vec::new();

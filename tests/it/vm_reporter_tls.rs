@@ -1,7 +1,9 @@
 //! Mutual TLS between agent and discovery server: names, authorities, files that change.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
-use tests::plain_server::{Authority, PlainServer, Script, Seen};
+use tests::plain_server::{self, Authority, PlainServer, Script, Seen};
 
 use crate::vm_reporter_kit::{Running, Vm, is_last};
 
@@ -12,13 +14,13 @@ fn ours() -> Script {
 }
 
 /// An agent with a certificate of `authority`, which reports to `server` and takes it for `san`.
-fn start(name: &str, server: &PlainServer, authority: &Authority, san: Option<&str>) -> Running {
+fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str>) -> Running {
     let vm = Vm::probed(name);
     let folder = vm.builder.folder.clone();
     authority.write_client(&folder);
     let file = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
     let (ca, cert, key) = (file("ca.pem"), file("cert.pem"), file("key.pem"));
-    let vm = vm.args(&["--discovery", &server.address.to_string(), "--discovery-ca", &ca]);
+    let vm = vm.args(&["--discovery", &server.to_string(), "--discovery-ca", &ca]);
     let vm = vm.args(&["--discovery-cert", &cert, "--discovery-key", &key]);
     match san {
         Some(san) => vm.args(&["--discovery-san", san]),
@@ -36,7 +38,7 @@ async fn servers_that_are_who_they_should_be() {
     ] {
         let authority = Authority::new();
         let server = PlainServer::start_tls(ours(), authority.acceptor(certified)).await;
-        let _vm = start(name, &server, &authority, san);
+        let _vm = start(name, server.address, &authority, san);
         server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     }
 }
@@ -58,12 +60,19 @@ async fn servers_that_are_not() {
         ("tls-wrong-authority-spiffe", other.acceptor(SPIFFE), Some(SPIFFE), "UnknownIssuer"),
     ] {
         let server = PlainServer::start_tls(ours(), acceptor).await;
-        let vm = start(name, &server, &authority, san);
+        let vm = start(name, server.address, &authority, san);
         vm.until_logged("TLS handshake: ").await;
         let log = vm.sidecar.log();
         assert!(log.contains(words), "{name}: {log}");
         assert_eq!(server.streams(), 0, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends() {
+    let (address, _) = plain_server::mute().await;
+    let vm = start("tls-mute", address, &Authority::new(), None);
+    vm.until_logged("no TLS handshake within 5 s").await;
 }
 
 #[tokio::test]
@@ -87,7 +96,7 @@ async fn a_client_that_the_server_does_not_know() {
 async fn changed_files_are_used_and_no_report_is_lost() {
     let (old, new) = (Authority::new(), Authority::new());
     let server = PlainServer::start_tls(ours(), old.acceptor("127.0.0.1")).await;
-    let vm = start("tls-rotated", &server, &old, None);
+    let vm = start("tls-rotated", server.address, &old, None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     // From now on nobody with the old files gets in.
     server.change_tls(new.acceptor("127.0.0.1"));
@@ -105,7 +114,7 @@ async fn changed_files_are_used_and_no_report_is_lost() {
 async fn broken_files_change_nothing() {
     let authority = Authority::new();
     let server = PlainServer::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
-    let vm = start("tls-broken", &server, &authority, None);
+    let vm = start("tls-broken", server.address, &authority, None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     // A key of somebody else, and then none.
     std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().issue("a.example").key)

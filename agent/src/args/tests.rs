@@ -45,7 +45,8 @@ fn every_flag_has_a_twin_and_a_kebab_case_name() {
             _ => "APP_HEALTH_".to_owned(),
         };
         let plural = if kebab.ends_with("-port") { "S" } else { "" };
-        let expected = format!("{prefix}{}{plural}", kebab.replace('-', "_").to_uppercase());
+        let words = kebab.replace("service-", "service").replace('-', "_").to_uppercase();
+        let expected = format!("{prefix}{words}{plural}");
         assert_eq!(twin, expected, "{command} --{flag}");
         assert!(!twin.ends_with("_PORT") && !twin.contains("_SERVICE_"), "{twin}");
         assert!(flag == kebab || aliases.contains(&kebab), "{command} --{flag} has no --{kebab}");

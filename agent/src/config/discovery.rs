@@ -1,15 +1,13 @@
 //! To whom, as whom and how often health is reported: from flags and the WorkloadGroup's file to checked values.
 
+mod node;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::http::uri::Authority;
-use probe::health_report::{
-    APP_HEALTH, AUTO_REGISTER_GROUP, CLUSTER_ID, INSTANCE_IPS, LABELS, NAMESPACE, NETWORK, PROTOCOL_VERSION,
-    SERVICE_ACCOUNT, WORKLOAD_ENTRY,
-};
-use probe::workload_group::WorkloadGroup;
-use serde_json::{Map, Value, json};
+use probe::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
+use serde_json::{Map, Value};
 
 use super::istio::go_duration;
 use super::{Environment, bootstrap::absolute};
@@ -18,12 +16,10 @@ use crate::args::{DiscoveryArgs, Xds};
 use crate::exit::Failure;
 use crate::report::tls::{San, TlsError, TlsFiles};
 use crate::xds::Node;
+use node::{is_label_value, labels, locality, node};
 
-/// Istio's name of the cluster, and what it is where nobody names it.
-const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";
-const DEFAULT_CLUSTER_ID: &str = "Kubernetes";
-/// Where nothing says otherwise.
-const DEFAULT_NAME: &str = "default";
+/// No heartbeat is shorter.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Reporting, checked.
 #[derive(Debug, Clone)]
@@ -64,12 +60,13 @@ impl DiscoveryConfig {
         hostname: &str,
         environment: &Environment,
     ) -> Result<Option<Self>, Failure> {
+        let checked = Checked::new(&args)?;
         if args.discovery.is_empty() {
             return Ok(None);
         }
-        let tls = tls_files(&args)?;
         let servers = args.discovery.iter().map(|server| one_server(server, &args));
         let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
+        let tls = tls_files(&args)?;
         if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
             && tls.is_none()
             && !args.insecure
@@ -82,30 +79,79 @@ impl DiscoveryConfig {
         if let Some(files) = &tls {
             usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
         }
+        Ok(Some(Self {
+            servers,
+            tls,
+            variant: args.xds,
+            node: node(&args, group, instance_ip, hostname, &checked, environment)?,
+            heartbeat: checked.heartbeat,
+            plain_heartbeat: (!checked.plain_heartbeat.is_zero()).then_some(checked.plain_heartbeat),
+            goodbye_timeout: checked.goodbye_timeout,
+        }))
+    }
+}
+
+/// What is refused although nothing is reported: a mistake shows at once, and not with `--discovery` later.
+struct Checked {
+    heartbeat: Duration,
+    plain_heartbeat: Duration,
+    goodbye_timeout: Duration,
+    locality: Option<[String; 3]>,
+    labels: Map<String, Value>,
+}
+
+impl Checked {
+    fn new(args: &DiscoveryArgs) -> Result<Self, Failure> {
         let heartbeat = duration("--heartbeat", &args.heartbeat)?;
-        if heartbeat < Duration::from_secs(1) {
+        if heartbeat < SECOND {
             return Err(Failure::Usage(format!(
                 "--heartbeat = {}: must be 1s or more; a server takes a silent agent for dead",
                 args.heartbeat
             )));
         }
-        let plain = duration("--plain-heartbeat", &args.plain_heartbeat)?;
-        if !plain.is_zero() && plain < Duration::from_secs(1) {
-            return Err(Failure::Usage(format!(
-                "--plain-heartbeat = {}: must be 0 or 1s or more",
-                args.plain_heartbeat
-            )));
+        let plain_heartbeat = duration("--plain-heartbeat", &args.plain_heartbeat)?;
+        if !plain_heartbeat.is_zero() && plain_heartbeat < SECOND {
+            let given = &args.plain_heartbeat;
+            return Err(Failure::Usage(format!("--plain-heartbeat = {given}: must be 0 or 1s or more")));
         }
-        Ok(Some(Self {
-            servers,
-            tls,
-            variant: args.xds,
-            node: node(&args, group, instance_ip, hostname, environment)?,
+        let label = "a DNS-1123 label: lower-case letters, digits and dashes";
+        let subdomain = "a DNS-1123 subdomain: lower-case letters, digits, dashes and dots";
+        name("--group", args.group.as_deref(), is_dns_subdomain, subdomain)?;
+        name("--workload-entry", args.workload_entry.as_deref(), is_dns_subdomain, subdomain)?;
+        name("--namespace", args.namespace.as_deref(), is_dns_label, label)?;
+        name("--service-account", args.service_account.as_deref(), is_dns_subdomain, subdomain)?;
+        name(
+            "--network",
+            args.network.as_deref(),
+            is_label_value,
+            "letters, digits, dashes, dots and underscores",
+        )?;
+        if let Some(name) = &args.discovery_san {
+            san(name, "discovery")?;
+        }
+        Ok(Self {
             heartbeat,
-            plain_heartbeat: (!plain.is_zero()).then_some(plain),
+            plain_heartbeat,
             goodbye_timeout: duration("--goodbye-timeout", &args.goodbye_timeout)?,
-        }))
+            locality: args.locality.as_deref().map(locality).transpose()?,
+            labels: labels(&args.label)?,
+        })
     }
+}
+
+fn name(flag: &str, name: Option<&str>, is_one: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
+    match name.filter(|name| !is_one(name)) {
+        Some(name) => Err(Failure::Usage(format!("{flag} = {name:?}: must be {what}"))),
+        None => Ok(()),
+    }
+}
+
+fn san(name: &str, host: &str) -> Result<San, Failure> {
+    San::new(name, host).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--discovery-san = {name:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
+        ))
+    })
 }
 
 fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
@@ -158,11 +204,7 @@ fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failu
         Err(_) => Endpoint::Name(host.to_owned(), port),
     };
     let san = match &args.discovery_san {
-        Some(san) => San::new(san, bare).ok_or_else(|| {
-            Failure::Usage(format!(
-                "--discovery-san = {san:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
-            ))
-        })?,
+        Some(name) => san(name, bare)?,
         None => San::new(bare, bare).ok_or_else(wrong)?,
     };
     Ok(DiscoveryServer { authority: text.to_owned(), endpoint, san })
@@ -174,78 +216,6 @@ fn is_loopback(endpoint: &Endpoint) -> bool {
         Endpoint::Ip(address) => address.ip().to_canonical().is_loopback(),
         Endpoint::Name(..) => false,
     }
-}
-
-fn node(
-    args: &DiscoveryArgs,
-    group: Option<&WorkloadGroup>,
-    ip: IpAddr,
-    hostname: &str,
-    environment: &Environment,
-) -> Result<Node, Failure> {
-    let (entry_key, entry) = match (&args.workload_entry, &args.group, group) {
-        (Some(_), Some(_), _) => {
-            return Err(Failure::Usage(
-                "--group and --workload-entry exclude each other: choose one of them".to_owned(),
-            ));
-        }
-        (Some(entry), None, _) => (WORKLOAD_ENTRY, entry.clone()),
-        (None, Some(group), _) => (AUTO_REGISTER_GROUP, group.clone()),
-        (None, None, Some(group)) => (AUTO_REGISTER_GROUP, group.name.clone()),
-        (None, None, None) => {
-            return Err(Failure::Usage(
-                "--discovery: whose health is it? --workload-group, --group or --workload-entry says so"
-                    .to_owned(),
-            ));
-        }
-    };
-    let template = group.map(|group| &group.template);
-    let or_default = |flag: &Option<String>, file: Option<&String>| {
-        flag.as_ref().or(file).map_or(DEFAULT_NAME, String::as_str).to_owned()
-    };
-    let namespace = or_default(&args.namespace, group.and_then(|group| group.namespace.as_ref()));
-    let service_account =
-        or_default(&args.service_account, template.and_then(|template| template.service_account.as_ref()));
-    let cluster = environment.text(ISTIO_CLUSTER_ID)?.unwrap_or(DEFAULT_CLUSTER_ID);
-    let mut metadata = json!({
-        NAMESPACE: namespace,
-        SERVICE_ACCOUNT: service_account,
-        INSTANCE_IPS: ip.to_string(),
-        entry_key: entry,
-        CLUSTER_ID: cluster,
-        APP_HEALTH: { "version": PROTOCOL_VERSION },
-    });
-    if let Value::Object(fields) = &mut metadata {
-        fields.extend(args.network.clone().map(|network| (NETWORK.to_owned(), network.into())));
-        let labels = labels(&args.label)?;
-        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.into())));
-    }
-    Ok(Node {
-        id: format!("sidecar~{ip}~{hostname}.{namespace}~{namespace}.svc.cluster.local"),
-        locality: args.locality.as_deref().map(locality).transpose()?,
-        metadata,
-    })
-}
-
-fn labels(labels: &[String]) -> Result<Map<String, Value>, Failure> {
-    let label = |text: &String| {
-        let (key, value) = text
-            .split_once('=')
-            .filter(|(key, _)| !key.is_empty())
-            .ok_or_else(|| Failure::Usage(format!("--label = {text:?}: must be KEY=VALUE")))?;
-        Ok((key.to_owned(), value.into()))
-    };
-    labels.iter().map(label).collect()
-}
-
-fn locality(text: &str) -> Result<[String; 3], Failure> {
-    let mut parts = text.split('/').map(str::to_owned);
-    let locality = [(); 3].map(|()| parts.next().unwrap_or_default());
-    let [region, zone, sub_zone] = &locality;
-    if parts.next().is_some() || region.is_empty() || (zone.is_empty() && !sub_zone.is_empty()) {
-        return Err(Failure::Usage(format!("--locality = {text:?}: must be REGION[/ZONE[/SUBZONE]]")));
-    }
-    Ok(locality)
 }
 
 #[cfg(test)]

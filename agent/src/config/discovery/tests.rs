@@ -1,4 +1,5 @@
 use clap::Parser;
+use serde_json::json;
 
 use super::*;
 
@@ -51,6 +52,11 @@ fn what_is_refused_and_how() {
         (&format!("{plain} --label a"), "--label = \"a\": must be KEY=VALUE"),
         (&format!("{plain} --locality a/b/c/d"), "--locality = \"a/b/c/d\": must be REGION"),
         (&format!("{plain} --discovery-san spiffe"), ""),
+        (&format!("{plain} --network A_b.c"), ""),
+        (&format!("{plain} --network a/b"), "--network = \"a/b\": must be letters"),
+        (&format!("{plain} --namespace a.b"), "--namespace = \"a.b\": must be a DNS-1123 label"),
+        (&format!("{plain} --service-account A"), "--service-account = \"A\": must be a DNS-1123 subdomain"),
+        (&format!("{plain} --locality a//c"), "--locality = \"a//c\": must be REGION"),
         (&format!("{plain} --discovery-san a/b"), "--discovery-san = \"a/b\": must be a DNS name"),
     ] {
         match config(flags, false) {
@@ -66,7 +72,8 @@ fn what_is_refused_and_how() {
 
 #[test]
 fn nothing_is_reported_without_a_server() {
-    assert!(config("--heartbeat 0 --label a", true).unwrap().is_none());
+    assert!(config("--group g --discovery-ca /a", true).unwrap().is_none());
+    assert!(config("--heartbeat 0", true).is_err(), "a mistake is one all the same");
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! As whom health is reported: the node of the first request.
+
+use std::net::IpAddr;
+
+use probe::health_report::{
+    APP_HEALTH, AUTO_REGISTER_GROUP, CLUSTER_ID, INSTANCE_IPS, LABELS, NAMESPACE, NETWORK, PROTOCOL_VERSION,
+    SERVICE_ACCOUNT, WORKLOAD_ENTRY,
+};
+use probe::workload_group::WorkloadGroup;
+use serde_json::{Map, Value, json};
+
+use super::Checked;
+use crate::args::DiscoveryArgs;
+use crate::config::Environment;
+use crate::exit::Failure;
+use crate::xds::Node;
+
+/// Istio's name of the cluster, and what it is where nobody names it.
+const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";
+const DEFAULT_CLUSTER_ID: &str = "Kubernetes";
+/// Where nothing says otherwise.
+const DEFAULT_NAME: &str = "default";
+
+/// Who we are, but for the probe: Istio's names of the metadata and ours.
+pub(super) fn node(
+    args: &DiscoveryArgs,
+    group: Option<&WorkloadGroup>,
+    ip: IpAddr,
+    hostname: &str,
+    checked: &Checked,
+    environment: &Environment,
+) -> Result<Node, Failure> {
+    let (entry_key, entry) = match (&args.workload_entry, &args.group, group) {
+        (Some(_), Some(_), _) => {
+            return Err(Failure::Usage(
+                "--group and --workload-entry exclude each other: choose one of them".to_owned(),
+            ));
+        }
+        (Some(entry), None, _) => (WORKLOAD_ENTRY, entry.clone()),
+        (None, Some(group), _) => (AUTO_REGISTER_GROUP, group.clone()),
+        (None, None, Some(group)) => (AUTO_REGISTER_GROUP, group.name.clone()),
+        (None, None, None) => {
+            return Err(Failure::Usage(
+                "--discovery: whose health is it? --workload-group, --group or --workload-entry says so"
+                    .to_owned(),
+            ));
+        }
+    };
+    let template = group.map(|group| &group.template);
+    let or_default = |flag: &Option<String>, file: Option<&String>| {
+        flag.as_ref().or(file).map_or(DEFAULT_NAME, String::as_str).to_owned()
+    };
+    let namespace = or_default(&args.namespace, group.and_then(|group| group.namespace.as_ref()));
+    let service_account =
+        or_default(&args.service_account, template.and_then(|template| template.service_account.as_ref()));
+    let cluster = environment.text(ISTIO_CLUSTER_ID)?.unwrap_or(DEFAULT_CLUSTER_ID);
+    let mut metadata = json!({
+        NAMESPACE: namespace,
+        SERVICE_ACCOUNT: service_account,
+        INSTANCE_IPS: ip.to_string(),
+        entry_key: entry,
+        CLUSTER_ID: cluster,
+        APP_HEALTH: { "version": PROTOCOL_VERSION },
+    });
+    if let Value::Object(fields) = &mut metadata {
+        fields.extend(args.network.clone().map(|network| (NETWORK.to_owned(), network.into())));
+        let labels = &checked.labels;
+        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.clone().into())));
+    }
+    Ok(Node {
+        id: format!("sidecar~{ip}~{hostname}.{namespace}~{namespace}.svc.cluster.local"),
+        locality: checked.locality.clone(),
+        metadata,
+    })
+}
+
+pub(super) fn labels(labels: &[String]) -> Result<Map<String, Value>, Failure> {
+    let label = |text: &String| {
+        let (key, value) = text
+            .split_once('=')
+            .filter(|(key, _)| !key.is_empty())
+            .ok_or_else(|| Failure::Usage(format!("--label = {text:?}: must be KEY=VALUE")))?;
+        Ok((key.to_owned(), value.into()))
+    };
+    labels.iter().map(label).collect()
+}
+
+pub(super) fn locality(text: &str) -> Result<[String; 3], Failure> {
+    let mut parts = text.split('/');
+    let locality = [(); 3].map(|()| parts.next());
+    if parts.next().is_some() || !locality.iter().flatten().all(|part| is_label_value(part)) {
+        return Err(Failure::Usage(format!("--locality = {text:?}: must be REGION[/ZONE[/SUBZONE]]")));
+    }
+    Ok(locality.map(|part| part.unwrap_or_default().to_owned()))
+}
+
+/// As Kubernetes has the values of labels, which networks and localities are; not empty.
+pub(super) fn is_label_value(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+        && bytes.iter().copied().all(is_inner)
+}
