@@ -12,7 +12,7 @@ use tests::vm::scene::{Plan, SOON, Scene};
 use tests::{envoy, net};
 
 /// Graces that a test can wait for.
-const SHORT: [&str; 2] = ["--disconnect-grace", "2s"];
+const SHORT: [&str; 4] = ["--disconnect-grace", "2s", "--restart-grace", "1s"];
 
 #[tokio::test]
 async fn a_goodbye_is_heard_before_the_agent_ends() {

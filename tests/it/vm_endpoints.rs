@@ -1,5 +1,6 @@
 //! What Envoy has of the machines: endpoints leave and come back, sets become empty, clusters change.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
@@ -12,13 +13,13 @@ use tests::vm::traffic::Traffic;
 /// Long enough that a push which should not come would have come.
 const A_WHILE: Duration = Duration::from_millis(700);
 
-fn own_eds_cluster(discovery: std::net::SocketAddr) -> Way {
+fn own_eds_cluster(discovery: SocketAddr) -> Way {
     Way { dynamic: false, ..Way::sotw(discovery) }
 }
 
 /// One machine after the other fails and comes back; when all have failed nobody is asked any more.
-async fn come_and_go(name: &str, way: fn(std::net::SocketAddr) -> Way) {
-    let scene = Scene::start(name, Plan { way, ..Plan::default() }).await;
+async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'static str>) {
+    let scene = Scene::start(name, Plan { way, agents, ..Plan::default() }).await;
     let [first, second] = [&scene.machines[0].application, &scene.machines[1].application];
     assert_eq!(scene.client.request().await.status, 200);
 
@@ -50,21 +51,21 @@ async fn come_and_go(name: &str, way: fn(std::net::SocketAddr) -> Way) {
 
 #[tokio::test]
 async fn endpoints_come_and_go_by_state_of_the_world() {
-    come_and_go("vm-sotw", Way::sotw).await;
+    come_and_go("vm-sotw", Way::sotw, vec!["--xds", "sotw"]).await;
 }
 
 #[tokio::test]
 async fn endpoints_come_and_go_incrementally() {
-    come_and_go("vm-delta", Way::delta).await;
+    come_and_go("vm-delta", Way::delta, vec!["--xds", "delta"]).await;
 }
 
 #[tokio::test]
 async fn endpoints_come_and_go_in_a_cluster_of_the_users_own() {
-    come_and_go("vm-own", own_eds_cluster).await;
+    come_and_go("vm-own", own_eds_cluster, Vec::new()).await;
 }
 
 /// A cluster that changes is warmed beside the old one, so no request finds it without endpoints.
-async fn changes(name: &str, way: fn(std::net::SocketAddr) -> Way) {
+async fn changes(name: &str, way: fn(SocketAddr) -> Way) {
     let scene = Scene::start(name, Plan { way, ..Plan::default() }).await;
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(5));
     let mut service = service();

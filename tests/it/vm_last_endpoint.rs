@@ -10,8 +10,10 @@ use tests::vm::scene::{Plan, Scene};
 
 #[tokio::test]
 async fn the_last_endpoint_stays_until_it_says_goodbye() {
-    let plan =
-        Plan { discovery: vec!["--last-endpoint", "keep", "--disconnect-grace", "2s"], ..Plan::default() };
+    let plan = Plan {
+        discovery: vec!["--last-endpoint", "keep", "--disconnect-grace", "2s", "--restart-grace", "1s"],
+        ..Plan::default()
+    };
     let mut scene = Scene::start("vm-last", plan).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;

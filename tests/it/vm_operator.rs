@@ -28,6 +28,15 @@ async fn the_table_says_who_is_served_and_why_not() {
     let json = scene.discovery.print_workloads(&["--output", "json"]).await;
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(json["workloads"].as_array().map(Vec::len), Some(2), "{json:#}");
+    let client = |kind: &str| -> Value {
+        let mut clients = json["clients"].as_array().into_iter().flatten();
+        clients.find(|found| found["node"] == "client" && found["type"] == kind).cloned().unwrap_or_default()
+    };
+    for kind in ["CDS", "EDS"] {
+        let client = client(kind);
+        assert!(client["acked"].is_string() && client["acked"] == client["version"], "{client:#}");
+        assert!(client["nack"].is_null(), "{client:#}");
+    }
     let none = scene.discovery.print_workloads(&["--namespace", "other"]).await;
     assert_eq!((none.code, none.stdout.lines().count() <= 1), (Some(0), true), "{}", none.stdout);
 }
@@ -38,5 +47,5 @@ async fn a_discovery_that_nobody_runs_is_unavailable() {
     let child = agent::command_of("app-health", &arguments).spawn().expect("it starts");
     let outcome = agent::finish(child).await;
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(69), ""), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("http://127.0.0.1:1"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("127.0.0.1:1"), "{}", outcome.stderr);
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tests::net;
 use tests::vm::application::Behaviour;
 use tests::vm::client::{Client, Way};
-use tests::vm::scene::{Plan, Scene};
+use tests::vm::scene::{Plan, SOON, Scene};
 use tests::vm::traffic::Traffic;
 
 /// The condition's status of each entry in the view, by address.
@@ -54,6 +54,73 @@ async fn a_killed_discovery_comes_back_as_it_was() {
     scene.machines[1].application.behave(Behaviour::Serving);
     scene.machines[1].start_agent().expect("the agent starts");
     scene.until_endpoints(&[1, 2]).await;
+    let tally = traffic.take();
+    assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
+}
+
+/// An acknowledgement says that it is on the disk: whoever kills discovery upon it finds it there.
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_kill() {
+    let mut scene = Scene::start("vm-acked", Plan { machines: 3, ..Plan::default() }).await;
+    let mut healthy = [true; 3];
+    for machine in [0, 2, 1, 0] {
+        healthy[machine] = !healthy[machine];
+        let behaviour = if healthy[machine] { Behaviour::Serving } else { Behaviour::Failing };
+        scene.machines[machine].application.behave(behaviour);
+        let state = if healthy[machine] { "Healthy" } else { "Unhealthy" };
+        let acknowledged = async {
+            while !is_acknowledged(&scene, machine, state).await {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(SOON, acknowledged).await.expect("an acknowledgement");
+        scene.discovery.kill().await;
+        // Nobody can say it again.
+        for machine in &mut scene.machines {
+            machine.kill_agent().await;
+        }
+        scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+        let view = scene.discovery.workload(scene.machines[machine].ip).await;
+        let wanted = if healthy[machine] { "True" } else { "False" };
+        assert_eq!(view["condition"]["status"], wanted, "{view:#}\n{}", scene.state().await);
+        for machine in &mut scene.machines {
+            machine.start_agent().expect("the agent starts");
+        }
+        let served: Vec<usize> = (0..3).filter(|machine| healthy[*machine]).collect();
+        scene.until_endpoints(&served).await;
+    }
+}
+
+/// Was the agent in this state told that discovery has it?
+async fn is_acknowledged(scene: &Scene, machine: usize, state: &str) -> bool {
+    let view = scene.machines[machine].view().await;
+    let last = view["stream"]["lastAcknowledgement"].as_str().unwrap_or_default();
+    view["state"] == state && last.ends_with(&format!("/{}", view["generation"]))
+}
+
+/// Killed again and again while machines fail and recover: in the end Envoy has those that are well.
+#[tokio::test]
+async fn crashes_in_the_midst_of_changes_leave_the_truth() {
+    let mut scene = Scene::start("vm-midst", Plan { machines: 3, ..Plan::default() }).await;
+    let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
+    let mut number = 0x5eed_u32;
+    for _ in 0..5 {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // The first stays well, so that somebody always answers.
+        for machine in [1, 2] {
+            let behaviour =
+                if number >> (machine + 8) & 1 == 1 { Behaviour::Failing } else { Behaviour::Serving };
+            scene.machines[machine].application.behave(behaviour);
+        }
+        tokio::time::sleep(Duration::from_millis(u64::from(number >> 20) / 4)).await;
+        scene.discovery.kill().await;
+        tokio::time::sleep(Duration::from_millis(u64::from(number >> 22))).await;
+        scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+    }
+    let is_well = |machine: &usize| scene.machines[*machine].application.behaviour() == Behaviour::Serving;
+    let well: Vec<usize> = (0..3).filter(is_well).collect();
+    scene.until_endpoints(&well).await;
+    scene.stays(&well, Duration::from_secs(1)).await;
     let tally = traffic.take();
     assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
 }

@@ -46,7 +46,12 @@ impl Stage {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let grace = format!("{}s", GRACE.as_secs());
-        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&["--disconnect-grace", &grace]);
+        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&[
+            "--disconnect-grace",
+            &grace,
+            "--restart-grace",
+            &grace,
+        ]);
         let examples = workspace().join("envoy-config/vm");
         let read = |name: &str| {
             std::fs::read_to_string(examples.join(name)).map_err(|error| format!("{name}: {error}"))

@@ -46,7 +46,7 @@ pub fn render(rows: &[Row]) -> String {
         "KEYS",
     ]);
     for row in rows {
-        let bar = "█".repeat(usize::try_from(row.share / 5).unwrap_or_default());
+        let bar = "█".repeat(usize::try_from(row.share / 10).unwrap_or_default());
         table.add_row([
             row.name.clone(),
             row.address.clone(),
@@ -55,7 +55,7 @@ pub fn render(rows: &[Row]) -> String {
             row.health.clone(),
             format!("{} s", row.since.as_secs()),
             if row.is_endpoint { "yes" } else { "no" }.into(),
-            format!("{:3} % {bar:<20}", row.share),
+            format!("{:3} % {bar:<10}", row.share),
             keys(row),
         ]);
     }
@@ -74,8 +74,8 @@ fn keys(row: &Row) -> String {
     let (fail, hang, kill) = (row.number, row.number + MACHINES, row.number + 2 * MACHINES);
     let fail_word = if row.behaviour == Behaviour::Failing { "heal" } else { "fail" };
     let hang_word = if row.behaviour == Behaviour::Hanging { "heal" } else { "hang" };
-    let kill_word = if row.has_agent { "kill agent" } else { "start agent" };
-    format!("{fail} {fail_word}  {hang} {hang_word}  {kill} {kill_word}")
+    let kill_word = if row.has_agent { "kill" } else { "start" };
+    format!("{fail} {fail_word} {hang} {hang_word} {kill} {kill_word}")
 }
 
 /// What stands below the table.
@@ -86,7 +86,7 @@ pub fn foot(stage: &Stage, events: &[&str]) -> String {
         "\nwhat happened\n{events}\n\n\
          Each agent asks its application once a second; two failures in a row, and no Envoy asks that machine any more.\n\
          An agent that is killed has {} s to come back.\n\n\
-         keys: as in the table, 1 to 9; end: q or Ctrl-C\n\
+         keys: 1 2 3 the application fails, 4 5 6 it hangs, 7 8 9 its agent is killed; again: all is well; q ends the demo\n\
          ask the service yourself:  curl -i http://{}/\n\
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",

@@ -28,9 +28,9 @@ fn a_line_for_each_machine_with_the_keys_that_change_it() {
         words,
         [
             "MACHINE ADDRESS APPLICATION AGENT HEALTH SINCE IN ENVOY REQUESTS KEYS",
-            "payments-1 127.0.7.3:8080 serves runs Healthy 4 s yes 100 % ████████████████████ 1 fail 4 hang 7 kill agent",
-            "payments-2 127.0.7.4:8080 answers 503 runs Unhealthy: HTTP status 503 4 s no 0 % 2 heal 5 hang 8 kill agent",
-            "payments-3 127.0.7.5:8080 hangs killed not registered 4 s no 0 % 3 fail 6 heal 9 start agent",
+            "payments-1 127.0.7.3:8080 serves runs Healthy 4 s yes 100 % ██████████ 1 fail 4 hang 7 kill",
+            "payments-2 127.0.7.4:8080 answers 503 runs Unhealthy: HTTP status 503 4 s no 0 % 2 heal 5 hang 8 kill",
+            "payments-3 127.0.7.5:8080 hangs killed not registered 4 s no 0 % 3 fail 6 heal 9 start",
         ]
     );
 }
