@@ -1,6 +1,7 @@
 use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};
@@ -293,4 +294,55 @@ fn what_is_only_told() {
             ".httpGet.httpHeaders[0].valueFrom: unknown field, ignored",
         ],
     );
+}
+
+/// JSON whose keys are mostly those of a probe.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        (0..100u64).prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        Just(json!("HTTPS")),
+    ];
+    let known = [super::SETTINGS.as_slice(), super::HANDLERS.as_slice()].concat();
+    let key = prop_oneof![
+        prop::sample::select(known).prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "port",
+            "host",
+            "path",
+            "scheme",
+            "httpHeaders",
+            "name",
+            "value",
+            "service",
+            "command"
+        ])
+        .prop_map(str::to_owned),
+        ".{0,4}",
+    ];
+    leaf.prop_recursive(4, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::hash_map(key.clone(), inner, 0..5)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_a_probe_or_lines_that_say_why_not(json in any_json()) {
+        let (probe, lines) = parse(&json);
+        prop_assert!(probe.is_some() || !lines.is_empty());
+        for line in lines {
+            prop_assert!(line.starts_with("spec.probe") && line.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{}", line);
+        }
+        if let Some(probe) = probe {
+            prop_assert_eq!(WorkloadProbe::parse(&probe.to_json()).map(|checked| checked.value), Ok(probe));
+        }
+    }
 }
