@@ -83,7 +83,7 @@ async fn hung() -> Result<Vec<Row>, Failure> {
     let gone = scene.until_gone(hung, begin).await;
     scene.machines[hung].signal(Signal::SIGCONT);
     let heartbeats = gone?.as_secs_f64() / HEARTBEAT;
-    Ok(vec![Row::new("agent stopped -> gone, in heartbeats", heartbeats, "").at_most(3.0 * 1.2)])
+    Ok(vec![Row::new("agent stopped -> gone, in heartbeats", heartbeats, "").at_most(3.6)])
 }
 
 fn run(program: &str, arguments: &str) -> Result<(), Failure> {

@@ -11,8 +11,8 @@ use crate::{Failure, say};
 
 /// As agents have it unless they are told otherwise.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(60);
-/// Until what arriving needed has been given back.
-const SETTLE: Duration = Duration::from_secs(15);
+/// Until what arriving needed has been given back, and heartbeats have begun.
+const SETTLE: Duration = Duration::from_secs(45);
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 

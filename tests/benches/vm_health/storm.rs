@@ -43,20 +43,19 @@ pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<R
         Row::new(format!("{name}, back, median"), quantile(&back, 0.5), "s"),
         Row::new(format!("{name}, back, p99"), quantile(&back, 0.99), "s").at_most(60.0),
         Row::new(format!("{name}, back, the last"), quantile(&back, 1.0), "s"),
-        Row::new(format!("{name}, attempts in all"), attempts.all, ""),
-        Row::new(format!("{name}, attempts in a second, the most"), attempts.peak, "/s"),
         Row::new(
-            format!("{name}, attempts in a second, the most / the mean"),
-            attempts.peak / attempts.mean,
+            format!("{name}, attempts of an agent, mean"),
+            attempts.all / f64::from(crowd.plan.agents),
             "",
-        )
-        .at_most(2.0),
+        ),
+        Row::new(format!("{name}, attempts in a second, the most"), attempts.peak, "/s"),
         Row::new(format!("{name}, connections taken in a second, the most"), connections.peak, "/s"),
         Row::new(
             format!("{name}, connections taken in a second, the most / the mean"),
             connections.peak / connections.mean,
             "",
-        ),
+        )
+        .at_most(2.0),
         Row::new(format!("{name}, endpoints lost"), number(lost), "").at_most(0.0),
         Row::new(format!("{name}, processor time of the server"), share(server), "cores"),
         Row::new(format!("{name}, processor time of the load"), share(load), "cores"),
