@@ -17,6 +17,8 @@ async fn the_last_endpoint_stays_until_it_says_goodbye() {
     let mut scene = Scene::start("vm-last", plan).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
+    // Which one failed last is told by the seconds of the condition; within one second the name decides.
+    scene.stays(&[1], Duration::from_millis(1100)).await;
     scene.machines[1].application.behave(Behaviour::Failing);
     let workload = scene.until_view(1, |workload| workload["keptAsLast"] == true).await;
     assert_eq!(workload["condition"]["status"], "False", "{workload:#}");

@@ -1,7 +1,13 @@
 //! Streams go: by themselves, or because they broke a rule.
 
+use std::time::Duration;
+
 use super::{Code, Effect, Entries, Event, Refusal, StreamId};
 use crate::discovery::objects::Key;
+
+/// After so long a stream an agent that loses it begins anew with short pauses, so the grace of every day is enough for it. One that
+/// lost a shorter stream may stay away for as long as before.
+const SETTLED: Duration = Duration::from_secs(30);
 
 impl Entries {
     /// Ends a stream that broke a rule.
@@ -35,16 +41,18 @@ impl Entries {
             }
         }
         let Some(key) = stream.bound else { return };
-        self.leave(id, &key);
+        self.leave(id, &key, stream.opened);
     }
 
     /// The entry has this stream no more.
-    fn leave(&mut self, id: StreamId, key: &Key) {
+    fn leave(&mut self, id: StreamId, key: &Key, opened: Duration) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !entry.streams.remove(&id) {
             return;
         }
+        // Its agent comes back at its quickest again.
+        entry.is_restored &= at.now.saturating_sub(opened) < SETTLED;
         let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
         let deadline = self.settings.grace_from(at.now, entry.is_restored);
         let is_mine = entry.record.controller.as_ref() == Some(&self.controller);

@@ -29,6 +29,7 @@ impl Entries {
             return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
         }
         let stream = Stream {
+            opened: self.at.now,
             peer,
             identity,
             node,

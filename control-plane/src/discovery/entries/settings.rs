@@ -13,7 +13,7 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// From a lost stream to its consequence.
     pub disconnect_grace: Duration,
-    /// From the start until the absent are missed.
+    /// From the start until those are missed that were known then, and did not come back for 30 s since.
     pub restart_grace: Duration,
     /// What becomes of the endpoint of an entry whose condition is Unknown.
     pub unknown_policy: UnknownPolicy,

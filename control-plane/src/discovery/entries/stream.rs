@@ -18,6 +18,7 @@ pub(super) enum Wait {
 /// An open stream.
 #[derive(Debug)]
 pub(super) struct Stream {
+    pub(super) opened: Duration,
     pub(super) peer: SocketAddr,
     pub(super) identity: Option<Identity>,
     pub(super) node: Node,

@@ -297,6 +297,23 @@ fn restarts() {
             ("wait 121", "write, push | removed Unknown/AgentSilent"),
         ],
     );
+    // Who came back and stayed is missed like ever.
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("restart", "| served True/ProbeSucceeded"),
+            ("config probe", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
+            ("wait 29", "| served True/ProbeSucceeded"),
+            ("close 2", "write | served True/ProbeSucceeded"),
+            ("wait 20", "| served True/ProbeSucceeded"),
+            ("open 3 ours", "hello 3 s3 probe, write | served True/ProbeSucceeded"),
+            ("wait 30", "| served True/ProbeSucceeded"),
+            ("close 3", "write | served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
     // What is new since the start was there: it is missed like ever.
     after_healthy(
         graceful.clone(),
