@@ -142,7 +142,7 @@ bless:
 stress *arguments: build
     cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector): a table, and target/bench/<area>.json
+# Measure an area (probe, filter, agent, injector, vm-health): a table, and target/bench/<area>.json
 [group('test')]
 bench area="probe" *arguments: wasm
     @just "_bench-{{ area }}"
@@ -156,6 +156,8 @@ _bench-filter:
 _bench-agent: release
 
 _bench-injector:
+
+_bench-vm-health: release release-control-plane
 
 # Format
 [group('lint')]

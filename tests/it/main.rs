@@ -56,5 +56,6 @@ mod vm_reporter_faults;
 mod vm_reporter_kit;
 mod vm_reporter_tls;
 mod vm_restart;
+mod vm_storm;
 mod vm_tls;
 mod workspace;

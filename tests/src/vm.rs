@@ -8,6 +8,7 @@ pub mod certificates;
 pub mod client;
 pub mod discovery;
 pub mod documents;
+pub mod fleet;
 pub mod machine;
 pub mod scene;
 pub mod traffic;

@@ -131,7 +131,8 @@ async fn dial(
     handshake(stream, address, server, Scheme::HTTPS).await
 }
 
-async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+/// Makes a connection of a stream that stands. `server`: what requests name.
+pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: T,
     peer: SocketAddr,
     server: &DiscoveryServer,

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
-use tokio::net::TcpListener;
+use socket2::SockRef;
+use tokio::io::Interest;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +30,11 @@ pub use shared::{ClientView, Shared};
 const HANDSHAKES: usize = 256;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The listen queue holds as many as are accepted in so many seconds. An agent gives up a handshake after five: in a longer queue it would
+/// have left when its turn comes, and so would everybody behind it.
+const QUEUE: u32 = 2;
+/// A client sends its first bytes at once; so long it is waited for them to see whether it has left since.
+const FIRST_BYTES: Duration = Duration::from_millis(1);
 /// What streams get to end when the server does.
 const CLOSE: Duration = Duration::from_secs(2);
 
@@ -38,6 +45,12 @@ pub struct ServerLimits {
     pub accept_rate: u32,
     /// Connections at a time, and streams.
     pub max_streams: usize,
+}
+
+/// Has the peer hung up while it waited?
+async fn is_gone(stream: &TcpStream) -> bool {
+    let ready = timeout(FIRST_BYTES, stream.ready(Interest::READABLE)).await;
+    matches!(ready, Ok(Ok(ready)) if ready.is_read_closed())
 }
 
 /// Serves until `closing`, then tells the streams. `tls` is looked up for each connection; without it there is none, and no identity.
@@ -55,13 +68,21 @@ pub async fn serve(
     let rate = f64::from(limits.accept_rate);
     // Nobody has waited yet at the start: whoever comes then comes back, with all others.
     let mut tokens = TokenBucket::almost_empty(rate, 2.0 * rate);
+    let mut has_token = false;
+    let queue = i32::try_from(limits.accept_rate.saturating_mul(QUEUE)).unwrap_or(i32::MAX);
+    if let Err(error) = SockRef::from(&listener).listen(queue) {
+        warn!(%error, "the listen queue keeps its length");
+    }
     let tracker = TaskTracker::new();
     loop {
         let accept = async {
             let place = places.clone().acquire_owned().await.expect("never closed");
             let handshake = handshakes.clone().acquire_owned().await.expect("never closed");
-            while let Err(wait) = tokens.take(shared.now()) {
-                sleep(wait).await;
+            while !has_token {
+                match tokens.take(shared.now()) {
+                    Ok(()) => has_token = true,
+                    Err(wait) => sleep(wait).await,
+                }
             }
             (listener.accept().await, place, handshake)
         };
@@ -77,6 +98,10 @@ pub async fn serve(
                 continue;
             }
         };
+        if is_gone(&stream).await {
+            continue;
+        }
+        has_token = false;
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
@@ -87,5 +112,5 @@ pub async fn serve(
     drop(listener);
     tracker.close();
     // Who has not gone by then goes with the process.
-    let _ = tokio::time::timeout(CLOSE, tracker.wait()).await;
+    let _ = timeout(CLOSE, tracker.wait()).await;
 }

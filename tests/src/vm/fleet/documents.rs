@@ -1,0 +1,59 @@
+//! The configuration of a fleet: a group and a service for each name.
+
+use serde_json::{Value, json};
+
+/// Where all of it lives.
+pub const NAMESPACE: &str = "fleet";
+/// Whom the services belong to, in turn.
+pub const ACCOUNTS: [&str; 4] = ["orders", "carts", "stock", "mail"];
+pub(super) const PORT: u16 = 8080;
+
+/// The name of a service and of its group.
+pub(super) fn name(service: u32) -> String {
+    format!("service-{service:03}")
+}
+
+/// Whom a service belongs to: the index in [`ACCOUNTS`].
+pub(super) fn account(service: u32) -> usize {
+    service as usize % ACCOUNTS.len()
+}
+
+/// The cluster that discovery makes of a service.
+pub fn cluster(service: u32) -> String {
+    format!("outbound|{PORT}||{}.fleet.example.com", name(service))
+}
+
+/// A WorkloadGroup and a ServiceEntry for each of so many services.
+pub fn documents(services: u32) -> Vec<Value> {
+    (0..services).flat_map(|service| [group(service), entry(service)]).collect()
+}
+
+fn group(service: u32) -> Value {
+    let name = name(service);
+    json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "WorkloadGroup",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "metadata": {"labels": {"app": name}},
+            "template": {"ports": {"http": PORT}, "serviceAccount": ACCOUNTS[account(service)]},
+            "probe": {"periodSeconds": 10, "httpGet": {"path": "/readyz", "port": PORT}},
+        },
+    })
+}
+
+fn entry(service: u32) -> Value {
+    let name = name(service);
+    json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "ServiceEntry",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "hosts": [format!("{name}.fleet.example.com")],
+            "location": "MESH_INTERNAL",
+            "resolution": "STATIC",
+            "ports": [{"number": PORT, "name": "http", "protocol": "HTTP"}],
+            "workloadSelector": {"labels": {"app": name}},
+        },
+    })
+}

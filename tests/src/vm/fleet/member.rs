@@ -1,0 +1,273 @@
+//! One agent of a fleet: the rim around the agent's own [`Reporter`], as small as it can be.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use app_health_agent::address::Endpoint;
+use app_health_agent::args::Xds;
+use app_health_agent::config::DiscoveryServer;
+use app_health_agent::report::connection::{self, Connection};
+use app_health_agent::report::reporter::{Effect, Input, Level, Loss, Report, Reporter, Settings};
+use app_health_agent::report::tls::San;
+use app_health_agent::xds::{self, Node, Request, Response};
+use hyper::http::uri::Scheme;
+use probe::health_report::{
+    APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
+    SERVICE_ACCOUNT,
+};
+use probe::{HealthReason, Hello, State};
+use rustls::ClientConfig;
+use serde_json::json;
+use tokio::net::TcpSocket;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::super::certificates::DISCOVERY_NAME;
+use super::documents::{ACCOUNTS, NAMESPACE, account, name};
+use super::{Plan, Tally, address};
+
+/// Connecting and the handshake may take so long each, as in the agent.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Messages that wait, in each direction.
+const QUEUE: usize = 8;
+
+/// An agent that does not live yet.
+pub(super) struct Member {
+    number: u32,
+    ip: IpAddr,
+    service: u32,
+    server: DiscoveryServer,
+    peer: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    heartbeat: Duration,
+    wish: watch::Receiver<bool>,
+    tally: Arc<Tally>,
+    random: u64,
+}
+
+/// A stream; closed when it is dropped.
+struct Stream {
+    requests: mpsc::Sender<Request>,
+    responses: mpsc::Receiver<Response>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Member {
+    pub(super) fn new(number: u32, plan: &Plan, wish: watch::Receiver<bool>, tally: Arc<Tally>) -> Self {
+        let service = number % plan.services;
+        Self {
+            number,
+            ip: address(number),
+            service,
+            server: DiscoveryServer {
+                authority: plan.server.to_string(),
+                endpoint: Endpoint::Ip(plan.server),
+                san: San::new(DISCOVERY_NAME, DISCOVERY_NAME).expect("a DNS name"),
+            },
+            peer: plan.server,
+            tls: plan.tls.get(account(service)).cloned(),
+            heartbeat: plan.heartbeat,
+            wish,
+            tally,
+            random: u64::from(number) + 1,
+        }
+    }
+
+    /// Lives until it is dropped.
+    pub(super) async fn live(mut self) {
+        let start = Instant::now();
+        let mut generation = 1;
+        let mut healthy = *self.wish.borrow_and_update();
+        let mut since = Duration::ZERO;
+        let settings = Settings {
+            epoch: format!("{:032x}", self.number),
+            heartbeat: self.heartbeat,
+            plain_heartbeat: None,
+            goodbye_timeout: Duration::from_secs(2),
+        };
+        let mut reporter = Reporter::new(settings, level(generation, healthy, since, since));
+        let mut stream: Option<Stream> = None;
+        let mut inputs = VecDeque::from([Input::Tick]);
+        loop {
+            while let Some(input) = inputs.pop_front() {
+                let mut random = self.random;
+                let effects = reporter.step(start.elapsed(), input, &mut || next(&mut random));
+                self.random = random;
+                for effect in effects {
+                    self.apply(effect, &mut stream, &mut inputs).await;
+                }
+            }
+            let due = reporter.next_due().map(|due| start + due);
+            tokio::select! {
+                response = heard(&mut stream) => inputs.extend(self.happened(response, &mut stream)),
+                changed = self.wish.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    healthy = *self.wish.borrow_and_update();
+                    generation += 1;
+                    since = start.elapsed();
+                    inputs.push_back(Input::Level(level(generation, healthy, since, since)));
+                }
+                () = tokio::time::sleep_until(due.unwrap_or(start)), if due.is_some() => {
+                    // Its probes have gone on meanwhile.
+                    inputs.push_back(Input::Level(level(generation, healthy, since, start.elapsed())));
+                }
+            }
+        }
+    }
+
+    async fn apply(&mut self, effect: Effect, stream: &mut Option<Stream>, inputs: &mut VecDeque<Input>) {
+        match effect {
+            Effect::Connect => inputs.push_back(self.connect(stream).await),
+            Effect::Send(report, _) => inputs.extend(self.send(stream, self.request(report))),
+            Effect::Offer { stream, version, nonce, .. } => {
+                inputs.push_back(Input::Judged { stream, version, nonce, verdict: Ok(()) });
+            }
+            Effect::Answer { version, nonce, refusal } => {
+                inputs.extend(self.send(stream, Request::Answer { version, nonce, refusal }));
+            }
+            Effect::HalfClose | Effect::Close | Effect::Done => {
+                *stream = None;
+                self.tally.lost(self.number, "closed by the agent itself".to_owned());
+            }
+        }
+    }
+
+    async fn connect(&mut self, stream: &mut Option<Stream>) -> Input {
+        self.tally.attempt();
+        match self.dial().await {
+            Ok(connection) => {
+                self.tally.connected();
+                let (requests, sent) = mpsc::channel(QUEUE);
+                let (heard, responses) = mpsc::channel(QUEUE);
+                requests.try_send(Request::First(Box::new(self.node()))).expect("an empty queue has room");
+                let task = tokio::spawn(xds::speak(connection, Xds::Sotw, sent, heard));
+                *stream = Some(Stream { requests, responses, _task: AbortOnDropHandle::new(task) });
+                Input::Opened
+            }
+            Err(why) => {
+                self.tally.lost(self.number, why);
+                Input::Lost(Loss::Broken)
+            }
+        }
+    }
+
+    async fn dial(&self) -> Result<Connection, String> {
+        let socket = TcpSocket::new_v4().map_err(|error| error.to_string())?;
+        socket.bind((self.ip, 0).into()).map_err(|error| error.to_string())?;
+        let connected = timeout(LIMIT, socket.connect(self.peer)).await;
+        let tcp = connected.map_err(|_| "no connection within 5 s")?.map_err(|error| error.to_string())?;
+        tcp.set_nodelay(true).map_err(|error| error.to_string())?;
+        let Some(tls) = &self.tls else {
+            return connection::handshake(tcp, self.peer, &self.server, Scheme::HTTP).await;
+        };
+        let shaken = TlsConnector::from(Arc::clone(tls)).connect(self.server.san.server_name(), tcp);
+        let tls = timeout(LIMIT, Box::pin(shaken)).await.map_err(|_| "no TLS handshake within 5 s")?;
+        let tls = tls.map_err(|error| format!("TLS handshake: {error}"))?;
+        connection::handshake(tls, self.peer, &self.server, Scheme::HTTPS).await
+    }
+
+    /// A server that does not read is as good as gone; the end of a stream is told by itself.
+    fn send(&self, stream: &mut Option<Stream>, request: Request) -> Option<Input> {
+        match stream.as_ref()?.requests.try_send(request) {
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
+            Err(TrySendError::Full(_)) => {
+                *stream = None;
+                self.tally.lost(self.number, "the server does not read".to_owned());
+                Some(Input::Lost(Loss::Broken))
+            }
+        }
+    }
+
+    fn happened(&self, response: Response, stream: &mut Option<Stream>) -> Option<Input> {
+        match response {
+            Response::Acknowledged(version) => {
+                self.tally.acknowledge(self.number);
+                Some(Input::Acknowledged(version))
+            }
+            Response::Hello { version, nonce, content } => {
+                match content.and_then(|content| Hello::parse(&content)) {
+                    Ok(hello) => Some(Input::Hello { hello, version, nonce }),
+                    Err(text) => Some(Input::Garbled { text, nonce }),
+                }
+            }
+            Response::Ended { refused, why } => {
+                *stream = None;
+                self.tally.lost(self.number, why);
+                Some(Input::Lost(if refused { Loss::Refused } else { Loss::Broken }))
+            }
+        }
+    }
+
+    fn id(&self) -> String {
+        format!("sidecar~{}~machine-{}.{NAMESPACE}~{NAMESPACE}.svc.cluster.local", self.ip, self.number)
+    }
+
+    fn node(&self) -> Node {
+        let metadata = json!({
+            NAMESPACE_KEY: NAMESPACE,
+            SERVICE_ACCOUNT: ACCOUNTS[account(self.service)],
+            INSTANCE_IPS: self.ip.to_string(),
+            AUTO_REGISTER_GROUP: name(self.service),
+            APP_HEALTH: { "version": PROTOCOL_VERSION },
+        });
+        Node { id: self.id(), locality: None, metadata }
+    }
+
+    fn request(&self, report: Report) -> Request {
+        match report {
+            Report::Plain { healthy, message } => {
+                Request::Report { error: (!healthy).then_some(message), ours: None }
+            }
+            Report::AppHealth(report) => Request::Report {
+                error: (report.state != State::Healthy).then(|| report.message.clone()),
+                ours: Some(Box::new((self.id(), report.to_json()))),
+            },
+        }
+    }
+}
+
+/// The next word of the server; waits for ever without a stream.
+async fn heard(stream: &mut Option<Stream>) -> Response {
+    match stream {
+        Some(stream) => stream
+            .responses
+            .recv()
+            .await
+            .unwrap_or_else(|| Response::Ended { refused: false, why: "the stream ended".to_owned() }),
+        None => std::future::pending().await,
+    }
+}
+
+fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) -> Level {
+    let (state, reason, message) = match healthy {
+        true => (State::Healthy, HealthReason::ProbeSucceeded, String::new()),
+        false => (State::Unhealthy, HealthReason::HttpStatus, "HTTP status 503".to_owned()),
+    };
+    Level {
+        generation,
+        state,
+        reason,
+        message,
+        since,
+        last_probe: Some(last_probe),
+        interval: None,
+        verdict_due: None,
+    }
+}
+
+/// Numbers in 0..1 that nobody has to keep secret (splitmix64).
+fn next(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let high = (mixed ^ (mixed >> 31)) >> 32;
+    f64::from(u32::try_from(high).expect("32 bits")) / 2f64.powi(32)
+}

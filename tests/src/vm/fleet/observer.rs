@@ -1,0 +1,170 @@
+//! A client of discovery that takes the endpoints of a fleet, as an Envoy does, and remembers what came when. It keeps what it has while
+//! it is not connected, and says what it has when it is again.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::core::v3::{Node, address, socket_address};
+use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value};
+use prost::Message as _;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+
+/// What is asked for.
+const TYPE_URL: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+/// Until the next attempt.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The largest answer, in bytes.
+const ANSWER: usize = 256 << 20;
+
+/// An answer that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Push {
+    /// When.
+    pub at: Instant,
+    /// Its resources, in bytes.
+    pub bytes: usize,
+}
+
+/// An endpoint or more that an answer took away.
+#[derive(Clone, Debug)]
+pub struct Shrink {
+    /// When.
+    pub at: Instant,
+    /// Of which cluster.
+    pub cluster: String,
+    /// How many.
+    pub lost: usize,
+}
+
+/// What the client has.
+#[derive(Clone, Debug, Default)]
+pub struct Sets {
+    /// The endpoints of each cluster.
+    pub endpoints: BTreeMap<String, HashSet<SocketAddr>>,
+    /// Every answer so far.
+    pub pushes: Vec<Push>,
+    /// Every loss so far.
+    pub shrinks: Vec<Shrink>,
+    version: String,
+}
+
+impl Sets {
+    /// Endpoints in all.
+    pub fn total(&self) -> usize {
+        self.endpoints.values().map(HashSet::len).sum()
+    }
+
+    fn take(&mut self, response: DiscoveryResponse) -> Result<(), prost::DecodeError> {
+        let at = Instant::now();
+        let bytes = response.resources.iter().map(|resource| resource.value.len()).sum();
+        self.pushes.push(Push { at, bytes });
+        for resource in response.resources {
+            let assignment = ClusterLoadAssignment::decode(resource.value.as_slice())?;
+            let cluster = assignment.cluster_name;
+            let localities = assignment.endpoints.into_iter();
+            let found =
+                localities.flat_map(|locality| locality.lb_endpoints).filter_map(socket_address_of).collect();
+            let before = self.endpoints.insert(cluster.clone(), found).unwrap_or_default();
+            let lost = before.difference(&self.endpoints[&cluster]).count();
+            if lost > 0 {
+                self.shrinks.push(Shrink { at, cluster, lost });
+            }
+        }
+        self.version = response.version_info;
+        Ok(())
+    }
+}
+
+fn socket_address_of(endpoint: LbEndpoint) -> Option<SocketAddr> {
+    let Some(lb_endpoint::HostIdentifier::Endpoint(endpoint)) = endpoint.host_identifier else { return None };
+    let Some(address::Address::SocketAddress(address)) = endpoint.address?.address else { return None };
+    let Some(socket_address::PortSpecifier::PortValue(port)) = address.port_specifier else { return None };
+    Some(SocketAddr::new(address.address.parse().ok()?, u16::try_from(port).ok()?))
+}
+
+/// The client; its connection ends when this is dropped.
+pub struct Observer {
+    sets: watch::Receiver<Sets>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Observer {
+    /// Asks `server`, in plaintext, for the endpoints of these clusters; a client in `namespace`.
+    pub fn start(server: SocketAddr, namespace: &str, clusters: Vec<String>) -> Self {
+        let (sender, sets) = watch::channel(Sets::default());
+        let namespace = namespace.to_owned();
+        let task = tokio::spawn(async move {
+            loop {
+                // A server that is not there, or goes, is a part of what is observed.
+                let _ = watch_server(server, &namespace, &clusters, &sender).await;
+                sleep(PAUSE).await;
+            }
+        });
+        Self { sets, _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// What it has now.
+    pub fn sets(&self) -> watch::Ref<'_, Sets> {
+        self.sets.borrow()
+    }
+
+    /// Waits until what it has is as wanted: when that was. `None`: not within `bound`.
+    ///
+    /// # Panics
+    /// When the observing task is gone.
+    pub async fn until(&self, bound: Duration, is_wanted: impl FnMut(&Sets) -> bool) -> Option<Instant> {
+        let mut sets = self.sets.clone();
+        let found = timeout(bound, sets.wait_for(is_wanted)).await.ok()?;
+        drop(found.expect("the observer lives"));
+        Some(Instant::now())
+    }
+}
+
+async fn watch_server(
+    server: SocketAddr,
+    namespace: &str,
+    clusters: &[String],
+    sets: &watch::Sender<Sets>,
+) -> Result<(), Status> {
+    let client = AggregatedDiscoveryServiceClient::connect(format!("http://{server}")).await;
+    let mut client =
+        client.map_err(|error| Status::unavailable(error.to_string()))?.max_decoding_message_size(ANSWER);
+    let (requests, sent) = mpsc::channel(4);
+    let ask = |version: String, nonce: String, node| DiscoveryRequest {
+        version_info: version,
+        node,
+        resource_names: clusters.to_vec(),
+        type_url: TYPE_URL.to_owned(),
+        response_nonce: nonce,
+        ..DiscoveryRequest::default()
+    };
+    let version = sets.borrow().version.clone();
+    let first = ask(version, String::new(), Some(node(namespace)));
+    requests.try_send(first).expect("an empty queue has room");
+    let mut answers = client.stream_aggregated_resources(ReceiverStream::new(sent)).await?.into_inner();
+    while let Some(answer) = answers.message().await? {
+        let (version, nonce) = (answer.version_info.clone(), answer.nonce.clone());
+        let mut taken = Ok(());
+        sets.send_modify(|sets| taken = sets.take(answer));
+        taken.map_err(|error| Status::internal(error.to_string()))?;
+        let acknowledged = requests.send(ask(version, nonce, None)).await;
+        acknowledged.map_err(|_| Status::unavailable("the stream ended"))?;
+    }
+    Ok(())
+}
+
+fn node(namespace: &str) -> Node {
+    let id = format!("sidecar~127.0.0.1~observer.{namespace}~{namespace}.svc.cluster.local");
+    let value = Value { kind: Some(Kind::StringValue(namespace.to_owned())) };
+    let metadata = Struct { fields: [("NAMESPACE".to_owned(), value)].into() };
+    Node { id, user_agent_name: "observer".to_owned(), metadata: Some(metadata), ..Node::default() }
+}
