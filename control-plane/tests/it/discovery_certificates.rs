@@ -90,7 +90,7 @@ async fn another_pair_of_the_server_costs_no_report() {
     let (flips, ()) = tokio::join!(flips, swap);
     assert!(flips > 5, "{flips}");
     let metrics = discovery.page("/metrics");
-    assert!(metrics.contains("tls_reload_total{result=\"success\"} 1"), "{metrics}");
+    assert!(metrics.contains("tls_reloads_total{result=\"success\"} 1"), "{metrics}");
 }
 
 #[tokio::test]

@@ -188,6 +188,7 @@ pub(crate) async fn connect(
             let socket = TcpSocket::new_v4()?;
             socket.bind((source, 0).into())?;
             let stream = socket.connect(address).await?;
+            stream.set_nodelay(true)?;
             let name = ServerName::try_from(NAME).expect("a name");
             Ok::<_, std::io::Error>(TokioIo::new(tls.connect(name, stream).await?))
         }
