@@ -280,3 +280,6 @@ impl WorkloadsConfig {
         Ok(Self { authority, path, output, watch })
     }
 }
+
+#[cfg(test)]
+mod tests;

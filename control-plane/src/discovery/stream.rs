@@ -186,7 +186,7 @@ impl AdsStream {
                 effects.push(Effect::Note(Note::Nacked { type_url, text, is_new }));
             }
             Outcome::TooMany => {
-                let text = format!("resource_names: more than {} on one stream", xds::NAMES_LIMIT);
+                let text = format!("resource_names: more than {} or 4 MiB on one stream", xds::NAMES_LIMIT);
                 effects.push(Effect::Close(Code::InvalidArgument, text));
             }
         }

@@ -38,15 +38,20 @@ struct Content {
 }
 
 impl TlsFiles {
+    /// All three, or a line for each that cannot be read.
     fn read(&self) -> Result<Content, String> {
         let read = |flag: &str, path: &PathBuf| {
             std::fs::read(path).map_err(|error| format!("{flag} = {}: {error}", path.display()))
         };
-        Ok(Content {
-            cert: read("--tls-cert", &self.cert)?,
-            key: read("--tls-key", &self.key)?,
-            client_ca: read("--client-ca", &self.client_ca)?,
-        })
+        let files = [
+            read("--tls-cert", &self.cert),
+            read("--tls-key", &self.key),
+            read("--client-ca", &self.client_ca),
+        ];
+        match files {
+            [Ok(cert), Ok(key), Ok(client_ca)] => Ok(Content { cert, key, client_ca }),
+            files => Err(files.into_iter().filter_map(Result::err).collect::<Vec<_>>().join("\n")),
+        }
     }
 
     fn config(&self, content: &Content) -> Result<ServerConfig, String> {

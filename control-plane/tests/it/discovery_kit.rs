@@ -1,5 +1,6 @@
 //! Discovery as a process, certificates for it, and a peer that speaks ADS over mutual TLS.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,9 @@ pub(crate) const PAYMENTS: &str = "spiffe://cluster.local/ns/shop/sa/payments";
 pub(crate) const GATEWAY: &str = "spiffe://cluster.local/ns/shop/sa/gateway";
 pub(crate) const CLIENT: [(&str, &str); 1] = [("NAMESPACE", "shop")];
 /// What nobody should wait for longer.
-const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+/// The largest answer that is read.
+const ANSWER: usize = 64 << 20;
 /// In which nothing is expected to come.
 pub(crate) const SHORT: Duration = Duration::from_millis(700);
 
@@ -78,20 +81,13 @@ impl Discovery {
         let ca = Ca::new("of the mesh");
         fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
         webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
-        let path = |name: &str| folder.join(name).into_os_string();
-        let child = Command::new(env!("CARGO_BIN_EXE_app-health"))
-            .args(["discovery", "--listen", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
-            .args([&"--tls-cert".into(), &path("tls.crt"), &"--tls-key".into(), &path("tls.key")])
-            .args([&"--client-ca".into(), &path("ca.crt"), &"--config-dir".into(), &path("mesh")])
-            .args([&"--store-path".into(), &path("store.redb")])
-            .args(flags)
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.join("log")).expect("a log"))
-            .spawn()
-            .expect("the binary starts");
-        let secure = address(&folder, "over mutual TLS");
-        let monitoring = address(&folder, "for monitoring");
+        let (child, secure, monitoring) = spawn(&folder, flags);
         Self { child, folder, ca, secure, monitoring }
+    }
+
+    /// Another process with the same files, after this one has ended.
+    pub(crate) fn start_again(&mut self, flags: &[&str]) {
+        (self.child, self.secure, self.monitoring) = spawn(&self.folder, flags);
     }
 
     /// A client certificate for an identity.
@@ -120,6 +116,16 @@ impl Discovery {
         address(&self.folder, "in plaintext")
     }
 
+    pub(crate) fn terminate(&self) {
+        let kill = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill");
+        assert!(kill.success());
+    }
+
+    /// The exit code, once it has ended.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -133,6 +139,30 @@ impl Drop for Discovery {
     }
 }
 
+/// The flags that name the files of a folder.
+pub(crate) fn files(folder: &Path) -> Vec<OsString> {
+    let files = [
+        ("--tls-cert", "tls.crt"),
+        ("--tls-key", "tls.key"),
+        ("--client-ca", "ca.crt"),
+        ("--config-dir", "mesh"),
+        ("--store-path", "store.redb"),
+    ];
+    files.into_iter().flat_map(|(flag, name)| [flag.into(), folder.join(name).into_os_string()]).collect()
+}
+
+fn spawn(folder: &Path, flags: &[&str]) -> (Child, SocketAddr, SocketAddr) {
+    let child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+        .args(["discovery", "--listen", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
+        .args(files(folder))
+        .args(flags)
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(folder.join("log")).expect("a log"))
+        .spawn()
+        .expect("the binary starts");
+    (child, address(folder, "over mutual TLS"), address(folder, "for monitoring"))
+}
+
 /// The address that a line of the log tells.
 fn address(folder: &Path, what: &str) -> SocketAddr {
     for _ in 0..400 {
@@ -144,6 +174,27 @@ fn address(folder: &Path, what: &str) -> SocketAddr {
         sleep(Duration::from_millis(50));
     }
     panic!("no address: {:?}", fs::read_to_string(folder.join("log")));
+}
+
+/// A connection over mutual TLS.
+pub(crate) async fn connect(
+    source: [u8; 4],
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+) -> Result<Channel, Status> {
+    let connector = tower::service_fn(move |_| {
+        let tls = TlsConnector::from(tls.clone());
+        async move {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((source, 0).into())?;
+            let stream = socket.connect(address).await?;
+            stream.set_nodelay(true)?;
+            let name = ServerName::try_from(NAME).expect("a name");
+            Ok::<_, std::io::Error>(TokioIo::new(tls.connect(name, stream).await?))
+        }
+    });
+    let channel = Endpoint::from_static("http://discovery.test").connect_with_connector(connector).await;
+    channel.map_err(|error| Status::unavailable(format!("{error:?}")))
 }
 
 /// A stream.
@@ -170,22 +221,12 @@ impl Peer {
         tls: Arc<ClientConfig>,
         first: DiscoveryRequest,
     ) -> Result<Self, Status> {
-        let connector = tower::service_fn(move |_| {
-            let tls = TlsConnector::from(tls.clone());
-            async move {
-                let socket = TcpSocket::new_v4()?;
-                socket.bind((source, 0).into())?;
-                let stream = socket.connect(address).await?;
-                let name = ServerName::try_from(NAME).expect("a name");
-                Ok::<_, std::io::Error>(TokioIo::new(tls.connect(name, stream).await?))
-            }
-        });
-        let channel = Endpoint::from_static("http://discovery.test").connect_with_connector(connector).await;
-        let channel = channel.map_err(|error| Status::unavailable(format!("{error:?}")))?;
+        let channel = connect(source, address, tls).await?;
         let (requests, mut receiver) = mpsc::channel(16);
         requests.send(first).await.expect("room");
         let outgoing = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
-        let mut client = AggregatedDiscoveryServiceClient::new(channel.clone());
+        let client = AggregatedDiscoveryServiceClient::new(channel.clone());
+        let mut client = client.max_decoding_message_size(ANSWER);
         let answers = client.stream_aggregated_resources(outgoing).await?.into_inner();
         Ok(Self { requests, answers, _channel: channel })
     }

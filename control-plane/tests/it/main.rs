@@ -1,8 +1,12 @@
 //! The binary `app-health` from outside: a module for each thing that is tested.
 
 mod discovery;
+mod discovery_certificates;
+mod discovery_delta;
 mod discovery_frames;
 mod discovery_kit;
+mod discovery_life;
+mod discovery_memory;
 mod discovery_slow;
 mod inject;
 mod webhook;

@@ -14,6 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 /// The name in the webhook's certificate.
 pub(crate) const NAME: &str = "app-health-webhook.app-health-system.svc";
@@ -46,13 +47,13 @@ impl Ca {
 }
 
 impl Ca {
-    /// A certificate and its key, PEM, for a URI; perhaps until the first day of a year.
-    pub(crate) fn sign_uri(&self, uri: &str, until: Option<i32>) -> (String, String) {
+    /// A certificate and its key, PEM, for a URI; perhaps until then.
+    pub(crate) fn sign_uri(&self, uri: &str, until: Option<OffsetDateTime>) -> (String, String) {
         let mut params = CertificateParams::default();
         params.subject_alt_names.push(SanType::URI(uri.try_into().expect("ASCII")));
-        if let Some(year) = until {
-            params.not_before = rcgen::date_time_ymd(year - 1, 1, 1);
-            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        if let Some(until) = until {
+            params.not_before = until - time::Duration::days(1);
+            params.not_after = until;
         }
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");

@@ -85,7 +85,7 @@ pub(super) struct Subscription {
 #[derive(Default)]
 struct Difference {
     changed: Vec<Arc<Resource>>,
-    gone: Vec<Arc<str>>,
+    gone: BTreeSet<Arc<str>>,
 }
 
 impl Subscription {
@@ -185,7 +185,7 @@ impl Subscription {
             }
         }
         let (resources, removed) = match (self.variant, &self.type_url) {
-            (Variant::Delta, _) => (changed, gone),
+            (Variant::Delta, _) => (changed, gone.into_iter().collect()),
             (Variant::Sotw, TypeUrl::Cluster) => (self.all_clusters(context), Vec::new()),
             (Variant::Sotw, _) => (changed, Vec::new()),
         };
@@ -271,8 +271,8 @@ impl Subscription {
         if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
             let any = xds::assignment(name, &[]);
             difference.changed.push(Arc::new(Resource { name: name.clone(), version: MISSING, any }));
-        } else if !difference.gone.contains(name) {
-            difference.gone.push(name.clone());
+        } else {
+            difference.gone.insert(name.clone());
         }
     }
 

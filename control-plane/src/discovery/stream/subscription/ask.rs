@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{MISSING, Outcome, Subscription};
 use crate::discovery::message::{Ask, TypeUrl, Version};
 use crate::discovery::stream::held;
-use crate::xds::NAMES_LIMIT;
+use crate::xds::{MESSAGE_LIMIT, NAMES_LIMIT};
 
 /// Subscribes to everything.
 const EVERYTHING: &str = "*";
@@ -51,6 +51,10 @@ impl Subscription {
                 }
             }
         }
+        let names_more = match &ask {
+            Ask::Sotw { names, .. } => !names.is_empty(),
+            Ask::Delta { subscribe, .. } => !subscribe.is_empty(),
+        };
         match ask {
             Ask::Sotw { .. } if reply == Reply::Stale => {}
             Ask::Sotw { version, names } => self.sotw(&version, names, reply, error.is_some(), settling),
@@ -58,7 +62,13 @@ impl Subscription {
                 self.delta(subscribe, &unsubscribe, initial, reply, settling);
             }
         }
-        if self.names.len() > NAMES_LIMIT { Outcome::TooMany } else { outcome }
+        if names_more && self.has_too_many_names() { Outcome::TooMany } else { outcome }
+    }
+
+    /// More than one message of the other variant could name.
+    fn has_too_many_names(&self) -> bool {
+        let bytes: usize = self.names.iter().map(|name| name.len()).sum();
+        self.names.len() > NAMES_LIMIT || bytes > MESSAGE_LIMIT
     }
 
     fn reply(&mut self, nonce: &str) -> Reply {

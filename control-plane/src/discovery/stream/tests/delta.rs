@@ -97,3 +97,24 @@ fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
         ("settle a:2+1 b:1", "EDS#2 a=2"),
     ]);
 }
+
+#[test]
+fn names_may_not_grow_for_ever() {
+    let text = "InvalidArgument resource_names: more than 65536 or 4 MiB on one stream";
+    let many: Vec<String> = (0..40_000).map(|number| number.to_string()).collect();
+    let (first, again, more) =
+        (format!("CDS {}", many.join(",")), "CDS 1,2,3", format!("CDS x{}", many.join(",x")));
+    let gone: Vec<String> = many.iter().map(|name| format!("-{name}")).collect();
+    let (answer, other) = (format!("CDS#1{}", sorted(&gone)), "");
+    check(&[(&first, &answer), (again, other), (&more, text)]);
+    let long = "n".repeat(3 << 20);
+    let (first, more) = (format!("CDS a{long}"), format!("CDS b{long}"));
+    check(&[(&first, &format!("CDS#1 -a{long}")), (&more, text)]);
+}
+
+/// Names in the order of an answer.
+fn sorted(names: &[String]) -> String {
+    let mut names = names.to_vec();
+    names.sort();
+    names.into_iter().map(|name| format!(" {name}")).collect()
+}

@@ -1,0 +1,119 @@
+//! Certificates of either side that change, or end, while streams stand.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio::time::{Instant, sleep};
+use tonic::Code;
+
+use crate::discovery_kit::{
+    CLIENT, Discovery, EDS, GATEWAY, MACHINE, NAME, PAY, PAYMENTS, Peer, client, has_machine, health,
+    reporter, request,
+};
+use crate::webhook_kit::{self, Ca};
+
+/// Files are looked at more often than that.
+const POLLED: Duration = Duration::from_secs(6);
+
+#[tokio::test]
+async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
+    let discovery = Discovery::start("reload", &[]);
+    let mut client = client(&discovery).await;
+    client.assignment(|_| true).await;
+    let reporter = reporter(&discovery).await;
+    let old = discovery.trusting(Some(&discovery.ca.sign_uri(GATEWAY, None)));
+    let next = Ca::new("the next one");
+    // What cannot be used changes nothing.
+    std::fs::write(discovery.folder.join("ca.crt"), "no PEM").expect("a file");
+    sleep(POLLED).await;
+    let first = || request(EDS, &[PAY], &CLIENT);
+    Peer::open(discovery.secure, old.clone(), first()).await.expect("the old one serves");
+    std::fs::write(discovery.folder.join("ca.crt"), &next.pem).expect("a file");
+    let new = discovery.trusting(Some(&next.sign_uri(GATEWAY, None)));
+    let mut served = false;
+    for _ in 0..40 {
+        let opened = Peer::open(discovery.secure, new.clone(), first()).await;
+        if let Ok(mut peer) = opened
+            && peer.next().await.is_ok()
+        {
+            served = true;
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert!(served, "{}", discovery.log());
+    // No report is lost meanwhile.
+    reporter.send(health("")).await;
+    client.assignment(has_machine).await;
+}
+
+/// Whether a server with a certificate of this CA gives a stream to this account, which nobody else uses.
+async fn serves(discovery: &Discovery, server: &Ca, account: &str) -> bool {
+    let uri = format!("spiffe://cluster.local/ns/shop/sa/{account}");
+    let tls = webhook_kit::client(&server.pem, Some(&discovery.ca.sign_uri(&uri, None)));
+    match Peer::open(discovery.secure, tls, request(EDS, &[PAY], &CLIENT)).await {
+        Err(_) => false,
+        Ok(mut peer) => peer.next().await.is_ok(),
+    }
+}
+
+#[tokio::test]
+async fn another_pair_of_the_server_costs_no_report() {
+    let discovery = Discovery::start("pair", &[]);
+    let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
+    let next = Ca::new("the next one");
+    let pair = next.sign("discovery", &[NAME]);
+    let flips = async {
+        let mut flips = 0;
+        let end = Instant::now() + 4 * POLLED;
+        while Instant::now() < end {
+            for text in ["", "HTTP status 503"] {
+                reporter.send(health(text)).await;
+                client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;
+                sleep(Duration::from_millis(300)).await;
+            }
+            flips += 1;
+        }
+        flips
+    };
+    let swap = async {
+        // A certificate without its key cannot be used, so the pair of before goes on.
+        std::fs::write(discovery.folder.join("tls.crt"), &pair.0).expect("a file");
+        sleep(POLLED).await;
+        assert!(serves(&discovery, &discovery.ca, "old").await, "{}", discovery.log());
+        assert!(!serves(&discovery, &next, "early").await);
+        webhook_kit::write_pair(&discovery.folder, &pair);
+        sleep(POLLED).await;
+        assert!(serves(&discovery, &next, "new").await, "{}", discovery.log());
+        assert!(!serves(&discovery, &discovery.ca, "late").await);
+    };
+    let (flips, ()) = tokio::join!(flips, swap);
+    assert!(flips > 5, "{flips}");
+    let metrics = discovery.page("/metrics");
+    assert!(metrics.contains("tls_reloads_total{result=\"success\"} 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_first_message_after_its_certificate() {
+    let discovery = Discovery::start("expires", &["--disconnect-grace", "300s"]);
+    let mut client = client(&discovery).await;
+    let until = OffsetDateTime::now_utc() + time::Duration::seconds(5);
+    let own = discovery.ca.sign_uri(PAYMENTS, Some(until));
+    let first = request(EDS, &[], &MACHINE);
+    let mut reporter =
+        Peer::open(discovery.secure, discovery.trusting(Some(&own)), first).await.expect("a peer");
+    reporter.send(health("")).await;
+    let before = client.assignment(has_machine).await;
+    while OffsetDateTime::now_utc() < until + time::Duration::seconds(2) {
+        assert!(reporter.is_quiet().await, "nothing was said");
+    }
+    reporter.send(health("injected")).await;
+    let status = reporter.next().await.expect_err("an end");
+    assert_eq!((status.code(), status.message()), (Code::Unauthenticated, "client certificate: expired"));
+    assert!(client.is_quiet().await, "no push");
+    drop(client);
+    let gateway = discovery.identity(GATEWAY);
+    let mut again =
+        Peer::open(discovery.secure, gateway, request(EDS, &[PAY], &CLIENT)).await.expect("a client");
+    assert_eq!(again.assignment(|_| true).await, before);
+}

@@ -1,0 +1,84 @@
+//! Discovery from outside, in the incremental variant.
+
+use std::collections::HashMap;
+
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::Streaming;
+
+use crate::discovery_kit::{
+    CLIENT, Discovery, EDS, GATEWAY, HEALTH, LONG, MACHINE, PAY, PAYMENTS, SHORT, connect, has_machine,
+    health, request,
+};
+
+/// A stream.
+struct Peer {
+    requests: mpsc::Sender<DeltaDiscoveryRequest>,
+    answers: Streaming<DeltaDiscoveryResponse>,
+}
+
+/// The same request in the other variant.
+fn delta(type_url: &str, names: &[&str], metadata: &[(&str, &str)]) -> DeltaDiscoveryRequest {
+    let request = request(type_url, names, metadata);
+    DeltaDiscoveryRequest {
+        node: request.node,
+        type_url: request.type_url,
+        resource_names_subscribe: request.resource_names,
+        initial_resource_versions: HashMap::new(),
+        ..DeltaDiscoveryRequest::default()
+    }
+}
+
+impl Peer {
+    async fn open(discovery: &Discovery, uri: &str, first: DeltaDiscoveryRequest) -> Self {
+        let channel =
+            connect([127, 0, 0, 1], discovery.secure, discovery.identity(uri)).await.expect("a server");
+        let (requests, mut receiver) = mpsc::channel(16);
+        requests.send(first).await.expect("room");
+        let outgoing = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
+        let mut client = AggregatedDiscoveryServiceClient::new(channel);
+        let answers = client.delta_aggregated_resources(outgoing).await.expect("a stream").into_inner();
+        Self { requests, answers }
+    }
+
+    /// Health as Istio's agent sends it: one more type, without names.
+    async fn report(&self, text: &str) {
+        let error_detail = health(text).error_detail;
+        let report = DeltaDiscoveryRequest { error_detail, ..delta(HEALTH, &[], &[]) };
+        self.requests.send(report).await.expect("the stream stands");
+    }
+
+    /// Reads and acknowledges until the assignment is as wanted.
+    async fn assignment(&mut self, wanted: impl Fn(&[u8]) -> bool) {
+        loop {
+            let answer = timeout(LONG, self.answers.message()).await.expect("in time").expect("a stream");
+            let answer = answer.expect("it stands");
+            let response_nonce = answer.nonce.clone();
+            let taken = DeltaDiscoveryRequest { response_nonce, ..delta(EDS, &[], &[]) };
+            self.requests.send(taken).await.expect("the stream stands");
+            let any = answer.resources.first().and_then(|resource| resource.resource.as_ref());
+            if wanted(&any.expect("an assignment").value) {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plain_reporter_is_heard_and_told_nothing_in_delta_too() {
+    let discovery = Discovery::start("delta", &[]);
+    let mut client = Peer::open(&discovery, GATEWAY, delta(EDS, &[PAY], &CLIENT)).await;
+    client.assignment(|bytes| !has_machine(bytes)).await;
+    // What its Envoy asks comes first, and is never answered.
+    let listeners = "type.googleapis.com/envoy.config.listener.v3.Listener";
+    let mut reporter = Peer::open(&discovery, PAYMENTS, delta(listeners, &[], &MACHINE)).await;
+    for text in ["", "HTTP status 503", "", "refused"] {
+        reporter.report(text).await;
+        client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;
+    }
+    assert!(timeout(SHORT, reporter.answers.message()).await.is_err(), "neither hello nor acknowledgement");
+    let view = discovery.page("/debug/workloads");
+    assert!(view.contains("\"kind\":\"plain\"") && view.contains("\"message\":\"refused\""), "{view}");
+}

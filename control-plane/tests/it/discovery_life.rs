@@ -1,0 +1,124 @@
+//! The process: what it checks, how it ends, and whom it lets in while others are in the way.
+
+use std::fs;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tonic::Code;
+
+use crate::discovery_frames::Frames;
+use crate::discovery_kit::{
+    CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, client, files, has_machine, health, reporter, request,
+};
+use crate::webhook_kit::{self, Ca};
+
+/// In which it ends, or serves whoever comes.
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
+    let flags = ["--plaintext-listen", "127.0.0.1:0", "--restart-grace", "300s"];
+    let mut discovery = Discovery::start("ends", &flags);
+    let (mut client, mut reporter) = (client(&discovery).await, reporter(&discovery).await);
+    client.assignment(|_| true).await;
+    // One who reads nothing, one who says nothing, one who does not even greet.
+    let deaf = Frames::open(discovery.plaintext(), 0, &request(EDS, &[PAY], &CLIENT)).await;
+    let silent = TcpStream::connect(discovery.plaintext()).await.expect("a connection");
+    let mute = TcpStream::connect(discovery.secure).await.expect("a connection");
+    reporter.send(health("")).await;
+    client.assignment(has_machine).await;
+    discovery.terminate();
+    let asked = Instant::now();
+    for peer in [&mut client, &mut reporter] {
+        let status = loop {
+            if let Err(status) = peer.next().await {
+                break status;
+            }
+        };
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, "the server ends"));
+    }
+    assert_eq!(tokio::task::block_in_place(|| discovery.wait()), Some(0));
+    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+    drop((deaf, silent, mute));
+    discovery.start_again(&flags);
+    let mut again = crate::discovery_kit::client(&discovery).await;
+    assert!(has_machine(&again.assignment(|_| true).await), "at once, though nobody has reported yet");
+}
+
+fn check_configuration(folder: &std::path::Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_app-health"));
+    command.args(["discovery", "--check"]).args(files(folder)).output().expect("it runs")
+}
+
+#[test]
+fn a_check_tells_every_error() {
+    let folder = std::env::temp_dir().join(format!("app-health-discovery-{}-check", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("mesh")).expect("a folder");
+    let group = |probe: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {{ name: pay, namespace: shop }}\nspec:\n  probe: {probe}\n"
+        )
+    };
+    let wrong = group("{ periodSeconds: -1, grpc: { port: 0 } }");
+    fs::write(folder.join("mesh/a.yaml"), &wrong).expect("a file");
+    fs::write(folder.join("mesh/b.yaml"), "kind: Deployment\n").expect("a file");
+    fs::write(folder.join("tls.crt"), "no PEM").expect("a file");
+    let output = check_configuration(&folder);
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    let expected = [
+        "--tls-key = ",
+        "--client-ca = ",
+        "a.yaml:1: document 1: spec.probe.periodSeconds: must be 0 or more, got -1",
+        "a.yaml:1: document 1: spec.probe.grpc.port: must be between 1 and 65535, got 0",
+        "b.yaml:1: document 1: kind: expected ",
+    ];
+    for expected in expected {
+        let lines = text.lines().filter(|line| line.contains(expected)).count();
+        assert_eq!(lines, 1, "{expected}: {text}");
+    }
+    assert_eq!(output.status.code(), Some(65), "{text}");
+
+    let ca = Ca::new("of the mesh");
+    webhook_kit::write_pair(&folder, &ca.sign("discovery", &["discovery.test"]));
+    fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
+    fs::write(folder.join("mesh/a.yaml"), group("{ grpc: { port: 9000 } }")).expect("a file");
+    fs::remove_file(folder.join("mesh/b.yaml")).expect("a file");
+    let output = check_configuration(&folder);
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert!(!folder.join("store.redb").exists(), "nothing is made");
+    fs::remove_dir_all(&folder).expect("the folder");
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_a_place() {
+    let discovery = Discovery::start("places", &["--max-streams", "2"]);
+    let tls = discovery.identity(GATEWAY);
+    let open = || Peer::open(discovery.secure, tls.clone(), request(EDS, &[PAY], &CLIENT));
+    let mut first = open().await.expect("a place");
+    first.assignment(|_| true).await;
+    let second = open().await.expect("a place");
+    let third = open();
+    tokio::pin!(third);
+    assert!(timeout(SHORT, &mut third).await.is_err(), "it waits");
+    drop(second);
+    let mut third = timeout(SOON, third).await.expect("in time").expect("a place");
+    third.assignment(|_| true).await;
+    assert!(first.is_quiet().await);
+}
+
+#[tokio::test]
+async fn who_does_not_greet_keeps_nobody_out() {
+    let discovery = Discovery::start("greet", &["--accept-rate", "2000"]);
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        idle.push(TcpStream::connect(discovery.secure).await.expect("a connection"));
+    }
+    let mut client = timeout(SOON, client(&discovery)).await.expect("in time");
+    client.assignment(|_| true).await;
+    let metrics = discovery.page("/metrics");
+    assert!(metrics.contains("refused_total{reason=\"handshake\"}"), "{metrics}");
+    drop(idle);
+}

@@ -1,0 +1,116 @@
+//! Discovery and those who send as much as they can: each costs a bounded share of memory, and ends its own stream at most.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tonic::Code;
+
+use crate::discovery_kit::{CLIENT, Discovery, EDS, Peer, client, has_machine, health, reporter, request};
+
+const UNKNOWN: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+
+/// An account of its own on an address of its own: no limit of a peer is met.
+async fn open(discovery: &Discovery, number: usize, metadata: &[(&str, &str)]) -> Peer {
+    let uri = format!("spiffe://cluster.local/ns/shop/sa/greedy-{number}");
+    let last = u8::try_from(number + 1).expect("few");
+    let first = request(EDS, &[], metadata);
+    let opened = Peer::open_from([127, 9, 3, last], discovery.secure, discovery.identity(&uri), first).await;
+    opened.expect("a stream")
+}
+
+/// What `greedy` costs while it lasts, in KiB; meanwhile another one's reports arrive.
+async fn cost<T>(name: &str, greedy: impl AsyncFnOnce(&Discovery) -> T) -> u64 {
+    let discovery = Discovery::start(name, &["--accept-rate", "2000"]);
+    let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
+    let mut flip = async |text: &str| {
+        reporter.send(health(text)).await;
+        client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;
+    };
+    flip("").await;
+    let before = discovery.memory();
+    let peers = greedy(&discovery).await;
+    flip("HTTP status 503").await;
+    sleep(Duration::from_secs(1)).await;
+    let after = discovery.memory();
+    drop(peers);
+    flip("").await;
+    after.saturating_sub(before)
+}
+
+#[tokio::test]
+async fn large_messages() {
+    const PEERS: usize = 8;
+    let each = cost("messages", async |discovery| {
+        let name = "n".repeat((4 << 20) - 1000);
+        let mut peers = Vec::new();
+        for number in 0..PEERS {
+            let peer = open(discovery, number, &CLIENT).await;
+            for _ in 0..2 {
+                peer.send(request(UNKNOWN, &[&name], &[])).await;
+            }
+            peers.push(peer);
+        }
+        peers
+    });
+    let each = each.await / u64::try_from(PEERS).expect("few");
+    assert!(each < 6 << 10, "{each} KiB for each");
+}
+
+#[tokio::test]
+async fn large_metadata() {
+    const PEERS: usize = 100;
+    let each = cost("metadata", async |discovery| {
+        let text = "m".repeat(63 << 10);
+        let metadata = [("NAMESPACE", "shop"), ("EXTRA", text.as_str())];
+        let mut peers = Vec::new();
+        for number in 0..PEERS {
+            peers.push(open(discovery, number, &metadata).await);
+        }
+        peers
+    });
+    let each = each.await / u64::try_from(PEERS).expect("few");
+    assert!(each < 256, "{each} KiB for each");
+}
+
+#[tokio::test]
+async fn many_types() {
+    let cost = cost("types", async |discovery| {
+        for number in 0..5 {
+            let mut peer = open(discovery, number, &CLIENT).await;
+            for number in 0..33 {
+                let type_url = format!("{number}{}", "t".repeat(64 << 10));
+                let _ = peer.requests.send(request(&type_url, &[], &[])).await;
+            }
+            let status = peer.next().await.expect_err("an end");
+            let expected = (Code::InvalidArgument, "type_url: more than 32 types on one stream");
+            assert_eq!((status.code(), status.message()), expected);
+        }
+    });
+    let cost = cost.await;
+    assert!(cost < 32 << 10, "{cost} KiB");
+}
+
+#[tokio::test]
+async fn many_names() {
+    const PEERS: usize = 2;
+    let each = cost("names", async |discovery| {
+        let names: Vec<String> = (0..65_537).map(|number| format!("outbound|80||{number}.none")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut peers = Vec::new();
+        for number in 0..PEERS {
+            let mut peer = open(discovery, number, &CLIENT).await;
+            peer.send(request(EDS, &names[1..], &[])).await;
+            let answer = peer.next().await.expect("an answer");
+            assert_eq!(answer.resources.len(), names.len() - 1);
+            peers.push(peer);
+        }
+        let mut peer = open(discovery, PEERS, &CLIENT).await;
+        peer.send(request(EDS, &names, &[])).await;
+        let status = peer.next().await.expect_err("an end");
+        let expected = (Code::InvalidArgument, "resource_names: more than 65536 names");
+        assert_eq!((status.code(), status.message()), expected);
+        peers
+    });
+    let each = each.await / u64::try_from(PEERS).expect("few");
+    assert!(each < 48 << 10, "{each} KiB for each");
+}
