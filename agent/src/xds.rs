@@ -1,6 +1,8 @@
 //! What is said to a discovery server and what it answers, to the messages of the wire and back, in both variants of the protocol. The
 //! only file that names Envoy's protos. When to say what is `report`'s.
 
+mod pace;
+
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::discovery::v3::{
@@ -18,6 +20,7 @@ use tonic::{Code, Status};
 
 use crate::args::Xds;
 use crate::report::connection::Connection;
+use pace::Pace;
 
 /// What the first request asks for; it names no resource, so nobody has work with it.
 pub const CLUSTER_LOAD_ASSIGNMENT: &str =
@@ -124,9 +127,10 @@ async fn sotw(
         Ok(answer) => answer.into_inner(),
         Err(status) => return status,
     };
+    let mut pace = Pace::new();
     loop {
         match stream.message().await {
-            Ok(Some(message)) => tell(responses, from_sotw(message)).await,
+            Ok(Some(message)) => tell(responses, from_sotw(message), &mut pace).await,
             Ok(None) => return Status::unavailable("the server ended the stream"),
             Err(status) => return status,
         }
@@ -142,16 +146,18 @@ async fn delta(
         Ok(answer) => answer.into_inner(),
         Err(status) => return status,
     };
+    let mut pace = Pace::new();
     loop {
         match stream.message().await {
-            Ok(Some(message)) => tell(responses, from_delta(message)).await,
+            Ok(Some(message)) => tell(responses, from_delta(message), &mut pace).await,
             Ok(None) => return Status::unavailable("the server ended the stream"),
             Err(status) => return status,
         }
     }
 }
 
-async fn tell(responses: &mpsc::Sender<Response>, response: Option<Response>) {
+async fn tell(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
+    pace.pass().await;
     if let Some(response) = response {
         // Who is not there any more ends this task too.
         let _ = responses.send(response).await;

@@ -1,7 +1,10 @@
 //! One HTTP request on a connection of its own, of any version; what went wrong is said in our words, since an error of a library may
 //! hold bytes of the application.
 
+mod bounded;
+
 use std::error::Error;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use hyper::body::{Body, Incoming};
@@ -13,10 +16,14 @@ use probe::{HealthReason, Unhealthy};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
+use bounded::Bounded;
+
 /// What an answer's headers may come to, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 /// The same in lines.
 const HEAD_LINES: usize = HEAD_BYTES / 16;
+/// Everything that is read of an answer: the headers, interim answers before them, and what of the body comes in one piece with them.
+const READ_BYTES: usize = 2 * HEAD_BYTES;
 
 /// A connection that nothing was sent on yet.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -33,7 +40,8 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES).max_headers(HEAD_LINES);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let stream = TokioIo::new(Bounded::new(stream, READ_BYTES));
+    let (mut sender, connection) = builder.handshake(stream).await.map_err(broken)?;
     let mut answer =
         std::pin::pin!(async move { read(sender.send_request(request).await.map_err(broken)?).await });
     // Driven here and not by a task of its own, so that the socket is closed in the moment in which this ends.
@@ -91,7 +99,7 @@ pub(super) fn broken(error: hyper::Error) -> Unhealthy {
     if let Some(error) = tls_error(&error) {
         return super::tls::failed(&error);
     }
-    if error.is_parse_too_large() {
+    if error.is_parse_too_large() || is_bounded(&error) {
         return Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB");
     }
     if error.is_parse() {
@@ -103,6 +111,14 @@ pub(super) fn broken(error: hyper::Error) -> Unhealthy {
 /// The connection was there, the answer was not.
 pub(super) fn cut_off() -> Unhealthy {
     Unhealthy::new(HealthReason::BadResponse, "the connection ended without a whole answer")
+}
+
+/// Whether nothing more was read because it was too much.
+fn is_bounded(error: &hyper::Error) -> bool {
+    error
+        .source()
+        .and_then(|error| error.downcast_ref::<io::Error>())
+        .is_some_and(|error| error.kind() == bounded::KIND)
 }
 
 /// What TLS said, if that was it: a client certificate that is missing is told after the handshake.
@@ -117,3 +133,6 @@ fn tls_error(error: &hyper::Error) -> Option<rustls::Error> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ mod documents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,12 +92,22 @@ fn files(directory: &Path) -> Files {
     Ok(files)
 }
 
+/// Pipes and devices are never opened: reading them may have no end.
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let length = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if length > FILE_BYTES {
-        return Err(format!("larger than {} MiB", FILE_BYTES >> 20));
+    let text = |error: io::Error| error.to_string();
+    let too_large = || format!("larger than {} MiB", FILE_BYTES >> 20);
+    let found = fs::metadata(path).map_err(text)?;
+    if !found.is_file() {
+        return Err("not a regular file".to_owned());
     }
-    fs::read(path).map_err(|error| error.to_string())
+    if found.len() > FILE_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(text)?;
+    // It may grow meanwhile.
+    let length = file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(text)?;
+    if length as u64 > FILE_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

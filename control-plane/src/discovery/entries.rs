@@ -51,7 +51,9 @@ pub use workload::Workload;
 /// All entries and the streams of their agents.
 #[derive(Debug)]
 pub struct Entries {
+    /// Its `restart_grace` is until when after the start; a pause of the process begins it anew.
     settings: Settings,
+    restart_grace: Duration,
     /// `app-health/<instance>`.
     controller: String,
     config: Arc<Config>,
@@ -86,6 +88,7 @@ impl Entries {
     pub fn new(settings: Settings, stored: Vec<(Key, Record)>) -> Self {
         let mut entries = Self {
             controller: format!("app-health/{}", settings.instance),
+            restart_grace: settings.restart_grace,
             settings,
             config: Arc::default(),
             is_configured: false,
@@ -125,6 +128,7 @@ impl Entries {
             Input::Replicas { alive } => self.replicas(alive),
             Input::StoreAway(is_away) => self.store_away(is_away),
             Input::Kept(kept) => self.keep(kept),
+            Input::Resumed => self.resume(),
             Input::Tick => {}
         }
         self.pass_deadlines();

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::config_dir::Configured;
 use super::debounce::Debounce;
@@ -31,6 +31,10 @@ pub use handle::{Handle, ToStream};
 const CAPACITY: usize = 4096;
 /// So much is taken in at once before anything else is looked at.
 const BATCH: usize = 1024;
+/// How often it looks whether it runs ...
+const PULSE: Duration = Duration::from_secs(1);
+/// ... and what between two looks means that it did not: the process was stopped, or its machine was.
+const STOPPED: Duration = Duration::from_secs(5);
 
 /// What the registry is made of.
 #[derive(Debug)]
@@ -66,6 +70,7 @@ pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()
         longest,
         settling,
         start: Instant::now(),
+        looked: Duration::ZERO,
         changed: None,
         senders: HashMap::new(),
         writes,
@@ -89,6 +94,8 @@ struct Registry {
     /// Until when a store that was empty may not be the truth.
     settling: Option<Duration>,
     start: Instant,
+    /// The last look at the clock.
+    looked: Duration,
     /// When the first change that is not published came.
     changed: Option<Instant>,
     senders: HashMap<StreamId, mpsc::Sender<ToStream>>,
@@ -141,7 +148,7 @@ impl Registry {
 
     /// When to look again though nothing comes.
     fn due(&self) -> Instant {
-        let latest = self.start.elapsed() + Duration::from_secs(3600);
+        let latest = self.start.elapsed() + PULSE;
         let due = [self.entries.next_due(), self.debounce.due(), self.settling, Some(latest)];
         self.start + due.into_iter().flatten().min().unwrap_or(latest)
     }
@@ -182,8 +189,21 @@ impl Registry {
     }
 
     fn step(&mut self, input: Input) {
+        let now = self.start.elapsed();
+        let passed = now.saturating_sub(std::mem::replace(&mut self.looked, now));
+        if passed > STOPPED {
+            warn!(
+                seconds = passed.as_secs(),
+                "the process was stopped: nobody is missed for --restart-grace"
+            );
+            self.step_at(now, Input::Resumed);
+        }
+        self.step_at(now, input);
+    }
+
+    fn step_at(&mut self, now: Duration, input: Input) {
         let seconds = OffsetDateTime::now_utc().unix_timestamp();
-        let effects = self.entries.step(self.start.elapsed(), Timestamp::from_seconds(seconds), input);
+        let effects = self.entries.step(now, Timestamp::from_seconds(seconds), input);
         effects.into_iter().for_each(|effect| self.do_it(effect));
     }
 

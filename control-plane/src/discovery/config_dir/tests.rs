@@ -1,4 +1,5 @@
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
 use super::*;
 
@@ -176,6 +177,8 @@ fn all_errors_of_a_directory() {
     fs::write(directory.0.join("b.yaml"), vec![b' '; 2 << 20]).expect("written");
     fs::write(directory.0.join("c.txt"), "kind: Pod").expect("written");
     fs::write(directory.0.join("d.yaml"), [0xff]).expect("written");
+    symlink("/dev/zero", directory.0.join("e.yaml")).expect("linked");
+    let _listener = UnixListener::bind(directory.0.join("f.yaml")).expect("bound");
     let errors = check_of(&directory.0);
     assert_eq!(
         errors,
@@ -183,6 +186,8 @@ fn all_errors_of_a_directory() {
             "a.yaml:1: document 1: spec.probe.periodSeconds: must be 0 or more, got -1",
             "b.yaml: larger than 1 MiB",
             "d.yaml: not UTF-8: invalid utf-8 sequence of 1 bytes from index 0",
+            "e.yaml: not a regular file",
+            "f.yaml: not a regular file",
         ]
     );
     assert_eq!(

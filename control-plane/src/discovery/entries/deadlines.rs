@@ -173,12 +173,27 @@ impl Entries {
         self.kept = kept;
     }
 
+    /// As after a start, nobody is missed for a while: their reports wait to be read, or they come back with new streams.
+    pub(super) fn resume(&mut self) {
+        let now = self.at.now;
+        self.settings.restart_grace = now.saturating_add(self.restart_grace);
+        for stream in self.streams.values_mut() {
+            stream.opened = now;
+        }
+        self.entries.values_mut().for_each(|entry| entry.is_restored = true);
+        self.put_off(self.settings.restart_grace);
+    }
+
     pub(super) fn store_away(&mut self, is_away: bool) {
         if !mem::replace(&mut self.is_store_away, is_away) || is_away {
             return;
         }
         // Agents may have moved to other instances that could not write it either.
         let earliest = self.at.now.saturating_add(self.settings.disconnect_grace);
+        self.put_off(earliest);
+    }
+
+    fn put_off(&mut self, earliest: Duration) {
         let keys: Vec<Key> = self.entries.keys().cloned().collect();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {

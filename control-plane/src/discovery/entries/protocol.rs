@@ -78,6 +78,8 @@ pub enum Input {
     StoreAway(bool),
     /// The entries that the last snapshot keeps as the last endpoint of a service port.
     Kept(BTreeSet<Key>),
+    /// The process did not run for a while: what agents said meanwhile, or that they are gone, is not known yet.
+    Resumed,
     /// [`super::Entries::next_due`] has passed.
     Tick,
 }

@@ -149,6 +149,10 @@ impl Case {
             }
             ["close", stream] => self.input(Input::Closed { stream: number(stream) }),
             ["wait", seconds] => self.wait(seconds.parse().expect("seconds")),
+            ["stopped", seconds] => {
+                self.now += Duration::from_secs(number(seconds));
+                self.input(Input::Resumed)
+            }
             ["hold"] => {
                 self.held = Some(Vec::new());
                 Vec::new()

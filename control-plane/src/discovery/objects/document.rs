@@ -24,6 +24,8 @@ const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
 /// Istio's limit.
 const HOST_BYTES: usize = 253;
+/// The longest path of a socket, in bytes: an assignment with a longer one, or one with a NUL, is refused as a whole by Envoy.
+const SOCKET_BYTES: usize = 107;
 
 impl Group {
     /// Reads a WorkloadGroup.
@@ -104,6 +106,11 @@ impl Spec {
         let is_right = |address: &str| {
             address.parse::<IpAddr>().is_ok() || address.strip_prefix("unix://").is_some_and(is_path)
         };
+        let is_socket = |address: &str| {
+            address
+                .strip_prefix("unix://")
+                .is_none_or(|path| path.len() <= SOCKET_BYTES && !path.contains('\0'))
+        };
         match &address {
             None if fields.value("address").is_none() => findings.error(&path, "is required"),
             Some(address) if !is_right(address) => {
@@ -113,6 +120,12 @@ impl Spec {
                     format_args!(
                         "must be an IP address or unix:///PATH of at most {SOCKET_PATH} bytes, got {got}"
                     ),
+                );
+            }
+            Some(address) if !is_socket(address) => {
+                findings.error(
+                    &path,
+                    format_args!("a socket's path has at most {SOCKET_BYTES} bytes and no NUL"),
                 );
             }
             _ => {}

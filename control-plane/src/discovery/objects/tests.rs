@@ -41,6 +41,15 @@ fn entries() {
     assert_eq!(entry.health_checks, Some(true));
     let rows = [
         (json!({"address": "unix:///run/pay.sock"}), &[][..]),
+        (json!({"address": format!("unix:///{}", "a".repeat(106))}), &[]),
+        (
+            json!({"address": format!("unix:///{}", "a".repeat(107))}),
+            &["spec.address: a socket's path has at most 107 bytes and no NUL"],
+        ),
+        (
+            json!({"address": "unix:///run/\0"}),
+            &["spec.address: a socket's path has at most 107 bytes and no NUL"],
+        ),
         (json!({}), &["spec.address: is required"]),
         (
             json!({"address": "vm"}),

@@ -268,6 +268,42 @@ fn manual_entries() {
     );
 }
 
+/// What was sent to a process that was stopped is read after its timers: those must not act before.
+#[test]
+fn a_process_that_was_stopped() {
+    let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("report 1 e 1 Healthy", "ack 1 e/1 | served True/ProbeSucceeded"),
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            // Its agent gave the stream up meanwhile, and comes back.
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write | served True/ProbeSucceeded"),
+            ("report 2 f 1 Unhealthy", "write, push, ack 2 f/1 | removed False/ProbeFailed"),
+        ],
+    );
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("wait 2", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
+    after_healthy(
+        graceful,
+        &[
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+}
+
 #[test]
 fn restarts() {
     let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };

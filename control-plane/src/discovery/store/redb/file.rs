@@ -24,6 +24,8 @@ const META: TableDefinition<&str, u64> = TableDefinition::new("app-health");
 const ENTRIES: TableDefinition<&str, &[u8]> = TableDefinition::new("entries");
 /// Pages kept in memory: everything that is read is in the registry's memory already.
 const CACHE_BYTES: usize = 4 << 20;
+/// What the name of a file ends with until it is whole.
+const UNFINISHED: &str = ".new";
 
 /// All that is stored.
 type Records = Vec<(Key, Record)>;
@@ -74,16 +76,36 @@ pub(super) fn reopen(path: &Path) -> Result<File, StoreError> {
     Ok(File { path: path.to_owned(), database })
 }
 
+/// Creates it under another name, and gives it its own once it is whole: a process that is killed meanwhile leaves nothing that could be
+/// taken for a damaged store.
 fn create(path: &Path) -> Result<File, StoreError> {
-    let created = Database::builder().set_cache_size(CACHE_BYTES).create(path);
+    let failed = |error: io::Error| io_error(path, &error);
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(UNFINISHED);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&unfinished);
+    let file = file.map_err(failed)?;
+    lock(&file, path)?;
+    // Another process may have been here between our look and our lock.
+    if fs::metadata(path).is_ok_and(|found| found.len() > 0) {
+        return Err(StoreError::InUse(path.display().to_string()));
+    }
+    file.set_len(0).map_err(failed)?;
+    let created = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
     let file = File { path: path.to_owned(), database: created.map_err(|error| refused(path, error))? };
     file.commit(&BTreeMap::new())?;
+    fs::rename(&unfinished, path).map_err(failed)?;
     // A name is durable when its directory is.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(|error| io_error(path, &error))?;
+    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
     Ok(file)
+}
+
+fn lock(file: &fs::File, path: &Path) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
+        Err(fs::TryLockError::Error(error)) => Err(io_error(path, &error)),
+    }
 }
 
 /// Reads all of it from a copy in memory: opening a file that was not closed writes to it, and a damaged one must stay as it is.
@@ -109,11 +131,7 @@ fn examine(path: &Path) -> Result<Records, StoreError> {
 fn locked_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
     let failed = |error: io::Error| io_error(path, &error);
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => return Err(StoreError::InUse(path.display().to_string())),
-        Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
-    }
+    lock(&file, path)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)

@@ -59,6 +59,31 @@ fn what_is_written_is_read() {
     assert_eq!((sessions(&stored), is_new), (vec!["shop/b 2".to_owned()], false));
 }
 
+#[test]
+fn what_a_killed_creation_leaves_is_no_store() {
+    let directory = Directory::new("creation");
+    let unfinished = directory.0.join("discovery.redb.new");
+    fs::write(&unfinished, vec![0; 1 << 20]).expect("written");
+    let (store, stored, is_new) = file::open(&directory.store()).expect("created");
+    assert_eq!((stored.len(), is_new, unfinished.exists()), (0, true, false));
+    store.commit(&batch(&["a"], 1)).expect("written");
+    let in_use = file::open(&directory.store()).expect_err("two at a time");
+    assert!(matches!(in_use, StoreError::InUse(_)), "{in_use}");
+    drop(store);
+    let (_, stored, is_new) = file::open(&directory.store()).expect("opened");
+    assert_eq!((sessions(&stored), is_new), (vec!["shop/a 1".to_owned()], false));
+}
+
+#[test]
+fn one_process_creates_at_a_time() {
+    let directory = Directory::new("race");
+    let unfinished = fs::File::create(directory.0.join("discovery.redb.new")).expect("created");
+    unfinished.lock().expect("locked");
+    let in_use = file::open(&directory.store()).expect_err("another one creates it");
+    assert!(matches!(in_use, StoreError::InUse(_)), "{in_use}");
+    assert!(!directory.store().exists());
+}
+
 /// A store that is refused, byte for byte the same afterwards.
 fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
     let directory = Directory::new(name);

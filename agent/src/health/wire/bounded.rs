@@ -1,0 +1,58 @@
+//! A connection of which only so much is read. A library skips interim answers (1xx) for as long as they come, all of them in one go.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What an error says when the bound is reached.
+pub(super) const KIND: io::ErrorKind = io::ErrorKind::FileTooLarge;
+
+/// A stream, and how many bytes of it may still be read.
+#[derive(Debug)]
+pub(super) struct Bounded<S> {
+    stream: S,
+    left: usize,
+}
+
+impl<S> Bounded<S> {
+    pub(super) fn new(stream: S, bytes: usize) -> Self {
+        Self { stream, left: bytes }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            return Poll::Ready(Err(KIND.into()));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let length = buffer.filled().len().saturating_sub(before);
+        self.left = self.left.saturating_sub(length);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, buffer)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
