@@ -51,10 +51,7 @@ fn entries() {
             &["spec.address: a socket's path has at most 107 bytes and no NUL"],
         ),
         (json!({}), &["spec.address: is required"]),
-        (
-            json!({"address": "vm"}),
-            &["spec.address: must be an IP address or unix:///PATH of at most 107 bytes, got \"vm\""],
-        ),
+        (json!({"address": "vm"}), &["spec.address: must be an IP address or unix:///PATH, got \"vm\""]),
         (json!({"address": "::1", "ports": {"a": 0}}), &["spec.ports.a: must be between 1 and 65535, got 0"]),
         (
             json!({"address": 7, "weight": -1}),
@@ -100,9 +97,7 @@ fn services() {
         (json!({"exportTo": ["web"]}), &["spec.exportTo[0]: must be \".\" or \"*\", got \"web\""]),
         (
             json!({"workloadSelector": null, "endpoints": [{"address": "x"}]}),
-            &[
-                "spec.endpoints[0].address: must be an IP address or unix:///PATH of at most 107 bytes, got \"x\"",
-            ],
+            &["spec.endpoints[0].address: must be an IP address or unix:///PATH, got \"x\""],
         ),
     ];
     for (change, errors) in rows {
