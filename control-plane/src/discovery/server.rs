@@ -5,6 +5,7 @@ mod codec;
 mod connection;
 mod exchange;
 mod outlet;
+mod requests;
 mod shared;
 
 use std::sync::Arc;

@@ -1,33 +1,15 @@
-//! gRPC messages as bytes, in small buffers: most streams say little, and there are many of them.
+//! Answers as gRPC messages, in small buffers: most streams say little, and there are many of them.
 
-use bytes::{Buf, Bytes};
 use tonic::Status;
-use tonic::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, EncodeBuf, Encoder};
 
 use crate::discovery::message::{Response, Variant};
 use crate::xds;
 
-/// What a stream keeps for messages in either direction; it grows with a larger one.
+/// What a stream keeps for messages; it grows with a larger one.
 const BUFFER: usize = 512;
 /// So much of several answers goes out as one piece.
 const PIECE: usize = 16 << 10;
-
-/// Requests, unread.
-pub(super) struct Requests;
-
-impl Decoder for Requests {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf) -> Result<Option<Bytes>, Status> {
-        let length = buffer.remaining();
-        Ok(Some(buffer.copy_to_bytes(length)))
-    }
-
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::new(BUFFER, PIECE)
-    }
-}
 
 /// Answers.
 pub(super) struct Responses(pub(super) Variant);

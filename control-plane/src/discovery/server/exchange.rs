@@ -13,15 +13,16 @@ use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::codec::{EncodeBody, SingleMessageCompressionOverride, Streaming};
+use tonic::codec::{EncodeBody, SingleMessageCompressionOverride};
 use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
 use super::admitted::Admitted;
-use super::codec::{Requests, Responses};
+use super::codec::Responses;
 use super::connection::{Peer, Use};
 use super::outlet::{Flow, Outlet};
+use super::requests::Requests;
 use crate::discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
 use crate::discovery::message::{Response, TypeUrl, Variant};
 use crate::discovery::metrics::{RefusedReason, StreamKind};
@@ -79,7 +80,7 @@ pub(super) fn open(
         admitted,
         peer,
     };
-    let requests = Streaming::new_request(Requests, body, None, Some(xds::MESSAGE_LIMIT));
+    let requests = Requests::new(body);
     let snapshots = shared.registry.snapshots();
     tokio::spawn(exchange.run(requests, from_registry, snapshots, closing));
     let answers = stream::poll_fn(move |context| answers.poll_recv(context));
@@ -114,7 +115,7 @@ type Ended = Option<Status>;
 impl Exchange {
     async fn run(
         mut self,
-        requests: Streaming<Bytes>,
+        requests: Requests<Incoming>,
         from_registry: mpsc::Receiver<ToStream>,
         snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
@@ -135,7 +136,7 @@ impl Exchange {
 
     async fn serve(
         &mut self,
-        mut requests: Streaming<Bytes>,
+        mut requests: Requests<Incoming>,
         mut from_registry: mpsc::Receiver<ToStream>,
         mut snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
@@ -176,12 +177,12 @@ impl Exchange {
         let bytes = match request {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(None),
-            // What tonic says of a message over the limit.
-            Err(status) if status.code() == GrpcCode::OutOfRange => {
-                metrics.refused(RefusedReason::Limit);
-                return Err(Some(Status::resource_exhausted("request: more than 4 MiB")));
+            Err(status) => {
+                if status.code() == GrpcCode::ResourceExhausted {
+                    metrics.refused(RefusedReason::Limit);
+                }
+                return Err(Some(status));
             }
-            Err(status) => return Err(Some(status)),
         };
         if let Some(Ok(certified)) = &self.peer.certified
             && certified.not_after < OffsetDateTime::now_utc().unix_timestamp()
