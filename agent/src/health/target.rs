@@ -76,7 +76,9 @@ fn allowed(
     found: &[IpAddr],
     port: u16,
 ) -> Result<Vec<Target>, Unhealthy> {
-    let local = local_addresses();
+    // Loopback needs no list, which costs more than the rest of what is decided here.
+    let is_loopback = found.iter().all(IpAddr::is_loopback);
+    let local = if is_loopback { Vec::new() } else { local_addresses() };
     let targets: Vec<Target> = found.iter().filter_map(|ip| target(rules, *ip, port, &local)).collect();
     if targets.is_empty() {
         let shown = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
