@@ -9,7 +9,7 @@ use probe::Checked;
 use serde_json::Value;
 
 use super::{Configured, Files};
-use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
+use crate::discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
 use crate::inject::stream::{self, Document};
 
 /// Levels of nesting; more is refused.
@@ -24,6 +24,7 @@ pub(super) struct Documents {
     /// What the directory itself says.
     error: Option<String>,
     was_read: bool,
+    in_force: Arc<Config>,
 }
 
 /// A file as it was last read.
@@ -51,7 +52,7 @@ enum Object {
 
 impl Documents {
     pub(super) fn new(namespaces: BTreeSet<String>) -> Self {
-        Self { namespaces, files: BTreeMap::new(), error: None, was_read: false }
+        Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_force: Arc::default() }
     }
 
     /// Takes in what the directory holds now. `None`: nothing is different.
@@ -76,20 +77,27 @@ impl Documents {
                 is_changed
             }
         };
-        (is_changed || is_first).then(|| self.configured())
+        (is_changed || is_first).then(|| {
+            let configured = self.configured();
+            self.in_force = configured.config.clone();
+            configured
+        })
     }
 
-    /// All files together: of equal names the first by file name.
+    /// All files together: of equal names, and of services with the same host and port, the first by file name.
     fn configured(&self) -> Configured {
         let mut config = Config::default();
         let mut errors: Vec<String> = self.error.iter().cloned().collect();
         let mut warnings = Vec::new();
         let mut owners: BTreeMap<&Name, &String> = BTreeMap::new();
+        let mut claims = Claims::default();
         config.incomplete = self.files.is_empty() && self.error.is_some();
         for (file, parsed) in &self.files {
             config.incomplete |= parsed.is_incomplete;
             let mut of_file = parsed.errors.clone();
-            for (name, (object, place)) in &parsed.objects {
+            let mut objects: Vec<_> = parsed.objects.iter().collect();
+            objects.sort_by_key(|(_, (_, place))| *place);
+            for (name, (object, place)) in objects {
                 if !self.namespaces.is_empty() && !self.namespaces.contains(&name.1.namespace) {
                     continue;
                 }
@@ -102,7 +110,18 @@ impl Documents {
                 match object {
                     Object::Group(group) => drop(config.groups.insert(key, group.clone())),
                     Object::Entry(entry) => drop(config.entries.insert(key, entry.clone())),
-                    Object::Service(service) => drop(config.services.insert(key, service.clone())),
+                    Object::Service(service) => {
+                        let conflicts = claims.conflicts(service);
+                        // What it was before stays, unless that is taken too.
+                        let is_free = |service: &&Arc<Service>| claims.conflicts(service).is_empty();
+                        let before = self.in_force.services.get(&key).filter(is_free);
+                        let service = if conflicts.is_empty() { Some(service) } else { before };
+                        of_file.extend(conflicts.into_iter().map(|text| (*place, text)));
+                        if let Some(service) = service {
+                            claims.add(service);
+                            config.services.insert(key, service.clone());
+                        }
+                    }
                 }
             }
             of_file.sort();

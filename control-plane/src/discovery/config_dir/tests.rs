@@ -6,12 +6,18 @@ use super::*;
 const GROUP: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: NAME, namespace: shop}\nspec:\n  probe: {periodSeconds: PERIOD, tcpSocket: {port: 80}}\n";
 const ENTRY: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: NAME, namespace: shop}\nspec: {address: 10.0.0.7}\n";
 
+const SERVICE: &str = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: NAME, namespace: shop}\nspec: {hosts: [HOST], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.7}]}\n";
+
 fn group(name: &str, period: &str) -> String {
     GROUP.replace("NAME", name).replace("PERIOD", period)
 }
 
 fn entry(name: &str) -> String {
     ENTRY.replace("NAME", name)
+}
+
+fn service(name: &str, host: &str) -> String {
+    SERVICE.replace("NAME", name).replace("HOST", host)
 }
 
 fn of(files: &[(&str, &str)]) -> Files {
@@ -25,7 +31,8 @@ fn shown(configured: &Configured) -> (String, Vec<String>) {
         format!("G {} {period}", key.name)
     });
     let entries = configured.config.entries.keys().map(|key| format!("E {}", key.name));
-    let services = configured.config.services.keys().map(|key| format!("S {}", key.name));
+    let services = configured.config.services.values();
+    let services = services.map(|service| format!("S {} {}", service.key.name, service.hosts.join(" ")));
     let incomplete = configured.config.incomplete.then(|| "incomplete".to_owned());
     let all: Vec<String> = groups.chain(entries).chain(services).chain(incomplete).collect();
     (all.join(", "), configured.errors.clone())
@@ -107,6 +114,33 @@ fn what_stands_twice() {
         (
             of(&[("a.yaml", &twice)]),
             Some(("E e", &["a.yaml:6: document 2: WorkloadEntry shop/e stands twice in this file"])),
+        ),
+    ]);
+}
+
+#[test]
+fn a_host_and_port_is_that_of_one_service() {
+    let (pay, other) = (service("pay", "pay.shop"), service("other", "other.shop"));
+    let both = |host: &str| format!("{pay}---\n{}", service("other", host));
+    let error = "spec.hosts[0]: \"pay.shop\" port 80 is that of ServiceEntry shop/pay too, which comes first";
+    let second = format!("a.yaml:6: document 2: {error}");
+    let alone = format!("b.yaml:1: document 1: {error}");
+    check(vec![
+        // By document, not by name.
+        (of(&[("a.yaml", &both("pay.shop"))]), Some(("S pay pay.shop", &[&second]))),
+        (of(&[("a.yaml", &both("other.shop"))]), Some(("S other other.shop, S pay pay.shop", &[]))),
+        (of(&[("a.yaml", &both("pay.shop"))]), Some(("S other other.shop, S pay pay.shop", &[&second]))),
+        (of(&[("b.yaml", &other)]), Some(("S other other.shop", &[]))),
+        // What it was before is taken too.
+        (of(&[("b.yaml", &service("other", "pay.shop"))]), Some(("S other pay.shop", &[]))),
+        (
+            of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop"))]),
+            Some(("S pay pay.shop", &[&alone])),
+        ),
+        // Another namespace has its own.
+        (
+            of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop").replace(": shop}", ": web}"))]),
+            Some(("S pay pay.shop, S other pay.shop", &[])),
         ),
     ]);
 }
