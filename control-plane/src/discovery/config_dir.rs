@@ -70,10 +70,9 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
     receiver
 }
 
-/// Everything that is wrong in the directory, a line each; for `--check`.
-pub fn check(directory: &Path) -> Vec<String> {
-    let configured = Documents::new(BTreeSet::new()).update(files(directory));
-    configured.map(|configured| configured.errors).unwrap_or_default()
+/// What is wrong in the directory, and what is strange; for `--check`.
+pub fn check(directory: &Path) -> Configured {
+    Documents::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
 }
 
 /// All files of the directory itself. Links are followed; what begins with a dot is none of ours (Kubernetes swaps `..data`).

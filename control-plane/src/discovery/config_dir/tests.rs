@@ -213,9 +213,8 @@ fn all_errors_of_a_directory() {
     fs::write(directory.0.join("d.yaml"), [0xff]).expect("written");
     symlink("/dev/zero", directory.0.join("e.yaml")).expect("linked");
     let _listener = UnixListener::bind(directory.0.join("f.yaml")).expect("bound");
-    let errors = check_of(&directory.0);
     assert_eq!(
-        errors,
+        check_of(&directory.0).errors,
         [
             "a.yaml:1: document 1: spec.probe.periodSeconds: must be 0 or more, got -1",
             "b.yaml: larger than 1 MiB",
@@ -225,7 +224,7 @@ fn all_errors_of_a_directory() {
         ]
     );
     assert_eq!(
-        check_of(Path::new("/nowhere/at/all")),
+        check_of(Path::new("/nowhere/at/all")).errors,
         ["/nowhere/at/all: No such file or directory (os error 2)"]
     );
 }
