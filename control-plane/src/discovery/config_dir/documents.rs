@@ -55,33 +55,56 @@ impl Documents {
         Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_force: Arc::default() }
     }
 
+    /// Whether the directory holds something else than is known.
+    pub(super) fn is_news(&self, files: &Files) -> bool {
+        match files {
+            Err(error) => self.error.as_ref() != Some(error),
+            Ok(files) => {
+                let known = self.files.iter().filter_map(|(name, known)| Some((name, known.bytes.as_ref()?)));
+                self.error.is_some() || !files.iter().eq(known)
+            }
+        }
+    }
+
+    /// What two looks saw, one soon after the other: a file that they saw differently is as it was before.
+    pub(super) fn settled(&self, first: Files, second: Files) -> Files {
+        let (mut first, mut settled) = (first?, second?);
+        let names: BTreeSet<String> = first.keys().chain(settled.keys()).cloned().collect();
+        for name in names {
+            if first.remove(&name).as_ref() != settled.get(&name) {
+                match self.files.get(&name).and_then(|known| known.bytes.clone()) {
+                    Some(known) => drop(settled.insert(name, known)),
+                    None => drop(settled.remove(&name)),
+                }
+            }
+        }
+        Ok(settled)
+    }
+
     /// Takes in what the directory holds now. `None`: nothing is different.
     pub(super) fn update(&mut self, files: Files) -> Option<Configured> {
         let is_first = !mem::replace(&mut self.was_read, true);
-        let is_changed = match files {
+        if !self.is_news(&files) && !is_first {
+            return None;
+        }
+        match files {
             // What was read stays in force.
-            Err(error) => self.error.replace(error.clone()).as_ref() != Some(&error),
+            Err(error) => self.error = Some(error),
             Ok(files) => {
-                let was_error = self.error.take().is_some();
-                let before = self.files.len();
+                self.error = None;
                 self.files.retain(|name, _| files.contains_key(name));
-                let mut is_changed = was_error || before != self.files.len();
                 for (name, bytes) in files {
                     let known = self.files.get(&name);
                     if known.is_none_or(|known| known.bytes.as_ref() != Some(&bytes)) {
                         let known = self.files.remove(&name).unwrap_or_default();
                         self.files.insert(name, parse(bytes, known));
-                        is_changed = true;
                     }
                 }
-                is_changed
             }
-        };
-        (is_changed || is_first).then(|| {
-            let configured = self.configured();
-            self.in_force = configured.config.clone();
-            configured
-        })
+        }
+        let configured = self.configured();
+        self.in_force = configured.config.clone();
+        Some(configured)
     }
 
     /// All files together: of equal names, and of services with the same host and port, the first by file name.

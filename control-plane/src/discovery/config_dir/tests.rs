@@ -169,6 +169,39 @@ fn what_is_none_of_ours() {
     assert_eq!(shown(&configured), (String::new(), Vec::new()));
 }
 
+#[test]
+fn a_file_that_is_being_written_is_as_it_was() {
+    let mut documents = Documents::new(BTreeSet::new());
+    let (old, new, half) = (group("g", "10"), group("g", "20"), "# head\n");
+    let known = [("a.yaml", old.as_str()), ("b.yaml", &entry("e"))];
+    documents.update(of(&known));
+    let gone = || Err("/etc/app-health: gone".to_owned());
+    let rows = [
+        // Both looks are the same: another content, a new file, one that was removed.
+        (of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)])),
+        (of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)])),
+        // Truncated, half written, away for a moment, new and half written.
+        (of(&[("a.yaml", ""), known[1]]), of(&[("a.yaml", half), known[1]]), of(&known)),
+        (of(&[("a.yaml", half), known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
+        (of(&[known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
+        (of(&[known[0]]), of(&known), of(&known)),
+        (of(&[("c.yaml", half), known[0]]), of(&[("c.yaml", &new), known[0]]), of(&[known[0]])),
+        // One that is being written does not hold up others.
+        (
+            of(&[("a.yaml", ""), ("b.yaml", &entry("f"))]),
+            of(&[("a.yaml", half), ("b.yaml", &entry("f"))]),
+            of(&[known[0], ("b.yaml", &entry("f"))]),
+        ),
+        (gone(), of(&known), gone()),
+        (of(&[known[1]]), gone(), gone()),
+    ];
+    for (number, (first, second, expected)) in rows.into_iter().enumerate() {
+        assert!(documents.is_news(&first), "row {number}");
+        assert_eq!(documents.settled(first, second), expected, "row {number}");
+    }
+    assert!(!documents.is_news(&of(&known)));
+}
+
 /// A directory of its own, removed in the end.
 struct Directory(PathBuf);
 
@@ -202,6 +235,22 @@ async fn swapped_links_are_followed() {
     fs::rename(directory.0.join("..new"), directory.0.join("..data")).expect("swapped");
     configured.changed().await.expect("it is watched");
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_file_is_never_in_force() {
+    let directory = Directory::new("half");
+    let write = |text: &str| fs::write(directory.0.join("x.yaml"), text).expect("written");
+    write(&format!("{}---\n{}", group("g", "10"), entry("e")));
+    let mut configured = watch(directory.0.clone(), BTreeSet::new()).await;
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10, E e");
+    sleep(POLL / 2).await;
+    write(&group("g", "20"));
+    // Between the two looks.
+    sleep(POLL / 2 + LOOK_AGAIN / 2).await;
+    write(&format!("{}---\n{}", group("g", "20"), entry("e")));
+    configured.changed().await.expect("it is watched");
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20, E e");
 }
 
 #[test]
