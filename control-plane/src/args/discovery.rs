@@ -70,7 +70,7 @@ pub struct DiscoveryArgs {
     /// Writes a second with --store kubernetes
     #[arg(long, env = "APP_HEALTH_KUBE_QPS", value_name = "NUMBER", default_value_t = 50)]
     pub kube_qps: u32,
-    /// Read the configuration, print every error, end with 0 or 65
+    /// Read the configuration, print every error and warning, end with 0 or 65
     #[arg(long, env = "APP_HEALTH_CHECK", value_parser = BoolishValueParser::new())]
     pub check: bool,
     /// How often agents say their state again

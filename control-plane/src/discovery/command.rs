@@ -20,7 +20,7 @@ use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::monitoring::Pending;
 use crate::server::{self, Ending};
 use crate::shutdown::Shutdown;
@@ -50,13 +50,17 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     ended
 }
 
-/// Every error of certificates and configuration, a line each.
+/// Every error of certificates and configuration, a line each, after the warnings, which change nothing.
 fn check(config: &DiscoveryConfig) -> Result<(), Failure> {
     let tls = config.listen.as_ref().map(|(_, files)| files.load());
     let mut errors: Vec<String> =
         tls.and_then(Result::err).map(|error| error.to_string()).into_iter().collect();
     if let StoreConfig::Redb { config_dir, .. } = &config.store {
-        errors.extend(config_dir::check(config_dir));
+        let configured = config_dir::check(config_dir);
+        for warning in configured.warnings {
+            exit::stderr_line(&format!("warning: {warning}"));
+        }
+        errors.extend(configured.errors);
     }
     if errors.is_empty() { Ok(()) } else { Err(Failure::Data(errors.join("\n"))) }
 }

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::objects::Config;
 use documents::Documents;
 
 /// How often the files are looked at.
 const POLL: Duration = Duration::from_secs(2);
+/// A change is taken when a second look, so much later, sees the same: a file may just be being written.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The largest file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 /// What is read.
@@ -40,16 +42,13 @@ type Files = Result<BTreeMap<String, Result<Vec<u8>, String>>, String>;
 /// Reads the directory, and again every 2 s, for as long as somebody looks at it. Only changes are told. `namespaces`: all others are
 /// left out; empty: all are in.
 pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::Receiver<Configured> {
-    let mut documents = Documents::new(namespaces);
-    let read = |directory: PathBuf, mut documents: Documents| async move {
-        let work = move || {
-            let configured = documents.update(files(&directory));
-            (documents, configured)
-        };
-        tokio::task::spawn_blocking(work).await.expect("reading does not panic")
+    let first = directory.clone();
+    let first = move || {
+        let mut documents = Documents::new(namespaces);
+        let configured = documents.update(files(&first));
+        (documents, configured)
     };
-    let configured;
-    (documents, configured) = read(directory.clone(), documents).await;
+    let (mut documents, configured) = blocking(first).await;
     let (sender, receiver) = watch::channel(configured.unwrap_or_default());
     tokio::spawn(async move {
         let mut ticks = interval(POLL);
@@ -61,7 +60,7 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
                 () = sender.closed() => return,
             }
             let configured;
-            (documents, configured) = read(directory.clone(), documents).await;
+            (documents, configured) = look(directory.clone(), documents).await;
             if let Some(configured) = configured {
                 sender.send_replace(configured);
             }
@@ -70,10 +69,32 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
     receiver
 }
 
-/// Everything that is wrong in the directory, a line each; for `--check`.
-pub fn check(directory: &Path) -> Vec<String> {
-    let configured = Documents::new(BTreeSet::new()).update(files(directory));
-    configured.map(|configured| configured.errors).unwrap_or_default()
+/// Takes in what has changed, as far as two looks see the same.
+async fn look(directory: PathBuf, documents: Documents) -> (Documents, Option<Configured>) {
+    let again = directory.clone();
+    let (documents, found) = blocking(move || {
+        let found = files(&directory);
+        let is_news = documents.is_news(&found);
+        (documents, is_news.then_some(found))
+    })
+    .await;
+    let Some(found) = found else { return (documents, None) };
+    sleep(LOOK_AGAIN).await;
+    blocking(move || {
+        let mut documents = documents;
+        let configured = documents.update(documents.settled(found, files(&again)));
+        (documents, configured)
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("reading does not panic")
+}
+
+/// What is wrong in the directory, and what is strange; for `--check`.
+pub fn check(directory: &Path) -> Configured {
+    Documents::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
 }
 
 /// All files of the directory itself. Links are followed; what begins with a dot is none of ours (Kubernetes swaps `..data`).

@@ -1,5 +1,6 @@
 //! Istio's documents as checked values: what entries and snapshots are made of. Not here: files, Kubernetes, what agents report.
 
+mod claims;
 mod config;
 mod document;
 mod service;
@@ -9,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use claims::Claims;
 pub use config::{Config, Group, ManualEntry};
 pub use document::{HEALTH_CHECKS, LAST_ENDPOINT};
 pub use service::{ExportTo, LastEndpoint, Port, Protocol, Service, Source};

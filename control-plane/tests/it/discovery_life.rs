@@ -88,6 +88,12 @@ fn a_check_tells_every_error() {
     fs::remove_file(folder.join("mesh/b.yaml")).expect("a file");
     let output = check_configuration(&folder);
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    // Strange is not wrong.
+    fs::write(folder.join("mesh/a.yaml"), group("{ strange: 1, grpc: { port: 9000 } }")).expect("a file");
+    let output = check_configuration(&folder);
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    let is_warning = text.starts_with("app-health: warning: a.yaml:1: document 1: spec.probe.strange: ");
+    assert!(is_warning && text.lines().count() == 1 && output.status.success(), "{text}");
     assert!(!folder.join("store.redb").exists(), "nothing is made");
     fs::remove_dir_all(&folder).expect("the folder");
 }

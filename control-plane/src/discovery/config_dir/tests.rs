@@ -6,12 +6,18 @@ use super::*;
 const GROUP: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: NAME, namespace: shop}\nspec:\n  probe: {periodSeconds: PERIOD, tcpSocket: {port: 80}}\n";
 const ENTRY: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: NAME, namespace: shop}\nspec: {address: 10.0.0.7}\n";
 
+const SERVICE: &str = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: NAME, namespace: shop}\nspec: {hosts: [HOST], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.7}]}\n";
+
 fn group(name: &str, period: &str) -> String {
     GROUP.replace("NAME", name).replace("PERIOD", period)
 }
 
 fn entry(name: &str) -> String {
     ENTRY.replace("NAME", name)
+}
+
+fn service(name: &str, host: &str) -> String {
+    SERVICE.replace("NAME", name).replace("HOST", host)
 }
 
 fn of(files: &[(&str, &str)]) -> Files {
@@ -25,7 +31,8 @@ fn shown(configured: &Configured) -> (String, Vec<String>) {
         format!("G {} {period}", key.name)
     });
     let entries = configured.config.entries.keys().map(|key| format!("E {}", key.name));
-    let services = configured.config.services.keys().map(|key| format!("S {}", key.name));
+    let services = configured.config.services.values();
+    let services = services.map(|service| format!("S {} {}", service.key.name, service.hosts.join(" ")));
     let incomplete = configured.config.incomplete.then(|| "incomplete".to_owned());
     let all: Vec<String> = groups.chain(entries).chain(services).chain(incomplete).collect();
     (all.join(", "), configured.errors.clone())
@@ -112,6 +119,33 @@ fn what_stands_twice() {
 }
 
 #[test]
+fn a_host_and_port_is_that_of_one_service() {
+    let (pay, other) = (service("pay", "pay.shop"), service("other", "other.shop"));
+    let both = |host: &str| format!("{pay}---\n{}", service("other", host));
+    let error = "spec.hosts[0]: \"pay.shop\" port 80 is that of ServiceEntry shop/pay too, which comes first";
+    let second = format!("a.yaml:6: document 2: {error}");
+    let alone = format!("b.yaml:1: document 1: {error}");
+    check(vec![
+        // By document, not by name.
+        (of(&[("a.yaml", &both("pay.shop"))]), Some(("S pay pay.shop", &[&second]))),
+        (of(&[("a.yaml", &both("other.shop"))]), Some(("S other other.shop, S pay pay.shop", &[]))),
+        (of(&[("a.yaml", &both("pay.shop"))]), Some(("S other other.shop, S pay pay.shop", &[&second]))),
+        (of(&[("b.yaml", &other)]), Some(("S other other.shop", &[]))),
+        // What it was before is taken too.
+        (of(&[("b.yaml", &service("other", "pay.shop"))]), Some(("S other pay.shop", &[]))),
+        (
+            of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop"))]),
+            Some(("S pay pay.shop", &[&alone])),
+        ),
+        // Another namespace has its own.
+        (
+            of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop").replace(": shop}", ": web}"))]),
+            Some(("S pay pay.shop, S other pay.shop", &[])),
+        ),
+    ]);
+}
+
+#[test]
 fn what_is_none_of_ours() {
     let deep = format!("kind: WorkloadGroup\nspec: {}{}", "[".repeat(70), "]".repeat(70));
     check(vec![(
@@ -133,6 +167,39 @@ fn what_is_none_of_ours() {
     let mut documents = Documents::new(BTreeSet::from(["web".to_owned()]));
     let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first");
     assert_eq!(shown(&configured), (String::new(), Vec::new()));
+}
+
+#[test]
+fn a_file_that_is_being_written_is_as_it_was() {
+    let mut documents = Documents::new(BTreeSet::new());
+    let (old, new, half) = (group("g", "10"), group("g", "20"), "# head\n");
+    let known = [("a.yaml", old.as_str()), ("b.yaml", &entry("e"))];
+    documents.update(of(&known));
+    let gone = || Err("/etc/app-health: gone".to_owned());
+    let rows = [
+        // Both looks are the same: another content, a new file, one that was removed.
+        (of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)])),
+        (of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)])),
+        // Truncated, half written, away for a moment, new and half written.
+        (of(&[("a.yaml", ""), known[1]]), of(&[("a.yaml", half), known[1]]), of(&known)),
+        (of(&[("a.yaml", half), known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
+        (of(&[known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
+        (of(&[known[0]]), of(&known), of(&known)),
+        (of(&[("c.yaml", half), known[0]]), of(&[("c.yaml", &new), known[0]]), of(&[known[0]])),
+        // One that is being written does not hold up others.
+        (
+            of(&[("a.yaml", ""), ("b.yaml", &entry("f"))]),
+            of(&[("a.yaml", half), ("b.yaml", &entry("f"))]),
+            of(&[known[0], ("b.yaml", &entry("f"))]),
+        ),
+        (gone(), of(&known), gone()),
+        (of(&[known[1]]), gone(), gone()),
+    ];
+    for (number, (first, second, expected)) in rows.into_iter().enumerate() {
+        assert!(documents.is_news(&first), "row {number}");
+        assert_eq!(documents.settled(first, second), expected, "row {number}");
+    }
+    assert!(!documents.is_news(&of(&known)));
 }
 
 /// A directory of its own, removed in the end.
@@ -170,6 +237,22 @@ async fn swapped_links_are_followed() {
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20");
 }
 
+#[tokio::test(start_paused = true)]
+async fn half_a_file_is_never_in_force() {
+    let directory = Directory::new("half");
+    let write = |text: &str| fs::write(directory.0.join("x.yaml"), text).expect("written");
+    write(&format!("{}---\n{}", group("g", "10"), entry("e")));
+    let mut configured = watch(directory.0.clone(), BTreeSet::new()).await;
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10, E e");
+    sleep(POLL / 2).await;
+    write(&group("g", "20"));
+    // Between the two looks.
+    sleep(POLL / 2 + LOOK_AGAIN / 2).await;
+    write(&format!("{}---\n{}", group("g", "20"), entry("e")));
+    configured.changed().await.expect("it is watched");
+    assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20, E e");
+}
+
 #[test]
 fn all_errors_of_a_directory() {
     let directory = Directory::new("check");
@@ -179,9 +262,8 @@ fn all_errors_of_a_directory() {
     fs::write(directory.0.join("d.yaml"), [0xff]).expect("written");
     symlink("/dev/zero", directory.0.join("e.yaml")).expect("linked");
     let _listener = UnixListener::bind(directory.0.join("f.yaml")).expect("bound");
-    let errors = check_of(&directory.0);
     assert_eq!(
-        errors,
+        check_of(&directory.0).errors,
         [
             "a.yaml:1: document 1: spec.probe.periodSeconds: must be 0 or more, got -1",
             "b.yaml: larger than 1 MiB",
@@ -191,7 +273,7 @@ fn all_errors_of_a_directory() {
         ]
     );
     assert_eq!(
-        check_of(Path::new("/nowhere/at/all")),
+        check_of(Path::new("/nowhere/at/all")).errors,
         ["/nowhere/at/all: No such file or directory (os error 2)"]
     );
 }

@@ -1,9 +1,10 @@
 //! The embedded store: one file, written by this process alone. Batches are flushed to the disk before they are acknowledged.
 
 mod file;
+mod original;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::discovery::entries::Input;
 use crate::discovery::metrics::Metrics;
 use crate::discovery::objects::Key;
 use file::File;
+use original::Original;
 
 pub use file::{FORMAT, StoreError};
 
@@ -34,12 +36,16 @@ pub async fn open(
     path: PathBuf,
     metrics: Arc<Metrics>,
 ) -> Result<(Store, tokio::task::JoinHandle<()>), StoreError> {
-    let (file, stored, is_new) = blocking(move || file::open(&path)).await?;
+    let opened = blocking(move || {
+        let opened = file::open(&path)?;
+        Ok((opened, Original::of(&path)?))
+    });
+    let ((file, stored, is_new), original) = opened.await?;
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (degraded_sender, degraded) = watch::channel(None);
     let writes = Writes::default();
     let task = Task {
-        path: file.path().to_owned(),
+        original,
         file: Some(file),
         writes: writes.clone(),
         inputs: inputs_sender,
@@ -51,7 +57,7 @@ pub async fn open(
 }
 
 struct Task {
-    path: PathBuf,
+    original: Original,
     /// Closed after an error: its state is not known until it is opened again.
     file: Option<File>,
     writes: Writes,
@@ -84,10 +90,10 @@ impl Task {
     async fn store(&mut self, mut batch: BTreeMap<Key, Write>) {
         loop {
             batch.append(&mut self.writes.take_now());
-            let (path, file) = (self.path.clone(), self.file.take());
+            let (original, file) = (self.original.clone(), self.file.take());
             let writes = batch.clone();
             let since = tokio::time::Instant::now();
-            match blocking(move || commit(file, &path, &writes)).await {
+            match blocking(move || commit(file, &original, &writes)).await {
                 Ok(file) => {
                     self.file = Some(file);
                     self.metrics.committed(since.elapsed().as_secs_f64(), true);
@@ -116,13 +122,20 @@ impl Task {
     }
 }
 
-/// Commits to the open file, or opens it again for that.
-fn commit(file: Option<File>, path: &Path, writes: &BTreeMap<Key, Write>) -> Result<File, StoreError> {
+/// Commits to the open file, or opens it again for that. No other file is written, and none is made.
+fn commit(
+    file: Option<File>,
+    original: &Original,
+    writes: &BTreeMap<Key, Write>,
+) -> Result<File, StoreError> {
+    original.is_in_place()?;
     let file = match file {
         Some(file) => file,
-        None => file::reopen(path)?,
+        None => file::reopen(original.path())?,
     };
     file.commit(writes)?;
+    // It may have gone meanwhile, and the batch with it.
+    original.is_in_place()?;
     Ok(file)
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::object;
 pub use super::watches::Kind;
-use crate::discovery::objects::{Config, Group, Key, ManualEntry, Service};
+use crate::discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
 
 /// What is configured now.
 #[derive(Debug, Default)]
@@ -117,7 +117,22 @@ impl Configuration {
         let ignored = format!("ServiceEntry: {others} ignored, of another resolution than STATIC");
         let mut lines = self.lines(|findings| &findings.warnings);
         lines.extend((others > 0).then_some(ignored));
+        lines.extend(self.conflicts());
         lines
+    }
+
+    /// One line for all services that have a host and port of another one, which is served: there may be many, and they are the owner's choice.
+    fn conflicts(&self) -> Option<String> {
+        let mut claims = Claims::default();
+        let mut conflicts = Vec::new();
+        for service in self.config.services.values() {
+            let found = claims.conflicts(service);
+            conflicts.extend(found.into_iter().map(|text| format!("ServiceEntry {}: {text}", service.key)));
+            claims.add(service);
+        }
+        let more = conflicts.len().saturating_sub(1);
+        let first = conflicts.into_iter().next()?;
+        Some(if more == 0 { first } else { format!("{first}; {more} more like this") })
     }
 
     fn lines(&self, of: impl Fn(&Findings) -> &Vec<String>) -> Vec<String> {

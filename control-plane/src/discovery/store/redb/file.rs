@@ -45,6 +45,11 @@ pub enum StoreError {
     /// The machine refuses.
     #[error("store {0}: {1}")]
     Io(String, String),
+    /// Somebody moved or deleted the file while it was in use.
+    #[error(
+        "store {0}: {1}; nothing is stored: put the file back, or restart to go on with what is there then"
+    )]
+    Displaced(String, &'static str),
 }
 
 /// An open file.
@@ -173,10 +178,6 @@ fn records(path: &Path, database: &Database) -> Result<Records, StoreError> {
 }
 
 impl File {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes all of it and flushes it to the disk, or nothing.
     pub(super) fn commit(&self, writes: &BTreeMap<Key, Write>) -> Result<(), StoreError> {
         let write = || -> Result<(), ::redb::Error> {
@@ -221,7 +222,7 @@ fn is_content(error: &io::Error) -> bool {
     )
 }
 
-fn io_error(path: &Path, error: &io::Error) -> StoreError {
+pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Io(path.display().to_string(), words(error))
 }
 

@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ::redb::{Database, TableDefinition};
@@ -162,30 +163,53 @@ async fn batches_are_acknowledged_when_they_are_on_the_disk() {
     assert_eq!(sessions(&stored), ["shop/a 2", "shop/b 3"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_store_that_cannot_be_written_is_tried_again() {
-    let directory = Directory::new("away");
-    let aside = directory.0.join("aside.redb");
-    drop(file::open(&directory.store()).expect("created"));
-    fs::rename(directory.store(), &aside).expect("renamed");
-    let (inputs, mut stored) = mpsc::channel(8);
-    let (degraded, mut why) = watch::channel(None);
-    let writes = Writes::default();
-    let path = directory.store();
-    let task = Task { path, file: None, writes: writes.clone(), inputs, degraded, metrics: Arc::default() };
-    let task = tokio::spawn(task.run());
-    for session in 1..=2 {
-        batch(&["a"], session).into_iter().for_each(|(key, write)| writes.push(key, write));
-        why.wait_for(Option::is_some).await.expect("it runs");
+/// A store that cannot be written after `damage`, is tried again, and goes on after `repair`. The paths: the store's and one beside it.
+async fn check_tried_again(
+    name: &str,
+    damage: impl FnOnce(&Path, &Path),
+    expected: &str,
+    repair: impl FnOnce(&Path, &Path),
+) {
+    let directory = Directory::new(name);
+    let (path, aside) = (directory.store(), directory.0.join("aside.redb"));
+    let (mut store, task) = open(path.clone(), Arc::default()).await.expect("created");
+    let push = |session: u64| {
+        batch(&["a"], session).into_iter().for_each(|(key, write)| store.writes.push(key, write));
+    };
+    push(1);
+    let Some(Input::Stored { .. }) = store.inputs.recv().await else { panic!("an acknowledgement") };
+    damage(&path, &aside);
+    let before = fs::read(&path).ok();
+    for session in 2..=3 {
+        push(session);
+        store.degraded.wait_for(Option::is_some).await.expect("it runs");
+        sleep(2 * RETRY).await;
     }
-    let text = why.borrow().clone().expect("a reason");
-    assert!(text.contains("discovery.redb: No such file"), "{text}");
-    assert!(!directory.store().exists() && stored.try_recv().is_err(), "never created anew");
-    fs::rename(&aside, directory.store()).expect("renamed");
-    let Some(Input::Stored { write, .. }) = stored.recv().await else { panic!("an acknowledgement") };
-    assert_eq!((write, why.borrow().clone()), (2, None));
-    drop(stored);
+    let text = store.degraded.borrow().clone().expect("a reason");
+    assert_eq!(text.replace(&path.display().to_string(), "PATH"), expected);
+    assert!(store.inputs.try_recv().is_err(), "{name}: nothing is acknowledged");
+    assert!(fs::read(&path).ok() == before, "{name}: neither created nor written");
+    repair(&path, &aside);
+    let Some(Input::Stored { write, .. }) = store.inputs.recv().await else { panic!("an acknowledgement") };
+    assert_eq!((write, store.degraded.borrow().clone()), (3, None));
+    drop(store);
     task.await.expect("it ends");
+    let (_, stored, _) = file::open(&path).expect("opened");
+    assert_eq!(sessions(&stored), ["shop/a 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_displaced_is_tried_again() {
+    let back = |path: &Path, aside: &Path| fs::rename(aside, path).expect("renamed");
+    let away = |path: &Path, aside: &Path| fs::rename(path, aside).expect("renamed");
+    let todo = "nothing is stored: put the file back, or restart to go on with what is there then";
+    check_tried_again("gone", away, &format!("store PATH: the file is gone; {todo}"), back).await;
+    let another = |path: &Path, aside: &Path| {
+        away(path, aside);
+        drop(file::open(path).expect("a store that nobody has open"));
+    };
+    let expected = format!("store PATH: another file is in its place; {todo}");
+    check_tried_again("another", another, &expected, back).await;
 }
 
 /// The process that is killed: it commits one entry after the other and says so.

@@ -65,6 +65,18 @@ fn services_of_another_resolution_are_counted_and_nothing_more() {
 }
 
 #[test]
+fn services_with_the_same_host_and_port_are_one_line() {
+    let mut configuration = Configuration::default();
+    let first = "ServiceEntry shop/b: spec.hosts[0]: \"a.test\" port 80 is that of ServiceEntry shop/a too, which comes first";
+    for (name, expected) in [("a", None), ("b", Some("")), ("c", Some("; 1 more like this"))] {
+        let object = object(Kind::Service, name, &service("STATIC"));
+        configuration.put(Kind::Service, &Key::new("shop", name), Some(&object));
+        let expected: Vec<String> = expected.map(|more| format!("{first}{more}")).into_iter().collect();
+        assert_eq!((configuration.warnings(), configuration.errors()), (expected, Vec::new()), "{name}");
+    }
+}
+
+#[test]
 fn what_could_never_be_read_makes_it_incomplete() {
     let mut configuration = Configuration::default();
     for (kind, spec, expected) in [

@@ -1,0 +1,166 @@
+//! One file: what its documents say, and what stays of those that went wrong.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use probe::Checked;
+use serde_json::Value;
+
+use crate::discovery::objects::{Group, Key, ManualEntry, Service};
+use crate::inject::stream::{self, Document};
+
+/// Levels of nesting; more is refused.
+const DEPTH: usize = 64;
+
+/// A file as it was last read.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) bytes: Option<Result<Vec<u8>, String>>,
+    pub(super) objects: BTreeMap<Name, (Object, Place)>,
+    pub(super) errors: Vec<(Place, String)>,
+    pub(super) warnings: Vec<(Place, String)>,
+    /// Something in it was never right.
+    pub(super) is_incomplete: bool,
+}
+
+/// Kind and key: what makes two documents the same object.
+pub(super) type Name = (&'static str, Key);
+/// Line and number of a document; both 0 for the file as a whole.
+pub(super) type Place = (usize, usize);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Object {
+    Group(Arc<Group>),
+    Entry(Arc<ManualEntry>),
+    Service(Arc<Service>),
+}
+
+/// Reads a file; what is wrong in it stays as it was in `known`.
+pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut text = None;
+    match &bytes {
+        Err(error) => parsed.errors.push(((0, 0), error.clone())),
+        Ok(bytes) => match std::str::from_utf8(bytes) {
+            Ok(utf8) => text = Some(utf8.to_owned()),
+            Err(error) => parsed.errors.push(((0, 0), format!("not UTF-8: {error}"))),
+        },
+    }
+    let mut is_readable = text.is_some();
+    let was_known = !known.objects.is_empty();
+    for document in stream::read(text.as_deref().unwrap_or_default()) {
+        match document {
+            Err(error) => {
+                is_readable = false;
+                let text = format!("column {}: {}", error.column, error.reason);
+                parsed.errors.push(((error.line, error.number), text));
+            }
+            Ok(document) if document.number == 0 => {}
+            Ok(document) => read_document(&document, &known, &mut parsed),
+        }
+    }
+    if !is_readable {
+        // Nobody knows what stands in the rest of it: all that was there stays.
+        parsed.is_incomplete = !was_known || known.is_incomplete;
+        for (name, object) in known.objects {
+            parsed.objects.insert(name, object);
+        }
+    }
+    parsed.bytes = Some(bytes);
+    parsed
+}
+
+fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
+    let place = (first_line(document), document.number);
+    let read = if depth(&document.value) > DEPTH {
+        Err(vec![format!("more than {DEPTH} levels deep")])
+    } else {
+        object(&document.value)
+    };
+    match read {
+        Ok((name, Checked { value, warnings })) => {
+            parsed.warnings.extend(warnings.into_iter().map(|text| (place, text)));
+            match parsed.objects.entry(name) {
+                Entry::Vacant(vacant) => drop(vacant.insert((value, place))),
+                Entry::Occupied(first) => {
+                    let (kind, key) = first.key();
+                    parsed.errors.push((place, format!("{kind} {key} stands twice in this file")));
+                }
+            }
+        }
+        Err(errors) => {
+            parsed.errors.extend(errors.into_iter().map(|text| (place, text)));
+            // Its last version that was right stays: the one of its name, or of its place where it has none.
+            let by_name = name_of(&document.value).filter(|name| known.objects.contains_key(name));
+            let is_here = |(_, (_, (_, number))): &(&Name, &(Object, Place))| *number == document.number;
+            let by_place = || known.objects.iter().find(is_here).map(|(name, _)| name.clone());
+            match by_name.or_else(by_place) {
+                Some(name) if !parsed.objects.contains_key(&name) => {
+                    let object = known.objects[&name].0.clone();
+                    parsed.objects.insert(name, (object, place));
+                }
+                Some(_) => {}
+                None => parsed.is_incomplete = true,
+            }
+        }
+    }
+}
+
+fn object(value: &Value) -> Result<(Name, Checked<Object>), Vec<String>> {
+    let kind = value.get("kind").and_then(Value::as_str);
+    Ok(match kind {
+        Some("WorkloadGroup") => {
+            let Checked { value, warnings } = Group::parse(value)?;
+            let name = ("WorkloadGroup", value.key.clone());
+            (name, Checked { value: Object::Group(Arc::new(value)), warnings })
+        }
+        Some("WorkloadEntry") => {
+            let Checked { value: (key, entry), warnings } = ManualEntry::parse(value)?;
+            (("WorkloadEntry", key), Checked { value: Object::Entry(Arc::new(entry)), warnings })
+        }
+        Some("ServiceEntry") => {
+            let Checked { value, warnings } = Service::parse(value)?;
+            let name = ("ServiceEntry", value.key.clone());
+            (name, Checked { value: Object::Service(Arc::new(value)), warnings })
+        }
+        other => {
+            let got = other.map_or_else(|| "none".to_owned(), probe::health_report::printable);
+            return Err(vec![format!(
+                "kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got {got}"
+            )]);
+        }
+    })
+}
+
+/// Kind and key of a document that may be wrong elsewhere.
+fn name_of(value: &Value) -> Option<Name> {
+    let kind = ["WorkloadGroup", "WorkloadEntry", "ServiceEntry"]
+        .into_iter()
+        .find(|kind| value.get("kind").and_then(Value::as_str) == Some(kind))?;
+    let metadata = value.get("metadata")?;
+    let name = metadata.get("name")?.as_str()?;
+    let namespace = metadata.get("namespace").and_then(Value::as_str).unwrap_or("default");
+    Some((kind, Key::new(namespace, name)))
+}
+
+/// The line on which its content begins, behind marker, blanks and comments.
+fn first_line(document: &Document) -> usize {
+    let is_empty = |line: &&str| {
+        let line = line.trim();
+        line.is_empty()
+            || line.starts_with('#')
+            || line.starts_with('%')
+            || line == "---"
+            || line.starts_with("--- #")
+    };
+    document.line + document.text.lines().take_while(is_empty).count()
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
