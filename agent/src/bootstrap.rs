@@ -124,6 +124,8 @@ impl Bootstrap {
         if self.envoy_version < EnvoyVersion::CAPABILITIES_IN_VM_CONFIG {
             capabilities_outside_vm_config(&mut bootstrap);
         }
+        // serde_json sorts by itself, unless another crate of the same build wants keys in the order in which they came.
+        bootstrap.sort_all_objects();
         bootstrap
     }
 

@@ -61,6 +61,10 @@ fn the_same_value_gives_the_same_bytes_with_sorted_keys() {
     assert_eq!(text, bootstrap().render());
     let top: Vec<&str> = text.lines().filter(|line| line.starts_with("  \"")).collect();
     assert!(top.is_sorted(), "{top:?}");
+    let written: Value = serde_json::from_str(&text).unwrap();
+    let mut sorted = written.clone();
+    sorted.sort_all_objects();
+    assert_eq!(written.to_string(), sorted.to_string());
 }
 
 #[test]
