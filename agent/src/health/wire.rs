@@ -5,6 +5,7 @@ mod bounded;
 
 use std::error::Error;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use hyper::body::{Body, Incoming};
@@ -42,14 +43,8 @@ where
     builder.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES).max_headers(HEAD_LINES);
     let stream = TokioIo::new(Bounded::new(stream, READ_BYTES));
     let (mut sender, connection) = builder.handshake(stream).await.map_err(broken)?;
-    let mut answer =
-        std::pin::pin!(async move { read(sender.send_request(request).await.map_err(broken)?).await });
-    // Driven here and not by a task of its own, so that the socket is closed in the moment in which this ends.
-    tokio::select! {
-        biased;
-        answer = &mut answer => answer,
-        _ = connection => answer.await,
-    }
+    let answer = async move { read(sender.send_request(request).await.map_err(broken)?).await };
+    driven(connection, answer).await
 }
 
 /// The same over HTTP/2.
@@ -66,8 +61,13 @@ where
     builder.max_header_list_size(HEAD_BYTES as u32);
     let _end = AbortOnDrop(tasks);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let mut answer =
-        std::pin::pin!(async move { read(sender.send_request(request).await.map_err(broken)?).await });
+    let answer = async move { read(sender.send_request(request).await.map_err(broken)?).await };
+    driven(connection, answer).await
+}
+
+/// The answer of a connection that is driven here and not by a task of its own, so that its socket is closed in the moment in which this ends.
+async fn driven<T>(connection: impl Future, answer: impl Future<Output = T>) -> T {
+    let mut answer = pin!(answer);
     tokio::select! {
         biased;
         answer = &mut answer => answer,
