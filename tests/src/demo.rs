@@ -50,14 +50,21 @@ fn probers(text: &str) -> Result<Map<String, Value>, String> {
 /// Says what is missing or in the way, and what to do.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
     let once = arguments.once;
+    unless_interrupted(show(arguments), once).await
+}
+
+/// What a demo shows, up to its end or an interrupt. Dropping it ends its children; what was not finished `once` has shown nothing.
+pub(crate) async fn unless_interrupted(
+    show: impl Future<Output = Result<bool, String>>,
+    once: bool,
+) -> Result<bool, String> {
     let mut signals = Vec::new();
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         signals.push(signal(kind).map_err(|error| error.to_string())?);
     }
     let signalled = select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv())));
     tokio::select! {
-        right = show(arguments) => right,
-        // Dropping the demo ends its children. A round that was not finished has shown nothing.
+        right = show => right,
         _ = signalled => Ok(!once),
     }
 }

@@ -5,11 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use clap::Parser;
-use futures_util::future::select_all;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::demo::say;
+use crate::demo::{say, unless_interrupted};
 
 pub mod keys;
 pub mod look;
@@ -44,16 +42,7 @@ pub struct Arguments {
 /// Says what is missing or in the way.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
     let once = arguments.once;
-    let mut signals = Vec::new();
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        signals.push(signal(kind).map_err(|error| error.to_string())?);
-    }
-    let signalled = select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv())));
-    tokio::select! {
-        right = show(arguments) => right,
-        // Dropping the stage ends its children. What was not finished has shown nothing.
-        _ = signalled => Ok(!once),
-    }
+    unless_interrupted(show(arguments), once).await
 }
 
 async fn show(arguments: Arguments) -> Result<bool, String> {
