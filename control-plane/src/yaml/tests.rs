@@ -2,6 +2,9 @@ use serde_json::json;
 
 use super::*;
 
+/// Strings that look like something else.
+const STRINGS: &str = include_str!("../../../tests/testdata/strings.json");
+
 #[test]
 fn values_are_kubectls() {
     let cases = [
@@ -26,64 +29,9 @@ fn values_are_kubectls() {
 
 #[test]
 fn what_is_written_is_read_again() {
-    let strings = [
-        "yes",
-        "on",
-        "n",
-        "1_000",
-        "0644",
-        "08",
-        "1e3",
-        "~",
-        "null",
-        "",
-        " a ",
-        "a: b",
-        "a #b",
-        "- a",
-        "%a",
-        "@a",
-        "`a",
-        "{a",
-        "[a",
-        "*a",
-        "&a",
-        "!a",
-        "|",
-        ">",
-        "a\tb",
-        "\ta\n\tb",
-        "a\nb\n",
-        "a\n\n\nb",
-        "\n",
-        "a\r\nb",
-        "é",
-        "\u{1f600}",
-        "\u{feff}a",
-        "\u{85}",
-        "12:30:45",
-        "2001-01-01",
-        ".inf",
-        "=",
-        "<<",
-        "---",
-        "...",
-        "--- a",
-        "'",
-        "\"",
-        "\\",
-        "a\u{0}b",
-        "a\u{1b}b",
-        "0x1F",
-        "0o7",
-        "1.0",
-        "-",
-        "?",
-        ":",
-    ];
-    for string in strings {
-        let written = json!({"a": {"b": [string]}, string: string});
-        assert_eq!(value(&text(&written)).expect(string), written, "{string:?}: {}", text(&written));
+    for string in serde_json::from_str::<Vec<String>>(STRINGS).expect("JSON") {
+        let written = json!({"a": {"b": [string]}, (string.clone()): string});
+        assert_eq!(value(&text(&written)).expect(&string), written, "{string:?}: {}", text(&written));
     }
 }
 

@@ -274,62 +274,10 @@ fn goldens(world: &mut World) {
 
 /// The same strings, whatever they look like.
 fn strings(world: &mut World) {
-    let strings = [
-        "yes",
-        "on",
-        "n",
-        "1_000",
-        "0644",
-        "08",
-        "1e3",
-        "~",
-        "null",
-        "",
-        " a ",
-        "a: b",
-        "a #b",
-        "- a",
-        "%a",
-        "@a",
-        "{a",
-        "[a",
-        "*a",
-        "&a",
-        "!a",
-        "|",
-        ">",
-        "a\tb",
-        "\ta\n\tb",
-        "a\nb\n",
-        "a\n\n\nb",
-        "\n",
-        "a\r\nb",
-        "\u{e9}",
-        "\u{1f600}",
-        "\u{feff}a",
-        "\u{85}",
-        "12:30:45",
-        "2001-01-01",
-        ".inf",
-        "=",
-        "<<",
-        "---",
-        "...",
-        "--- a",
-        "'",
-        "\"",
-        "\\",
-        "a\u{1b}b",
-        "0x1F",
-        "0o7",
-        "1.0",
-        "-",
-        "?",
-        ":",
-        "#!/bin/sh\n\tif x; then\n  y\n",
-    ];
+    let strings: Vec<String> =
+        serde_json::from_str(include_str!("../../../tests/testdata/strings.json")).expect("JSON");
     let data: serde_json::Map<String, Value> =
-        strings.iter().enumerate().map(|(index, text)| (format!("s{index}"), (*text).into())).collect();
+        strings.iter().enumerate().map(|(index, text)| (format!("s{index}"), text.as_str().into())).collect();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "strings"}, "data": data});
     let written = app_health::yaml::text(&map);
     let (read, _) = world.cluster.done(&["annotate", "--local", "-f", "-", "zz=1", "-o", "json"], &written);
