@@ -117,7 +117,7 @@ async fn broken_files_change_nothing() {
     let vm = start("tls-broken", server.address, &authority, None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     // A key of somebody else, and then none.
-    std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().issue("a.example").key)
+    std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().sign("a.example").key)
         .expect("a file");
     vm.until_logged("certificate files cannot be used, the old ones stay").await;
     std::fs::remove_file(vm.sidecar.folder.join("key.pem")).expect("a file");

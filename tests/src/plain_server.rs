@@ -27,8 +27,8 @@ use tokio_rustls::TlsAcceptor;
 use tonic::Code;
 use tonic::codegen::Service as _;
 
+pub use crate::authority::{Authority, Issued};
 pub use ads::Variant;
-pub use authority::{Authority, Issued};
 use frames::Watched;
 
 /// Nothing that is waited for takes longer.

@@ -4,22 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::string::Ia5String;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    SanType,
-};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+pub use crate::authority::Authority;
+
 /// The name that the discovery server's certificate carries.
 pub const DISCOVERY_NAME: &str = "discovery.example.com";
-
-/// An authority that signs for anybody.
-pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// Three files: of an authority, a certificate that it signed, and the key to that.
 #[derive(Clone, Debug)]
@@ -32,45 +26,19 @@ pub struct Files {
     pub key: PathBuf,
 }
 
-impl Default for Authority {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Authority {
-    /// A new one.
-    pub fn new() -> Self {
-        let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(DnType::CommonName, "authority");
-        let key = KeyPair::generate().expect("a key");
-        Self(CertifiedIssuer::self_signed(parameters, key).expect("an authority"))
-    }
-
     /// Writes `<name>.pem`, `<name>-key.pem` and `<name>-ca.pem` for `san` into `folder`; what was there is replaced, the key last, each
     /// file in one step.
     ///
     /// # Panics
     /// When the folder cannot be written.
     pub fn issue(&self, folder: &Path, name: &str, san: &str) -> Files {
-        let san = match san.starts_with("spiffe://") {
-            true => SanType::URI(Ia5String::try_from(san).expect("ASCII")),
-            false => SanType::DnsName(Ia5String::try_from(san).expect("ASCII")),
-        };
-        let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
-        parameters.subject_alt_names = vec![san];
-        parameters.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-        // A subject of its own: Envoy takes a certificate that is called like its issuer for a self-signed one.
-        parameters.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().expect("a key");
-        let certificate = parameters.signed_by(&key, &self.0).expect("a certificate");
+        let issued = self.sign(san);
         let file = |ending: &str| folder.join(format!("{name}{ending}.pem"));
         let files = Files { authority: file("-ca"), certificate: file(""), key: file("-key") };
-        replace(&files.authority, &self.0.pem());
-        replace(&files.certificate, &certificate.pem());
-        replace(&files.key, &key.serialize_pem());
+        replace(&files.authority, &self.pem());
+        replace(&files.certificate, &issued.certificate);
+        replace(&files.key, &issued.key);
         files
     }
 
