@@ -79,7 +79,7 @@ pub struct DiscoveryArgs {
     /// From a lost stream to its consequence
     #[arg(long, env = "APP_HEALTH_DISCONNECT_GRACE", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub disconnect_grace: Duration,
-    /// After a start, nobody is missed for so long
+    /// After a start, entries that are older are not missed for so long, until a stream of theirs has lived for 30 s
     #[arg(long, env = "APP_HEALTH_RESTART_GRACE", value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub restart_grace: Duration,
     /// The endpoint of a workload of which nobody knows whether it is healthy
