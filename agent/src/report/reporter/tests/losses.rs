@@ -1,0 +1,118 @@
+//! Streams and acknowledgements that are lost, and streams that are exchanged.
+
+use super::*;
+
+#[test]
+fn nobody_acknowledges() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (10.0, Input::Tick, &["1/ProbeSucceeded again"]),
+            (20.0, Input::Tick, &["close"]),
+            (20.3, Input::Tick, &["connect"]),
+            (20.5, Input::Opened, &["plain true"]),
+        ],
+    );
+}
+
+#[test]
+fn an_acknowledgement_of_an_older_report_buys_time() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (4.0, unhealthy(2), &["2/HttpStatus"]),
+            (5.0, acked(1), &[]),
+            (6.0, Input::Acknowledged("other/2".into()), &[]),
+            (7.0, Input::Acknowledged("2".into()), &[]),
+            (15.0, Input::Tick, &["2/HttpStatus again"]),
+            (16.0, acked(2), &[]),
+            (75.0, Input::Tick, &["2/HttpStatus"]),
+        ],
+    );
+}
+
+/// Since when the newest report waits, after a row.
+#[test]
+fn how_long_a_report_waits() {
+    let mut rows: Vec<(f64, Input, &[&str])> = vec![
+        (0.0, Input::Tick, &["connect"]),
+        (0.0, Input::Opened, &["plain true"]),
+        (0.5, hello(3), &["1/ProbeSucceeded"]),
+    ];
+    assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)));
+    rows.push((1.0, BROKEN, &[]));
+    assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)), "an outage ends nothing");
+    rows.push((1.3, Input::Tick, &["connect"]));
+    rows.push((1.4, Input::Opened, &["plain true"]));
+    rows.push((6.4, Input::Tick, &["plain true again"]));
+    assert_eq!(check(healthy(1), &rows).unacknowledged(), None, "there is nobody who would");
+}
+
+#[test]
+fn only_the_newest_state_after_an_outage() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, BROKEN, &[]),
+            (0.2, unhealthy(2), &[]),
+            (0.25, healthy(3), &[]),
+            (0.3, Input::Tick, &["connect"]),
+            (0.4, unhealthy(4), &[]),
+            (0.5, Input::Opened, &["plain false HttpStatus"]),
+            (0.6, hello(2), &["4/HttpStatus"]),
+        ],
+    );
+}
+
+#[test]
+fn pauses_grow_although_each_stream_lives_a_second() {
+    // The middle of 100 ms to 500 ms, 1 s, 2 s, 4 s; and the longest after a refusal.
+    check(
+        unknown(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &[]),
+            (1.0, BROKEN, &[]),
+            (1.3, Input::Tick, &["connect"]),
+            (1.3, Input::Opened, &[]),
+            (2.3, BROKEN, &[]),
+            (2.85, Input::Tick, &["connect"]),
+            (2.85, Input::Opened, &[]),
+            (3.85, BROKEN, &[]),
+            (4.9, Input::Tick, &["connect"]),
+            (4.9, REFUSED, &[]),
+            (19.95, Input::Tick, &["connect"]),
+            (20.0, Input::Opened, &[]),
+            (25.0, Input::Tick, &[]),
+            (50.0, Input::Tick, &[]),
+            (51.0, BROKEN, &[]),
+            (51.3, Input::Tick, &["connect"]),
+        ],
+    );
+}
+
+#[test]
+fn changed_files_reopen_the_stream_once() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::FilesChanged, &[]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (0.1, acked(1), &[]),
+            (10.0, Input::FilesChanged, &[]),
+            (20.0, Input::FilesChanged, &[]),
+            (25.0, Input::Tick, &["close", "connect"]),
+            (25.1, Input::Opened, &["plain true"]),
+            (25.2, hello(4), &["1/ProbeSucceeded"]),
+        ],
+    );
+}

@@ -1,0 +1,126 @@
+//! What is said to a server of ours, and to a plain one.
+
+use super::*;
+
+#[test]
+fn towards_our_server() {
+    check(
+        unknown(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.1, Input::Opened, &[]),
+            (0.2, hello(7), &["0/AwaitingVerdict"]),
+            (0.3, acked(0), &[]),
+            (1.0, healthy(1), &["1/ProbeSucceeded"]),
+            (1.1, acked(1), &[]),
+            // No flip: only the next heartbeat tells of it.
+            (2.0, healthy(1), &[]),
+            (61.0, Input::Tick, &["1/ProbeSucceeded"]),
+            (61.1, acked(1), &[]),
+            (70.0, unhealthy(2), &["2/HttpStatus"]),
+            (70.1, acked(2), &[]),
+            (130.0, Input::Tick, &["2/HttpStatus"]),
+        ],
+    );
+}
+
+#[test]
+fn towards_a_plain_server() {
+    check(
+        unknown(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.5, Input::Opened, &[]),
+            // Unknown is never said.
+            (5.5, Input::Tick, &[]),
+            (6.0, healthy(1), &["plain true"]),
+            (11.0, Input::Tick, &["plain true again"]),
+            (36.0, Input::Tick, &["plain true again"]),
+            (336.0, Input::Tick, &["plain true"]),
+            (636.0, Input::Tick, &["plain true"]),
+            (640.0, unhealthy(2), &["plain false HttpStatus"]),
+            (645.0, Input::Tick, &["plain false HttpStatus again"]),
+        ],
+    );
+}
+
+#[test]
+fn after_a_reconnect_a_plain_server_is_told_again_too() {
+    check(
+        healthy(4),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.5, Input::Opened, &["plain true"]),
+            (5.5, Input::Tick, &["plain true again"]),
+            (30.5, Input::Tick, &["plain true again"]),
+            (40.5, BROKEN, &[]),
+            (40.8, Input::Tick, &["connect"]),
+            (41.0, Input::Opened, &["plain true"]),
+            (46.0, Input::Tick, &["plain true again"]),
+        ],
+    );
+}
+
+#[test]
+fn a_plain_heartbeat_of_none() {
+    let Input::Level(first) = healthy(1) else { panic!("a level") };
+    let mut reporter = Reporter::new(Settings { plain_heartbeat: None, ..settings() }, first);
+    for at in [0.0, 5.0, 30.0] {
+        reporter.step(secs(at), if at == 0.0 { Input::Tick } else { Input::Opened }, &mut || 0.5);
+    }
+    reporter.step(secs(36.0), Input::Tick, &mut || 0.5);
+    assert_eq!(reporter.next_due(), None);
+}
+
+#[test]
+fn a_hello_that_comes_late() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.1, Input::Opened, &["plain true"]),
+            (5.1, Input::Tick, &["plain true again"]),
+            (7.0, hello(3), &["1/ProbeSucceeded"]),
+            (7.1, acked(1), &[]),
+            (67.0, Input::Tick, &["1/ProbeSucceeded"]),
+        ],
+    );
+}
+
+#[test]
+fn a_pending_entry_acknowledges_nothing() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(0), &["1/ProbeSucceeded", "answer n v None"]),
+            (60.0, Input::Tick, &["1/ProbeSucceeded"]),
+            (61.0, hello(9), &["1/ProbeSucceeded"]),
+            (71.0, Input::Tick, &["1/ProbeSucceeded again"]),
+        ],
+    );
+}
+
+#[test]
+fn pushed_probes() {
+    check(
+        unknown(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &[]),
+            (0.0, pushed("a"), &["0/AwaitingVerdict", "offer 1 a"]),
+            (0.1, judged(1, "a", Ok(())), &["answer of-a a None"]),
+            (0.2, acked(0), &[]),
+            (1.0, pushed("b"), &["offer 1 b"]),
+            (1.1, judged(1, "b", Err("no")), &["answer of-b a Some(\"no\")"]),
+            (2.0, Input::Garbled { text: "?".into(), nonce: "x".into() }, &["answer x a Some(\"?\")"]),
+            (3.0, pushed("c"), &["offer 1 c"]),
+            (3.1, BROKEN, &[]),
+            (3.4, Input::Tick, &["connect"]),
+            (3.5, Input::Opened, &[]),
+            // What was offered on another stream is answered nowhere.
+            (3.6, judged(1, "c", Ok(())), &[]),
+        ],
+    );
+}
