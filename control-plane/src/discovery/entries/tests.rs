@@ -1,19 +1,23 @@
 //! Rows of steps: what happens, and what follows.
 
+mod configured;
 mod identity;
 mod life;
+mod lost;
 mod replicas;
+mod restarts;
 mod sessions;
 mod several;
 mod simulation;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use probe::WorkloadGroup;
-use serde_json::json;
+use probe::{HealthReport, State};
 
 use super::*;
-use crate::discovery::objects::{Group, ManualEntry, Spec};
+use crate::discovery::objects::Spec;
+use words::{config, number, opened, report};
 
 /// 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
@@ -24,48 +28,6 @@ fn auto() -> Key {
 
 fn manual() -> Key {
     Key::new("shop", "vm-7")
-}
-
-fn group(probe: Option<serde_json::Value>, service_account: Option<&str>) -> Arc<Group> {
-    let document = json!({
-        "apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup",
-        "metadata": {"name": "payments", "namespace": "shop"},
-        "spec": {
-            "metadata": {"labels": {"app": "payments"}},
-            "template": {"ports": {"http": 8080}, "serviceAccount": service_account},
-            "probe": probe,
-        },
-    });
-    let group = WorkloadGroup::parse(&document).expect("the group is right").value;
-    Arc::new(Group::new(Key::new("shop", "payments"), group))
-}
-
-/// `group`, `probe` (a group with one), `account` (one whose service account is pay), `manual`, `checked`, `moved` (manual entries),
-/// `keep`, `incomplete`.
-fn config(words: &str) -> Config {
-    let mut config = Config::default();
-    let entry = |address: &str, health_checks| {
-        let spec = Arc::new(Spec { address: address.to_owned(), ..Spec::default() });
-        Arc::new(ManualEntry { spec, annotations: BTreeMap::new(), health_checks })
-    };
-    let key = Key::new("shop", "payments");
-    for word in words.split_whitespace() {
-        match word {
-            "group" => drop(config.groups.insert(key.clone(), group(None, None))),
-            "probe" => {
-                let probe = json!({"periodSeconds": 9, "timeoutSeconds": 1, "failureThreshold": 2, "httpGet": {"port": 80}});
-                config.groups.insert(key.clone(), group(Some(probe), None));
-            }
-            "account" => drop(config.groups.insert(key.clone(), group(None, Some("pay")))),
-            "manual" => drop(config.entries.insert(manual(), entry("10.0.0.7", None))),
-            "checked" => drop(config.entries.insert(manual(), entry("10.0.0.7", Some(true)))),
-            "moved" => drop(config.entries.insert(manual(), entry("10.0.0.8", Some(true)))),
-            "taken" => drop(config.entries.insert(auto(), entry("10.0.0.7", None))),
-            "incomplete" => config.incomplete = true,
-            _ => panic!("no configuration {word}"),
-        }
-    }
-    config
 }
 
 /// A server that is driven by words.
@@ -212,70 +174,6 @@ impl Case {
     }
 }
 
-fn number(text: &str) -> u64 {
-    text.parse().expect("a number")
-}
-
-/// `ours` or plain; `entry` (by WORKLOAD_ENTRY), `client`, `declares`, `far` (another peer address), `as:NAME` (a certificate's service
-/// account), `of:NAMESPACE` (a certificate's namespace).
-fn opened(stream: &str, kind: &[&str], key: &Key) -> Input {
-    let mut node = Node {
-        id: "sidecar~10.0.0.7~vm-7.shop~shop.svc.cluster.local".to_owned(),
-        namespace: Some("shop".to_owned()),
-        group: Some("payments".to_owned()),
-        ..Node::default()
-    };
-    let (mut peer, mut identity) = ("10.0.0.7:4000", None);
-    for kind in kind {
-        match *kind {
-            "ours" => node.app_health = true,
-            "plain" => {}
-            "entry" => (node.group, node.workload_entry) = (None, Some(key.name.clone())),
-            "client" => node.group = None,
-            "declares" => node.readiness_probe = true,
-            "labelled" => node.labels = BTreeMap::from([("version".to_owned(), "v2".to_owned())]),
-            "nameless" => node.namespace = None,
-            "far" => peer = "10.0.0.8:4000",
-            "mapped" => peer = "[::ffff:10.0.0.7]:4000",
-            other => {
-                let (namespace, service_account) = match other.split_once(':').expect("a kind of stream") {
-                    ("as", name) => ("shop", name),
-                    (_, namespace) => (namespace, "pay"),
-                };
-                let (namespace, service_account) = (namespace.to_owned(), service_account.to_owned());
-                identity = Some(Identity { namespace, service_account });
-            }
-        }
-    }
-    let peer = peer.parse().expect("an address");
-    Input::Opened { stream: number(stream), peer, identity, node: Box::new(node) }
-}
-
-fn report(epoch: &str, generation: &str, word: &str) -> HealthReport {
-    let (state, reason, ago) = match word {
-        "Healthy" => (State::Healthy, "ProbeSucceeded", Some(2_000)),
-        "Stalled" => (State::Healthy, "ProbeSucceeded", Some(31_000)),
-        "Unhealthy" => (State::Unhealthy, "HttpStatus", Some(2_000)),
-        "Draining" | "Terminating" => (State::Unhealthy, word, None),
-        "Awaiting" => (State::Unknown, "AwaitingVerdict", None),
-        "NoProbe" => (State::Unknown, "NoProbe", None),
-        _ => panic!("no report {word}"),
-    };
-    HealthReport {
-        epoch: epoch.to_owned(),
-        generation: number(generation),
-        state,
-        reason: reason.to_owned(),
-        message: "text".to_owned(),
-        since_ms: 0,
-        last_probe_ago_ms: ago,
-        interval_ms: None,
-        verdict_within_ms: None,
-    }
-}
-
-use probe::{HealthReport, State};
-
 /// Effects in short; what comes with every step (changes, events of the log) is left out.
 fn shown(effects: &[Effect]) -> String {
     let word = |effect: &Effect| match effect {
@@ -312,4 +210,16 @@ fn check(settings: Settings, key: Key, rows: &[(&str, &str)]) {
 
 fn settings() -> Settings {
     Settings { restart_grace: Duration::ZERO, ..Settings::default() }
+}
+
+/// Up to a healthy auto-registered entry of a group with a probe.
+const HEALTHY: [(&str, &str); 3] = [
+    ("config probe", "| gone"),
+    ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+    ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+];
+
+fn after_healthy(settings: Settings, rows: &[(&str, &str)]) {
+    let rows: Vec<_> = HEALTHY.iter().chain(rows).copied().collect();
+    check(settings, auto(), &rows);
 }

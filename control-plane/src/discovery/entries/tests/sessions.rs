@@ -1,5 +1,7 @@
 //! Which stream reports, and when it is acknowledged.
 
+use serde_json::json;
+
 use super::*;
 
 #[test]

@@ -1,0 +1,76 @@
+//! Groups and entries under live streams.
+
+use super::*;
+
+#[test]
+fn groups_under_live_streams() {
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config", "| gone"),
+            ("open 1 ours", "hello 1 s0 | gone"),
+            ("report 1 e 1 Healthy", "| gone"),
+            ("config group", "hello 1 s1, write, push, write, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("config probe", "hello 1 s1 probe | served True/ProbeSucceeded"),
+            ("config", "delete, push, hello 1 s0 | gone"),
+            ("config probe", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+        ],
+    );
+    // A plain reporter says it only once.
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 plain", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("config", "delete, push | gone"),
+            ("config probe", "write, push, write, push | served True/ProbeSucceeded"),
+        ],
+    );
+    // A probe that comes later takes nobody out before there was time for a verdict.
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config group", "| gone"),
+            ("open 1 ours", "hello 1 s1, write, push | served"),
+            ("report 1 e 0 NoProbe", "ack 1 e/0 | served"),
+            ("config probe", "hello 1 s1 probe | served"),
+            ("report 1 e 0 Awaiting", "ack 1 e/0 | served"),
+            ("wait 19", "| served"),
+            ("wait 2", "write, push | removed Unknown/AwaitingVerdict"),
+        ],
+    );
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config group", "| gone"),
+            ("open 1 ours as:web", "hello 1 s1, write, push | served"),
+            (
+                "config account",
+                "close 1 PermissionDenied entry shop/payments-10.0.0.7 is one of another service account, write | served",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn manual_entries() {
+    check(
+        settings(),
+        manual(),
+        &[
+            ("open 1 ours entry", "hello 1 s0 | gone"),
+            // Reports are stored, and ignored.
+            ("config manual", "push, hello 1 s1, write | served"),
+            ("report 1 e 1 Unhealthy", "write, ack 1 e/1 | served False/ProbeFailed"),
+            ("config checked", "push | removed False/ProbeFailed"),
+            ("report 1 e 2 Healthy", "write, push, ack 1 e/2 | served True/ProbeSucceeded"),
+            ("config moved", "close 1 Aborted the entry was edited, write, push | removed"),
+            ("config", "delete, push | gone"),
+        ],
+    );
+}

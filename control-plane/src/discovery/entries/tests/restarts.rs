@@ -1,0 +1,135 @@
+//! The process starts again, or was stopped.
+
+use super::*;
+
+/// What was sent to a process that was stopped is read after its timers: those must not act before.
+#[test]
+fn a_process_that_was_stopped() {
+    let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("report 1 e 1 Healthy", "ack 1 e/1 | served True/ProbeSucceeded"),
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            // Its agent gave the stream up meanwhile, and comes back.
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write | served True/ProbeSucceeded"),
+            ("report 2 f 1 Unhealthy", "write, push, ack 2 f/1 | removed False/ProbeFailed"),
+        ],
+    );
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("wait 2", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
+    after_healthy(
+        graceful,
+        &[
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("stopped 1000", "| served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+}
+
+#[test]
+fn restarts() {
+    let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("restart", "| served True/ProbeSucceeded"),
+            ("config probe", "| served True/ProbeSucceeded"),
+            ("wait 119", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
+            ("close 2", "write | served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("restart", "| served True/ProbeSucceeded"),
+            ("config probe", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
+            // Reports act at once.
+            ("report 2 f 1 Unhealthy", "write, push, ack 2 f/1 | removed False/ProbeFailed"),
+            ("restart", "| removed False/ProbeFailed"),
+            ("config probe", "| removed False/ProbeFailed"),
+            ("open 3 plain", "push | removed False/ProbeFailed"),
+            ("wait 121", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
+    // Who came back and stayed is missed like ever.
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("restart", "| served True/ProbeSucceeded"),
+            ("config probe", "| served True/ProbeSucceeded"),
+            ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
+            ("wait 29", "| served True/ProbeSucceeded"),
+            ("close 2", "write | served True/ProbeSucceeded"),
+            ("wait 20", "| served True/ProbeSucceeded"),
+            ("open 3 ours", "hello 3 s3 probe, write | served True/ProbeSucceeded"),
+            ("wait 30", "| served True/ProbeSucceeded"),
+            ("close 3", "write | served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+    // What is new since the start was there: it is missed like ever.
+    after_healthy(
+        graceful.clone(),
+        &[
+            ("close 1", "write | served True/ProbeSucceeded"),
+            ("wait 9", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+    // Its group was deleted meanwhile, or cannot be read.
+    after_healthy(
+        graceful.clone(),
+        &[("restart", "| served True/ProbeSucceeded"), ("config", "delete, push | gone")],
+    );
+    after_healthy(
+        graceful,
+        &[
+            ("restart", "| served True/ProbeSucceeded"),
+            ("config incomplete", "| served True/ProbeSucceeded"),
+            ("wait 300", "| served True/ProbeSucceeded"),
+            ("config probe", "| served True/ProbeSucceeded"),
+        ],
+    );
+}
+
+/// A server that lost its store tells by this who may be missing in a client's set.
+#[test]
+fn who_was_sick_before_the_start_is_no_news() {
+    // The report after 30 s: its state, the age of that, and whether the entry still counts as awaited.
+    for (word, since_ms, healthy_before, awaited) in [
+        ("Healthy", 60_000, false, false),
+        ("Unhealthy", 60_000, false, true),
+        ("Unhealthy", 29_000, false, false),
+        ("Unhealthy", 60_000, true, false),
+    ] {
+        let mut case = Case::new(settings());
+        case.word("config probe");
+        case.word("open 1 ours");
+        let is_awaited = |case: &Case| case.entries.workloads().next().map(|workload| workload.awaited);
+        assert_eq!(is_awaited(&case), Some(true));
+        if healthy_before {
+            case.word("report 1 e 1 Healthy");
+        }
+        case.word("wait 30");
+        let report = Report::AppHealth(HealthReport { since_ms, ..report("e", "2", word) });
+        case.input(Input::Report { stream: 1, report });
+        assert_eq!(is_awaited(&case), Some(awaited), "{word} for {since_ms} ms");
+    }
+}
