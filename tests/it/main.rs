@@ -50,6 +50,8 @@ mod vm_live_edit;
 mod vm_operator;
 mod vm_prober;
 mod vm_prober_capture;
+mod vm_prober_http;
+mod vm_prober_kinds;
 mod vm_prober_life;
 mod vm_reporter;
 mod vm_reporter_faults;
