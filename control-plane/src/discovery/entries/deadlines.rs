@@ -123,6 +123,7 @@ impl Entries {
         }
         let text = match entry.reporter {
             Some(_) => "the stream is open, no report came for three heartbeats",
+            None if entry.streams.is_empty() => "the reporting stream is gone, and so are the others since",
             None => "the reporting stream is gone, another one of the workload is open",
         };
         entry.set(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);

@@ -59,8 +59,9 @@ impl Entries {
         if entry.streams.is_empty() && is_mine {
             entry.record.disconnected_at = Some(at.wall);
             entry.lost = Some(deadline);
-            entry.mute = None;
-        } else if was_reporter {
+        }
+        // One that went before the others is missed since then, however often those come and go.
+        if was_reporter {
             entry.mute = Some(deadline);
         }
         self.settle(key);

@@ -90,7 +90,10 @@ impl Entries {
         }
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
-        if !is_owned || !entry.streams.is_empty() {
+        if !is_owned {
+            // It is the other one who misses somebody, or a verdict.
+            (entry.lost, entry.mute, entry.verdict) = (None, None, None);
+        } else if !entry.streams.is_empty() {
             entry.lost = None;
         } else if entry.lost.is_none() {
             entry.lost = Some(self.settings.grace_from(self.at.now, entry.is_restored));
@@ -143,16 +146,28 @@ impl Entries {
         let now = self.at.now;
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
-            if !entry.streams.is_empty() || entry.record.controller.as_ref() == Some(&self.controller) {
+            if entry.reporter.is_some() || entry.record.controller.as_ref() == Some(&self.controller) {
                 continue;
             }
             if !entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
                 entry.lost = None;
-            } else if entry.lost.is_none() {
-                entry.lost = Some(self.settings.grace_from(now, entry.is_restored));
-                keys.push(key.clone());
+                continue;
             }
+            let deadline = self.settings.grace_from(now, entry.is_restored);
+            if entry.streams.is_empty() {
+                entry.lost.get_or_insert(deadline);
+            } else {
+                // Its Envoy's stream is here, and its agent's was there.
+                entry.record.controller = Some(self.controller.clone());
+                if entry.record.session > 0 {
+                    entry.mute.get_or_insert(deadline);
+                }
+            }
+            keys.push(key.clone());
         }
-        keys.iter().for_each(|key| self.arm(key));
+        for key in &keys {
+            self.settle(key);
+            self.arm(key);
+        }
     }
 }

@@ -212,7 +212,7 @@ impl Entries {
             entry.record.disconnected_at = None;
         }
         entry.lost = None;
-        if !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
+        if is_mine && !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
             // The reporter is still away.
             let deadline = self.settings.grace_from(at.now, entry.is_restored);
             entry.mute.get_or_insert(deadline);

@@ -36,6 +36,24 @@ fn lost_streams() {
             ("wait 11", "write, push | removed Unknown/AgentSilent"),
         ],
     );
+    // Its Envoy comes and goes, its agent does not.
+    after_healthy(
+        settings(),
+        &[
+            ("open 2 plain", "| served True/ProbeSucceeded"),
+            ("close 1", "| served True/ProbeSucceeded"),
+            ("wait 4", "| served True/ProbeSucceeded"),
+            ("close 2", "write | served True/ProbeSucceeded"),
+            ("open 3 plain", "write | served True/ProbeSucceeded"),
+            ("wait 4", "| served True/ProbeSucceeded"),
+            ("close 3", "write | served True/ProbeSucceeded"),
+            ("wait 1", "| served True/ProbeSucceeded"),
+            ("open 4 plain", "write | served True/ProbeSucceeded"),
+            ("wait 2", "write, push | removed Unknown/AgentSilent"),
+            ("close 4", "write | removed Unknown/AgentSilent"),
+            ("wait 11", "delete, push | gone"),
+        ],
+    );
     let manual_rows = |end| {
         [
             ("config checked", "push | removed"),

@@ -26,6 +26,68 @@ fn an_agent_moves_to_another_instance() {
     );
 }
 
+/// Up to an agent that moved to another instance, beside an Envoy whose stream is here.
+const MOVED: [(&str, &str); 5] = [
+    ("config probe", "| gone"),
+    ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+    ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+    ("alive a b", "| served True/ProbeSucceeded"),
+    ("open 2 plain", "| served True/ProbeSucceeded"),
+];
+
+fn after_moved(rows: &[(&str, &str)]) {
+    let rows: Vec<_> = MOVED.iter().chain(rows).copied().collect();
+    check(shared(), auto(), &rows);
+}
+
+#[test]
+fn whose_agent_moved_is_not_missed_here() {
+    let end = [
+        ("wait 1000", "| served True/ProbeSucceeded"),
+        // Nobody else hears its agent now.
+        ("alive a", "write | served True/ProbeSucceeded"),
+        ("wait 9", "| served True/ProbeSucceeded"),
+        ("wait 2", "write, push | removed Unknown/AgentSilent"),
+        ("open 4 ours", "hello 4 s3 probe, write | removed Unknown/AgentSilent"),
+        ("report 4 e 1 Healthy", "write, push, ack 4 e/1 | served True/ProbeSucceeded"),
+    ];
+    // The stream here ends before or after the one there begins; its Envoy comes back later.
+    let here_first = [
+        ("close 1", "| served True/ProbeSucceeded"),
+        ("wait 1", "| served True/ProbeSucceeded"),
+        ("observed app-health/b 2", "| served True/ProbeSucceeded"),
+    ];
+    let there_first = [
+        ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
+        ("close 1", "| served True/ProbeSucceeded"),
+    ];
+    let again = [
+        ("close 2", "| served True/ProbeSucceeded"),
+        ("wait 1", "| served True/ProbeSucceeded"),
+        ("open 3 plain", "| served True/ProbeSucceeded"),
+    ];
+    after_moved(&[&here_first[..], &end].concat());
+    after_moved(&[&there_first[..], &end].concat());
+    after_moved(&[&there_first[..], &again, &end].concat());
+}
+
+/// The instance where it began does not count the time to its verdict any more.
+#[test]
+fn whose_agent_moved_has_its_verdict_there() {
+    check(
+        shared(),
+        auto(),
+        &[
+            MOVED[0],
+            MOVED[1],
+            ("report 1 e 0 Awaiting", "ack 1 e/0 | removed Unknown/AwaitingFirstReport"),
+            ("alive a b", "| removed Unknown/AwaitingFirstReport"),
+            ("observed app-health/b 2", "close 1 Aborted superseded | removed Unknown/AwaitingFirstReport"),
+            ("wait 1000", "| removed Unknown/AwaitingFirstReport"),
+        ],
+    );
+}
+
 #[test]
 fn a_session_that_another_took_first() {
     check(
