@@ -4,6 +4,7 @@ mod admitted;
 mod codec;
 mod connection;
 mod exchange;
+mod hello;
 mod outlet;
 mod requests;
 mod shared;
@@ -18,7 +19,6 @@ use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
@@ -29,6 +29,8 @@ pub use shared::{ClientView, Shared};
 
 /// Handshakes at a time.
 const HANDSHAKES: usize = 256;
+/// With fewer places left nobody may be slow to begin one.
+const CROWDED: usize = HANDSHAKES / 4;
 /// Pause after a failed accept: there are no descriptors, or no memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The listen queue holds as many as are accepted in so many seconds. An agent gives up a handshake after five: in a longer queue it would
@@ -103,10 +105,10 @@ pub async fn serve(
             continue;
         }
         has_token = false;
-        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
+        let tls = tls.as_ref().map(|tls| tls.load_full());
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
-            connection::greet(stream, peer, acceptor, handshake, shared, closing).await;
+            connection::greet(stream, peer, tls, handshake, shared, closing).await;
             drop(place);
         });
     }

@@ -11,17 +11,18 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 use tracing::debug;
 
-use super::Shared;
 use super::exchange::{self, Answer};
+use super::hello::client_hello;
+use super::{CROWDED, Shared};
 use crate::discovery::identity::{Certified, IdentityError, of_certificate};
 use crate::discovery::message::Variant;
 use crate::discovery::metrics::RefusedReason;
@@ -57,7 +58,7 @@ pub(super) struct Peer {
 pub(super) async fn greet(
     stream: TcpStream,
     address: SocketAddr,
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     handshake: OwnedSemaphorePermit,
     shared: Arc<Shared>,
     closing: CancellationToken,
@@ -65,18 +66,20 @@ pub(super) async fn greet(
     // A push is one small write, which must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-    let Some(acceptor) = acceptor else {
+    let Some(tls) = tls else {
         drop(handshake);
         let peer = Peer { address, certified: None };
         return connection(stream, peer, shared, closing).await;
     };
-    match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    let is_crowded = || handshake.semaphore().available_permits() < CROWDED;
+    let shaken = async { client_hello(stream, is_crowded).await?.into_stream(tls).await };
+    // On the heap, as what follows: the task would keep room for the larger of both.
+    match timeout(HANDSHAKE, Box::pin(shaken)).await {
         Ok(Ok(stream)) => {
             drop(handshake);
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
             let certified = Some(of_certificate(certificate, &shared.trust_domains));
-            // On the heap: its state is large, and the task would keep room for that of the handshake too.
             Box::pin(connection(stream, Peer { address, certified }, shared, closing)).await;
         }
         Ok(Err(error)) => {
