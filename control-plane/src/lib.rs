@@ -10,6 +10,7 @@ pub mod fuzz;
 pub mod inject;
 pub mod json;
 pub mod monitoring;
+pub mod runtime;
 pub mod server;
 pub mod shutdown;
 pub mod tls;

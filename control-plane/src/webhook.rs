@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kube::Client;
-use tokio::runtime::Builder;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -22,6 +21,7 @@ use crate::config::{Certificates, WebhookConfig};
 use crate::exit::Failure;
 use crate::inject::settings::{Mode, Settings, SidecarMode};
 use crate::monitoring::{self, Pending};
+use crate::runtime;
 use crate::server::{self, Ending};
 use crate::shutdown::Shutdown;
 use cluster::Cluster;
@@ -47,8 +47,7 @@ pub fn run(config: WebhookConfig) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.install_default().map_err(|_| Failure::Broken("there is another crypto provider".to_owned()))?;
-    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Machine(format!("cannot start: {error}")))?;
+    let runtime = runtime::new(THREADS)?;
     let ended = runtime.block_on(serve(config));
     // What still looks at files or asks the API server need not be waited for.
     runtime.shutdown_background();

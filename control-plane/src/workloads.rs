@@ -11,12 +11,12 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Output, WorkloadsConfig};
 use crate::exit::Failure;
 use crate::files::write_stdout;
+use crate::runtime;
 
 /// For the whole answer.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -30,9 +30,7 @@ const COLUMNS: [&str; 8] =
 
 /// Prints once, or for as long as it is let.
 pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Machine(format!("cannot start: {error}")))?;
-    runtime.block_on(print(config))
+    runtime::new(1)?.block_on(print(config))
 }
 
 async fn print(config: WorkloadsConfig) -> Result<(), Failure> {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +21,7 @@ use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
 use crate::exit::{self, Failure};
 use crate::monitoring::Pending;
+use crate::runtime;
 use crate::server::{self, Ending};
 use crate::shutdown::Shutdown;
 
@@ -42,12 +42,23 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
         return check(&config);
     }
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
-    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Machine(format!("cannot start: {error}")))?;
+    let runtime = runtime::new(THREADS)?;
+    descriptors(config.limits.max_streams);
     let ended = runtime.block_on(serve(config));
     // What still looks at files need not be waited for.
     runtime.shutdown_background();
     ended
+}
+
+/// Each connection takes one, and the soft limit of most systems is 1024.
+fn descriptors(wanted: usize) {
+    match runtime::raise_descriptors() {
+        Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < wanted) => {
+            warn!(limit, "fewer open descriptors than --max-streams = {wanted}: the hard limit is too low");
+        }
+        Ok(limit) => info!(limit, "open descriptors"),
+        Err(error) => warn!(%error, "the limit of open descriptors stays as it is"),
+    }
 }
 
 /// Every error of certificates and configuration, a line each, after the warnings, which change nothing.

@@ -27,6 +27,7 @@ use tonic::{Status, Streaming};
 
 use crate::webhook_kit::{self, Ca, page};
 
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_app-health");
 /// The name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -74,6 +75,11 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     pub(crate) fn start(name: &str, flags: &[&str]) -> Self {
+        Self::start_by(Command::new(BINARY), name, flags)
+    }
+
+    /// By another program, which becomes discovery with what is behind its own words.
+    pub(crate) fn start_by(command: Command, name: &str, flags: &[&str]) -> Self {
         let folder = std::env::temp_dir().join(format!("app-health-discovery-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("mesh")).expect("a folder");
@@ -81,13 +87,13 @@ impl Discovery {
         let ca = Ca::new("of the mesh");
         fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
         webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
-        let (child, secure, monitoring) = spawn(&folder, flags);
+        let (child, secure, monitoring) = spawn(command, &folder, flags);
         Self { child, folder, ca, secure, monitoring }
     }
 
     /// Another process with the same files, after this one has ended.
     pub(crate) fn start_again(&mut self, flags: &[&str]) {
-        (self.child, self.secure, self.monitoring) = spawn(&self.folder, flags);
+        (self.child, self.secure, self.monitoring) = spawn(Command::new(BINARY), &self.folder, flags);
     }
 
     /// A client certificate for an identity.
@@ -109,6 +115,13 @@ impl Discovery {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// Soft and hard limit of open files.
+    pub(crate) fn descriptors(&self) -> Vec<String> {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("it lives");
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a line");
+        line.split_whitespace().take(2).map(str::to_owned).collect()
     }
 
     /// The port without TLS, where flags ask for one.
@@ -151,8 +164,8 @@ pub(crate) fn files(folder: &Path) -> Vec<OsString> {
     files.into_iter().flat_map(|(flag, name)| [flag.into(), folder.join(name).into_os_string()]).collect()
 }
 
-fn spawn(folder: &Path, flags: &[&str]) -> (Child, SocketAddr, SocketAddr) {
-    let child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+fn spawn(mut command: Command, folder: &Path, flags: &[&str]) -> (Child, SocketAddr, SocketAddr) {
+    let child = command
         .args(["discovery", "--listen", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
         .args(files(folder))
         .args(flags)

@@ -10,7 +10,8 @@ use tonic::Code;
 
 use crate::discovery_frames::Frames;
 use crate::discovery_kit::{
-    CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, client, files, has_machine, health, reporter, request,
+    BINARY, CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, client, files, has_machine, health, reporter,
+    request,
 };
 use crate::webhook_kit::{self, Ca};
 
@@ -48,7 +49,7 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
 }
 
 fn check_configuration(folder: &std::path::Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_app-health"));
+    let mut command = Command::new(BINARY);
     command.args(["discovery", "--check"]).args(files(folder)).output().expect("it runs")
 }
 
@@ -115,16 +116,49 @@ async fn connections_over_the_limit_wait_for_a_place() {
     assert!(first.is_quiet().await);
 }
 
+/// Three times as many as there are places, and then some: who says nothing has a second where places are scarce, else five.
 #[tokio::test]
 async fn who_does_not_greet_keeps_nobody_out() {
     let discovery = Discovery::start("greet", &["--accept-rate", "2000"]);
     let mut idle = Vec::new();
-    for _ in 0..400 {
+    for _ in 0..800 {
         idle.push(TcpStream::connect(discovery.secure).await.expect("a connection"));
     }
-    let mut client = timeout(SOON, client(&discovery)).await.expect("in time");
+    let mut client = timeout(Duration::from_secs(12), client(&discovery)).await.expect("in time");
     client.assignment(|_| true).await;
     let metrics = discovery.page("/metrics");
     assert!(metrics.contains("refused_total{reason=\"handshake\"}"), "{metrics}");
     drop(idle);
+}
+
+#[test]
+fn it_takes_all_descriptors_that_it_may_have() {
+    let under = |limits: &str, flags| {
+        let mut command = Command::new("prlimit");
+        command.args([&format!("--nofile={limits}"), BINARY]);
+        Discovery::start_by(command, &format!("limits-{}", limits.replace(':', "-")), flags)
+    };
+    let discovery = under("100:3000", &["--max-streams", "2000"]);
+    assert_eq!(discovery.descriptors(), ["3000", "3000"]);
+    let log = discovery.log();
+    assert!(log.contains("open descriptors limit=3000") && !log.contains("WARN"), "{log}");
+    let log = under("100:1000", &["--max-streams", "2000"]).log();
+    assert!(log.contains("fewer open descriptors than --max-streams = 2000"), "{log}");
+}
+
+/// Five are needed before anything can be told; with three there is no library to load.
+#[test]
+fn too_few_descriptors_are_told() {
+    for limit in 5..=8 {
+        for arguments in
+            [&["discovery", "--plaintext-listen", "127.0.0.1:0", "--config-dir", "/"][..], &["workloads"]]
+        {
+            let mut command = Command::new("prlimit");
+            command.arg(format!("--nofile={limit}:{limit}")).arg(BINARY).args(arguments);
+            let output = command.output().expect("prlimit of util-linux");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!((output.status.code(), text.lines().count()), (Some(71), 1), "{limit}: {text}");
+            assert!(text.contains("cannot start: Too many open files"), "{limit}: {text}");
+        }
+    }
 }
