@@ -135,16 +135,17 @@ pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> 
     first(targets).await?.ok_or_else(super::wire::cut_off)
 }
 
-/// `None`: it stood, and was reset at once.
+/// `None`: it stood, and was reset at once. What is told is of the first one: the others may be addresses that this machine does not
+/// speak, as `::1` of `localhost`.
 async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
-    let mut last = None;
+    let mut first = None;
     for target in targets {
         match dial(*target).await {
             Ok(stream) => return Ok(stream),
-            Err(unhealthy) => last = Some(unhealthy),
+            Err(unhealthy) => drop(first.get_or_insert(unhealthy)),
         }
     }
-    Err(last.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "nothing to dial")))
+    Err(first.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "nothing to dial")))
 }
 
 async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {

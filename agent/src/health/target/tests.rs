@@ -79,3 +79,15 @@ async fn one_question_at_a_time() {
     let error = targets.find(Some("app.example"), NonZeroU16::MIN).await.unwrap_err();
     assert_eq!(error.text(), "cannot look up app.example: the resolver has not answered the last question");
 }
+
+#[tokio::test]
+async fn what_the_first_address_says_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    // As ::1 is on a machine without IPv6: there is nothing to dial it from.
+    let other =
+        Target { address: "127.0.0.1:80".parse().unwrap(), source: Some("192.0.2.1".parse().unwrap()) };
+    let error = reach(&[Target { address, source: None }, other]).await.unwrap_err();
+    assert_eq!(error.text(), format!("{address}: connection refused"));
+}
