@@ -48,6 +48,8 @@ pub struct Reporter {
     unacknowledged: Option<Duration>,
     /// Until when the goodbye may take.
     leaving: Option<Duration>,
+    /// Certificate files have changed since the stream that is on its way was asked for.
+    is_outdated: bool,
 }
 
 impl Reporter {
@@ -61,6 +63,7 @@ impl Reporter {
             streams: 0,
             unacknowledged: None,
             leaving: None,
+            is_outdated: false,
         }
     }
 
@@ -100,11 +103,10 @@ impl Reporter {
             Input::Lost(loss) => self.lost(now, loss, random),
             Input::Leave => self.leave(now),
             Input::Tick | Input::Opened => {}
-            Input::FilesChanged => {
-                if let Link::Open(stream) = &mut self.link {
-                    stream.reopen_by(now + REOPEN.mul_f64(random()));
-                }
-            }
+            Input::FilesChanged => match &mut self.link {
+                Link::Open(stream) => stream.reopen_by(now + REOPEN.mul_f64(random())),
+                link => self.is_outdated = *link == Link::Connecting,
+            },
             Input::Acknowledged(version) => self.acknowledged(now, &version),
             Input::Hello { hello, version, nonce } => {
                 self.hello(now, hello, (version, nonce), random, &mut effects);
@@ -139,11 +141,16 @@ impl Reporter {
 
     fn opened(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
         self.streams += 1;
-        self.link = Link::Open(Box::new(Stream::new(now)));
+        let mut stream = Stream::new(now);
+        if std::mem::take(&mut self.is_outdated) {
+            stream.reopen_by(now + REOPEN.mul_f64(random()));
+        }
+        self.link = Link::Open(Box::new(stream));
         self.say(now, Saying::Anew, random, effects);
     }
 
     fn lost(&mut self, now: Duration, loss: Loss, random: &mut dyn FnMut() -> f64) {
+        self.is_outdated = false;
         match &self.link {
             Link::Open(stream) => self.backoff.lived(stream.age(now)),
             Link::Connecting => {}

@@ -103,8 +103,7 @@ fn changed_files_reopen_the_stream_once() {
     check(
         healthy(1),
         &[
-            (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::FilesChanged, &[]),
+            (0.0, Input::FilesChanged, &["connect"]),
             (0.0, Input::Opened, &["plain true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
@@ -113,6 +112,31 @@ fn changed_files_reopen_the_stream_once() {
             (25.0, Input::Tick, &["close", "connect"]),
             (25.1, Input::Opened, &["plain true"]),
             (25.2, hello(4), &["1/ProbeSucceeded"]),
+        ],
+    );
+}
+
+/// It was asked for with those before.
+#[test]
+fn files_that_change_while_a_stream_is_on_its_way_reopen_it_too() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.1, Input::FilesChanged, &[]),
+            (0.2, BROKEN, &[]),
+            // This attempt has the new ones, until they change again.
+            (0.5, Input::Tick, &["connect"]),
+            (0.6, Input::Opened, &["plain true"]),
+            (0.6, hello(3), &["1/ProbeSucceeded"]),
+            (0.7, acked(1), &[]),
+            (50.0, BROKEN, &[]),
+            (50.3, Input::Tick, &["connect"]),
+            (50.4, Input::FilesChanged, &[]),
+            (51.0, Input::Opened, &["plain true"]),
+            (51.0, hello(4), &["1/ProbeSucceeded"]),
+            (51.1, acked(1), &[]),
+            (66.0, Input::Tick, &["close", "connect"]),
         ],
     );
 }
