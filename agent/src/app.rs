@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +25,7 @@ use crate::readiness::poller::{self, Observer, Questions};
 use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use crate::readiness::{Observation, Policy};
 use crate::signals::Signals;
-use crate::{health, log, machine, output, report};
+use crate::{health, log, machine, output, report, runtime};
 use prepare::Prepared;
 
 /// Orders that wait for the main loop.
@@ -52,7 +51,7 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
 /// Starts Envoy unless it is somebody else's, watches it, answers 15021 and 15004, and ends with it.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     // First of all, since a signal without a handler is lost on PID 1.
-    let runtime = runtime()?;
+    let runtime = runtime::new()?;
     let mut signals = {
         let _inside = runtime.enter();
         Signals::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?
@@ -233,22 +232,6 @@ fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
     Failure::Broken(format!(
         "{part}: {how}; that is a mistake in app-health-agent, which ends now to be started again"
     ))
-}
-
-/// Runs a command to its end, which a resolver that hangs does not delay.
-pub fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = runtime()?;
-    let ended = runtime.block_on(command);
-    runtime.shutdown_background();
-    ended
-}
-
-/// One thread is enough for what the agent does.
-fn runtime() -> Result<Runtime, Failure> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Machine(format!("cannot start: {error}")))
 }
 
 #[cfg(test)]

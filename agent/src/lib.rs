@@ -25,6 +25,7 @@ pub mod program;
 pub mod readiness;
 pub mod reference;
 pub mod report;
+pub mod runtime;
 pub mod shutdown;
 pub mod signals;
 pub mod state_dir;

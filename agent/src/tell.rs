@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::address::HttpUrl;
-use crate::app;
 use crate::config::{DrainConfig, QuitConfig};
 use crate::exit::{self, Failure};
 use crate::http_client;
 use crate::local;
+use crate::runtime;
 
 /// How much of an answer is read, in bytes.
 const ANSWER: usize = 4 * 1024;
@@ -21,7 +21,7 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
     let wait = config.wait.as_millis();
     let path = if wait == 0 { local::DRAIN.to_owned() } else { format!("{}?wait={wait}", local::DRAIN) };
     let within = config.timeout + config.wait;
-    match app::block_on(async { Ok(post(&config.url, &path, Instant::now() + within).await) })? {
+    match runtime::block_on(async { Ok(post(&config.url, &path, Instant::now() + within).await) })? {
         Answer::Done => Ok(()),
         Answer::Nobody => {
             exit::stderr_line(&format!("nothing to drain: no agent listens at {}", config.url.authority));
@@ -33,7 +33,7 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
 
 /// Tells the agent to end. Tries until its time is over, since a quick Job may end before its sidecar listens.
 pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
-    app::block_on(async {
+    runtime::block_on(async {
         let end = Instant::now() + config.timeout;
         loop {
             match post(&config.url, local::QUIT, end).await {

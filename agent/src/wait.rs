@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::app;
 use crate::args::OnTimeout;
 use crate::config::WaitConfig;
 use crate::exit::{self, Failure};
+use crate::runtime;
 use crate::shutdown::Shutdown;
 use attempt::{ANSWER_TIME, Attempt, Attempts};
 
@@ -32,7 +32,7 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
         exit::stderr_line(&format!("not waiting: {name} says that there is no sidecar"));
         return command::become_it(&config.command);
     }
-    let waited = app::block_on(async {
+    let waited = runtime::block_on(async {
         let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
         tokio::select! {
             waited = wait(&config, exit::stderr_line) => waited,

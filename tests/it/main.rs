@@ -5,6 +5,7 @@ mod containers_compose;
 mod containers_life;
 mod e2e;
 mod e2e_agent;
+mod e2e_agent_descriptors;
 mod e2e_agent_drain;
 mod e2e_agent_drain_traffic;
 mod e2e_agent_exit;
