@@ -62,6 +62,10 @@ _go:
 _promtool:
     @./justw --promtool
 
+# What runs containers, from Debian's packages, for the tests that start a daemon or a node of their own
+_containers:
+    @./justw --containers
+
 # Everything that CI checks
 [group('test')]
 test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") (it "--skip" "vm_") (it "vm_" "--test-threads" "6") it-control-plane
@@ -73,8 +77,8 @@ unit: wasm
 
 # The filter in wasmtime, the agent, and everything against the real Envoy; a name picks tests: ./justw it e2e_http
 [group('test')]
-it *arguments: build _promtool
-    cargo test --locked --package tests --test it -- "$@"
+it *arguments: build _promtool _containers
+    CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package tests --test it -- "$@"
 
 # The injector from outside: files, and the webhook over TLS; a name picks tests: ./justw it-control-plane webhook
 [group('test')]
