@@ -18,6 +18,7 @@ pub use container::Container;
 pub use images::{BASE, BUSYBOX, HELD, SIDECAR};
 
 use crate::agent::Outcome;
+use crate::container_tools::{self, find};
 use crate::envoy;
 
 /// What has to be there, and the package that brings it.
@@ -32,8 +33,9 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("ldd", "libc-bin"),
 ];
 
-/// Starts the daemon as the first process of its namespaces. What it leaves in `/run`, `/etc` and `/opt` is seen by nobody else.
+/// Starts the daemon as the first process of its namespaces, with unpacked programs over the machine's. What it leaves in `/run`, `/etc` and `/opt` is seen by nobody else.
 const START: &str = r#"set -e
+[ -z "$3" ] || mount -t overlay overlay -o "lowerdir=$3/usr:/usr" /usr
 ip link set lo up
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /opt
@@ -62,6 +64,13 @@ impl Daemon {
     /// # Panics
     /// When the shipped Dockerfile cannot be built.
     pub fn start(name: &str) -> Result<Self, String> {
+        let daemon = Self::start_empty(name)?;
+        daemon.make_images();
+        Ok(daemon)
+    }
+
+    /// Starts it without images.
+    pub(crate) fn start_empty(name: &str) -> Result<Self, String> {
         if !geteuid().is_root() {
             return Err("a daemon needs root".to_owned());
         }
@@ -77,11 +86,11 @@ impl Daemon {
         command.args(["--pdeathsig", "KILL", "unshare"]);
         command.args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]);
         command.args(["sh", "-c", START, "sh"]).arg(&folder).arg(&cgroup);
+        command.arg(container_tools::folder().unwrap_or_default());
         let log_too = log.try_clone().expect("a descriptor");
         let child = command.stdin(Stdio::null()).stdout(log_too).stderr(log).spawn().expect("setpriv starts");
         let mut daemon = Self { folder, cgroup, child };
         daemon.answers()?;
-        daemon.make_images();
         Ok(daemon)
     }
 
@@ -109,7 +118,7 @@ impl Daemon {
 
     /// Runs the client to its end.
     pub fn docker(&self, arguments: &[&str]) -> Outcome {
-        self.run_client(Command::new("docker").args(arguments))
+        self.run_client(client().args(arguments))
     }
 
     /// The client's output.
@@ -128,8 +137,7 @@ impl Daemon {
     /// When it fails.
     pub fn compose(&self, file: &Path, arguments: &[&str]) -> Option<String> {
         let is_plugin = self.docker(&["compose", "version"]).code == Some(0);
-        let mut command =
-            if is_plugin { Command::new("docker") } else { Command::new(find("docker-compose")?) };
+        let mut command = if is_plugin { client() } else { Command::new(find("docker-compose")?) };
         command.args(is_plugin.then_some("compose")).arg("--file").arg(file).args(arguments);
         command.envs([("BUSYBOX_IMAGE", BUSYBOX), ("SIDECAR_IMAGE", SIDECAR), ("ENVOY_IMAGE", BASE)]);
         let outcome = self.run_client(&mut command);
@@ -198,13 +206,12 @@ impl Drop for Daemon {
     }
 }
 
+/// The daemon's own client, which speaks its version.
+fn client() -> Command {
+    Command::new(find("docker").expect("it was looked for"))
+}
+
 /// What is directly below a folder; nothing where there is no such folder.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-}
-
-/// A program on the PATH.
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

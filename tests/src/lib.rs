@@ -6,6 +6,7 @@ pub mod app;
 pub mod authority;
 pub mod caller;
 pub mod conformance;
+pub mod container_tools;
 pub mod demo;
 pub mod demo_vm;
 pub mod docker;

@@ -5,8 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Daemon, find};
+use super::Daemon;
 use crate::agent;
+use crate::container_tools::find;
 use crate::envoy::{Version, workspace};
 
 /// In the place of the official Envoy: the same binary with the libraries that it and the agent need, and no shell.
