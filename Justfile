@@ -66,6 +66,10 @@ _promtool:
 _containers:
     @./justw --containers
 
+# What the images of a node are made of, besides the programs of the tests
+_images: release release-control-plane _containers
+    @./justw --debian
+
 # Everything that CI checks
 [group('test')]
 test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") (it "--skip" "vm_") (it "vm_" "--test-threads" "6") it-control-plane

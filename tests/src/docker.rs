@@ -1,6 +1,7 @@
 //! A Docker daemon of our own, in namespaces of its own: it touches none that runs already, and all that it started, mounts and networks
 //! included, ends with it. No registry is needed: the images are made of files of this machine.
 
+pub mod archive;
 mod container;
 mod images;
 
@@ -70,7 +71,7 @@ impl Daemon {
     }
 
     /// Starts it without images.
-    pub(crate) fn start_empty(name: &str) -> Result<Self, String> {
+    fn start_empty(name: &str) -> Result<Self, String> {
         if !geteuid().is_root() {
             return Err("a daemon needs root".to_owned());
         }

@@ -43,24 +43,35 @@ impl Daemon {
 
         let context = self.context("sidecar");
         place(&agent::binary(), &context.join("target/release/app-health-agent"));
-        let text = fs::read_to_string(workspace().join("Dockerfile")).expect("the Dockerfile is there");
-        let argument = format!("ENVOY_IMAGE={BASE}");
-        self.build(SIDECAR, &text, &context, &["--target", "prebuilt", "--build-arg", &argument]);
+        self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={BASE}"));
 
         let context = self.context("busybox");
         busybox(&context);
         self.build(BUSYBOX, "FROM scratch\nCOPY . /\n", &context, &[]);
         self.build(HELD, &format!("FROM {SIDECAR}\nCOPY . /\n"), &context, &[]);
+        self.forget_contexts();
+    }
+
+    /// Builds the stage `prebuilt` of one of our Dockerfiles, on top of another image.
+    pub(super) fn build_shipped(&self, file: &str, tag: &str, context: &Path, base: &str) {
+        let text = fs::read_to_string(workspace().join(file)).expect("it is in the checkout");
+        self.build(tag, &text, context, &["--target", "prebuilt", "--build-arg", base]);
+    }
+
+    /// Removes the folders that images were built of.
+    pub(super) fn forget_contexts(&self) {
         fs::remove_dir_all(self.folder.join("images")).expect("ours");
     }
 
-    fn context(&self, name: &str) -> PathBuf {
+    /// A new folder for the files of an image.
+    pub(super) fn context(&self, name: &str) -> PathBuf {
         let folder = self.folder.join("images").join(name);
         fs::create_dir_all(&folder).expect("a writable folder");
         folder
     }
 
-    fn build(&self, tag: &str, text: &str, context: &Path, more: &[&str]) {
+    /// Builds an image of a context by the text of a Dockerfile; `more` are words for `docker build`.
+    pub(super) fn build(&self, tag: &str, text: &str, context: &Path, more: &[&str]) {
         let file = self.folder.join("Dockerfile");
         fs::write(&file, text).expect("a writable folder");
         let (file, context) = (file.to_str().expect("UTF-8"), context.to_str().expect("UTF-8"));
@@ -70,7 +81,7 @@ impl Daemon {
 }
 
 /// Busybox under all its names, and what it needs if it is not static.
-fn busybox(root: &Path) {
+pub(super) fn busybox(root: &Path) {
     let program = find("busybox").expect("it was looked for");
     place(&program, &root.join("bin/busybox"));
     libraries(&program).iter().for_each(|file| place(file, &below(root, file)));
@@ -82,18 +93,18 @@ fn busybox(root: &Path) {
 }
 
 /// The files that a program is linked with at its start, the loader among them; none for a static one.
-fn libraries(program: &Path) -> Vec<PathBuf> {
+pub(super) fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-fn below(root: &Path, file: &Path) -> PathBuf {
+pub(super) fn below(root: &Path, file: &Path) -> PathBuf {
     root.join(file.strip_prefix("/").expect("an absolute path"))
 }
 
 /// Puts the file that `from` leads to at `to`; a second copy of the same replaces the first.
-fn place(from: &Path, to: &Path) {
+pub(super) fn place(from: &Path, to: &Path) {
     fs::create_dir_all(to.parent().expect("it has a folder")).expect("a writable folder");
     fs::copy(from, to).unwrap_or_else(|error| panic!("{} to {}: {error}", from.display(), to.display()));
 }

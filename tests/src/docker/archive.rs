@@ -1,0 +1,176 @@
+//! All images of a Kubernetes node of ours, in one archive. It is made by a daemon of our own, and anew only when a file that goes into it has changed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Daemon;
+use super::images::{below, busybox, libraries, place};
+use crate::container_tools::{self, find};
+use crate::envoy::{Version, workspace};
+
+/// The sidecar, by the shipped Dockerfile.
+pub const SIDECAR: &str = concat!("app-health:", env!("CARGO_PKG_VERSION"));
+/// The webhook and discovery, by the shipped Dockerfile.
+pub const CONTROL_PLANE: &str = concat!("app-health-control-plane:", env!("CARGO_PKG_VERSION"));
+/// Holds the namespaces of a Pod.
+pub const PAUSE: &str = "app-health-test/pause:1";
+/// The application of the tests, with busybox for exec.
+pub const APPLICATION: &str = "app-health-test/application:1";
+/// Busybox under all its names, in `/bin`.
+pub const BUSYBOX: &str = "app-health-test/busybox:1";
+/// A small Debian with iptables.
+pub const DEBIAN: &str = "app-health-test/debian:1";
+/// Envoy on top of it, in the place of the official image; the sidecar's base.
+pub const ENVOY: &str = "app-health-test/envoy:1";
+
+const ALL: [&str; 7] = [SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY];
+
+/// The first process of its namespace gets no signal that it does not ask for.
+const PAUSE_FILE: &str = r#"FROM scratch
+COPY busybox /bin/busybox
+ENTRYPOINT ["/bin/busybox", "sh", "-c", "trap 'exit 0' TERM INT; while :; do /bin/busybox sleep 86400 & wait $!; done"]
+"#;
+
+/// As the official image has it.
+const ENVOY_FILE: &str = r#"FROM app-health-test/debian:1
+COPY envoy /usr/local/bin/envoy
+CMD ["envoy", "-c", "/etc/envoy/envoy.yaml"]
+"#;
+
+const BUSYBOX_FILE: &str = r#"FROM scratch
+COPY . /
+CMD ["/bin/sh"]
+"#;
+
+const APPLICATION_FILE: &str = r#"FROM scratch
+COPY . /
+ENTRYPOINT ["/bin/application"]
+"#;
+
+/// The files that the images are made of.
+struct Parts {
+    agent: PathBuf,
+    control_plane: PathBuf,
+    application: PathBuf,
+    envoy: PathBuf,
+    busybox: PathBuf,
+    debian: PathBuf,
+}
+
+/// Makes the archive at `path`, unless the one that is there is of the same files. Of several processes at once one makes it, and the others
+/// wait for it.
+///
+/// # Errors
+/// What is missing on this machine.
+///
+/// # Panics
+/// When an image cannot be built.
+pub fn make(path: &Path) -> Result<(), String> {
+    let parts = Parts::find()?;
+    let beside = |end: &str| path.with_extension(end);
+    fs::create_dir_all(path.parent().expect("a file in a folder")).expect("a writable folder");
+    let lock = File::create(beside("lock")).expect("a writable folder");
+    lock.lock().expect("a file can be locked");
+    let digest = parts.digest();
+    if path.is_file() && fs::read_to_string(beside("digest")).is_ok_and(|made| made == digest) {
+        return Ok(());
+    }
+    let daemon = Daemon::start_empty("images")?;
+    daemon.make_all(&parts);
+    let new = beside("new");
+    daemon.ask(&[&["save", "--output", new.to_str().expect("UTF-8")], &ALL[..]].concat());
+    // In this order an end in between leaves no digest of another archive.
+    let _ = fs::remove_file(beside("digest"));
+    fs::rename(&new, path).expect("a writable folder");
+    fs::write(beside("digest"), digest).expect("a writable folder");
+    Ok(())
+}
+
+impl Parts {
+    fn find() -> Result<Self, String> {
+        let there = |file: PathBuf, how: &str| {
+            if file.is_file() { Ok(file) } else { Err(format!("{} is missing: {how}", file.display())) }
+        };
+        container_tools::folder().ok_or("CONTAINER_TOOLS names no folder: ./justw --containers fills one")?;
+        Ok(Self {
+            agent: there(built("release/app-health-agent"), "./justw release builds it")?,
+            control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
+            application: there(built("debug/application"), "./justw build builds it")?,
+            envoy: Version::Newest.binary(),
+            busybox: find("busybox").ok_or("busybox is missing: apt-get install busybox-static")?,
+            debian: there(workspace().join(".tools/debian.tar"), "./justw --debian makes it")?,
+        })
+    }
+
+    /// Of what says whether a file is another one, as cargo judges it: reading half a gigabyte takes longer than a node's start.
+    fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        let Self { agent, control_plane, application, envoy, busybox, debian } = self;
+        for file in [agent, control_plane, application, envoy, busybox, debian] {
+            let data = fs::metadata(file).expect("it was found");
+            hash.update(format!(
+                "{} {} {}.{}\n",
+                file.display(),
+                data.len(),
+                data.mtime(),
+                data.mtime_nsec()
+            ));
+        }
+        for file in ["Dockerfile", "Dockerfile.control-plane"] {
+            hash.update(fs::read(workspace().join(file)).expect("it is in the checkout"));
+        }
+        hash.update(concat!(include_str!("archive.rs"), include_str!("images.rs")));
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Daemon {
+    fn make_all(&self, parts: &Parts) {
+        let path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let debian = parts.debian.to_str().expect("UTF-8");
+        self.ask(&["import", "--change", path, "--change", "CMD [\"/bin/sh\"]", debian, DEBIAN]);
+        let one = |name: &str, from: &Path, to: &str| {
+            let context = self.context(name);
+            place(from, &context.join(to));
+            context
+        };
+        self.build(ENVOY, ENVOY_FILE, &one("envoy", &parts.envoy, "envoy"), &[]);
+        let context = one("sidecar", &parts.agent, "target/release/app-health-agent");
+        self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={ENVOY}"));
+        let context = one("control-plane", &parts.control_plane, "target/release/app-health");
+        self.build_shipped(
+            "Dockerfile.control-plane",
+            CONTROL_PLANE,
+            &context,
+            &format!("BASE_IMAGE={DEBIAN}"),
+        );
+        self.build(PAUSE, PAUSE_FILE, &one("pause", &parts.busybox, "busybox"), &[]);
+
+        let context = self.context("busybox");
+        busybox(&context);
+        self.build(BUSYBOX, BUSYBOX_FILE, &context, &[]);
+        let program = context.join("bin/application");
+        place(&parts.application, &program);
+        without_symbols(&program);
+        libraries(&parts.application).iter().for_each(|file| place(file, &below(&context, file)));
+        self.build(APPLICATION, APPLICATION_FILE, &context, &[]);
+        self.forget_contexts();
+    }
+}
+
+/// Takes off what only a debugger reads: four fifths of the file.
+fn without_symbols(program: &Path) {
+    let status = Command::new("strip").arg(program).status().expect("strip comes with the linker");
+    assert!(status.success(), "strip {}", program.display());
+}
+
+/// What cargo built below the folder that this process' binary was built in.
+fn built(name: &str) -> PathBuf {
+    let running = std::env::current_exe().expect("a running binary has a path");
+    let found = running.ancestors().map(|folder| folder.join(name)).find(|file| file.is_file());
+    found.unwrap_or_else(|| workspace().join("target").join(name))
+}
