@@ -120,7 +120,7 @@ fuzz-conformance *arguments: build oracle
 simulate *arguments: build
     @target/debug/simulate "$@"
 
-# Only what runs the image in real containers: root, dockerd, docker, iptables, busybox; says so where it cannot
+# Only what runs the images in real containers: needs root; says so where it cannot
 [group('test')]
 test-containers: (it "containers")
 

@@ -1,9 +1,10 @@
-//! The shipped image in real containers, of a Docker daemon of our own. Where no daemon can be started, nothing of this is tested, and
+//! The shipped images in real containers, of a Docker daemon of our own. Where no daemon can be started, nothing of this is tested, and
 //! that is said where it is seen.
 
 use tests::docker::Daemon;
 use tests::not_tested;
 
+use crate::containers_control_plane::control_plane;
 use crate::{containers_compose as compose, containers_life as life};
 
 #[test]
@@ -26,6 +27,7 @@ fn the_image_in_real_containers() {
             daemon.spawn(scope, "wrong", life::wrong),
             daemon.spawn(scope, "held", life::held),
             daemon.spawn(scope, "compose", compose::both_files),
+            daemon.spawn(scope, "control plane", control_plane),
         ];
         let failed = |case: std::thread::ScopedJoinHandle<'_, ()>| {
             let name = case.thread().name().unwrap_or_default().to_owned();

@@ -2,6 +2,7 @@
 
 mod containers;
 mod containers_compose;
+mod containers_control_plane;
 mod containers_life;
 mod e2e;
 mod e2e_agent;

@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
 pub use container::Container;
-pub use images::{BASE, BUSYBOX, HELD, SIDECAR};
+pub use images::{BASE, BUSYBOX, CONTROL_PLANE, HELD, SIDECAR};
 
 use crate::agent::Outcome;
 use crate::container_tools::{self, find};

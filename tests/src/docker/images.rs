@@ -1,4 +1,4 @@
-//! The images of the tests, without a registry: an Envoy as the base, the sidecar by the shipped Dockerfile, an application.
+//! The images of the tests, without a registry: an Envoy as the base, sidecar and control plane by the shipped Dockerfiles, an application.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,10 +10,12 @@ use crate::agent;
 use crate::container_tools::find;
 use crate::envoy::{Version, workspace};
 
-/// In the place of the official Envoy: the same binary with the libraries that it and the agent need, and no shell.
+/// In the place of the official Envoy: the same binary with the libraries that it and our programs need, and no shell.
 pub const BASE: &str = "app-health-test/envoy";
 /// What the Dockerfile makes on top of it.
 pub const SIDECAR: &str = "app-health-test/sidecar";
+/// What the other Dockerfile makes, on the same base.
+pub const CONTROL_PLANE: &str = "app-health-test/control-plane";
 /// For applications, and to look into other containers.
 pub const BUSYBOX: &str = "app-health-test/busybox";
 /// An application whose image has the agent too, for `wait`.
@@ -33,7 +35,7 @@ impl Daemon {
         let envoy = Version::Newest.binary();
         let base = self.context("base");
         place(&envoy, &base.join("usr/local/bin/envoy"));
-        for program in [&envoy, &agent::binary()] {
+        for program in [&envoy, &agent::binary(), &agent::binary_of("app-health")] {
             libraries(program).iter().for_each(|file| place(file, &below(&base, file)));
         }
         fs::create_dir_all(base.join("run")).expect("a writable folder");
@@ -44,6 +46,15 @@ impl Daemon {
         let context = self.context("sidecar");
         place(&agent::binary(), &context.join("target/release/app-health-agent"));
         self.build_shipped("Dockerfile", SIDECAR, &context, &format!("ENVOY_IMAGE={BASE}"));
+
+        let context = self.context("control-plane");
+        place(&agent::binary_of("app-health"), &context.join("target/release/app-health"));
+        self.build_shipped(
+            "Dockerfile.control-plane",
+            CONTROL_PLANE,
+            &context,
+            &format!("BASE_IMAGE={BASE}"),
+        );
 
         let context = self.context("busybox");
         busybox(&context);
