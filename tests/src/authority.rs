@@ -52,19 +52,30 @@ impl Authority {
     /// # Panics
     /// When it is no name.
     pub fn sign(&self, name: &str) -> Issued {
+        self.sign_all(&[name])
+    }
+
+    /// The same with several names, of which the first is the subject too.
+    ///
+    /// # Panics
+    /// When there is none, or one is no name.
+    pub fn sign_all(&self, names: &[&str]) -> Issued {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         // A subject of its own: Envoy takes a certificate that is called like its issuer for a self-signed one.
-        parameters.distinguished_name.push(DnType::CommonName, name);
+        parameters.distinguished_name.push(DnType::CommonName, names[0]);
         parameters.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-        let name = match name.parse() {
-            Ok(ip) => SanType::IpAddress(ip),
-            Err(_) if name.starts_with("spiffe://") => SanType::URI(name.try_into().expect("ASCII")),
-            Err(_) => SanType::DnsName(name.try_into().expect("ASCII")),
-        };
-        parameters.subject_alt_names.push(name);
+        parameters.subject_alt_names = names.iter().copied().map(alternative_name).collect();
         let key = KeyPair::generate().expect("a key");
         let certificate = parameters.signed_by(&key, &self.0).expect("a certificate");
         Issued { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+}
+
+fn alternative_name(name: &str) -> SanType {
+    match name.parse() {
+        Ok(ip) => SanType::IpAddress(ip),
+        Err(_) if name.starts_with("spiffe://") => SanType::URI(name.try_into().expect("ASCII")),
+        Err(_) => SanType::DnsName(name.try_into().expect("ASCII")),
     }
 }

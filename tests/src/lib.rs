@@ -13,6 +13,7 @@ pub mod docker;
 pub mod envoy;
 pub mod example;
 pub mod host;
+pub mod kubernetes;
 pub mod load;
 pub mod net;
 pub mod not_tested;

@@ -1,216 +1,170 @@
-//! etcd and the API server of a released Kubernetes, on free ports of loopback, with their files in a folder of their own.
+//! The control plane as a whole: its life, its files.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
+use std::process::Command;
+use std::thread::{panicking, sleep};
 use std::time::Duration;
 
-use rcgen::KeyPair;
-use serde_json::{Value, json};
+use nix::sys::signal::Signal;
 
-/// Users by their token, beside the administrator: the ServiceAccounts of the shipped manifests.
-const USERS: [(&str, &str); 2] = [
-    ("webhook", "system:serviceaccount:app-health-system:app-health-webhook"),
-    ("discovery", "system:serviceaccount:app-health-system:app-health-discovery"),
-];
+use super::{Options, Process, credentials, free_port, parts};
+use crate::authority::Authority;
 
-/// A process that is ended when it is dropped.
-pub(crate) struct Process(Child);
+/// How long a part may take until it is ready, in steps.
+const STEPS: u32 = 300;
+const STEP: Duration = Duration::from_millis(200);
 
-impl Process {
-    pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
-        let log = File::create(log).expect("a log");
-        let command = command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
-        Self(command.spawn().expect("a process"))
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let kill = Command::new("kill").args([name, &self.0.id().to_string()]).status().expect("kill");
-        assert!(kill.success());
-    }
-
-    pub(crate) fn wait(&mut self) -> Option<i32> {
-        self.0.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A control plane without nodes.
-pub(crate) struct Cluster {
-    pub(crate) folder: PathBuf,
-    tools: PathBuf,
+/// A control plane; all of its parts end when it is dropped, and its files go, unless a test has failed.
+pub struct Cluster {
+    /// Its files: credentials, data, logs.
+    pub folder: PathBuf,
+    /// Who signed the API server's certificate.
+    pub authority: Authority,
+    server: SocketAddr,
+    options: Options,
     /// As it is started, again if need be.
-    api_server_command: Vec<String>,
+    api_server_command: Command,
     api_server: Option<Process>,
-    _etcd: Process,
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
-}
-
-/// The workspace.
-pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace")
-}
-
-/// Where the recipe puts what Kubernetes is made of.
-fn tools() -> PathBuf {
-    let named = std::env::vars_os()
-        .find(|(name, _)| name == "KUBERNETES_TOOLS")
-        .map(|(_, folder)| PathBuf::from(folder));
-    let tools = named.expect(
-        "KUBERNETES_TOOLS names a folder with etcd, kube-apiserver and kubectl: ./justw test-kubernetes",
-    );
-    for tool in ["etcd", "kube-apiserver", "kubectl"] {
-        assert!(
-            tools.join(tool).exists(),
-            "{tool} is missing in {}: ./justw test-kubernetes",
-            tools.display()
-        );
-    }
-    tools
+    /// By the name of the log.
+    parts: Vec<(&'static str, Process)>,
 }
 
 impl Cluster {
-    /// Starts it, with its files in a folder of this name, and waits until the API server is ready.
-    pub(crate) fn start(name: &str) -> Self {
-        let tools = tools();
-        let folder = std::env::temp_dir().join(format!("app-health-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder");
-        let (client, peer, secure) = (free_port(), free_port(), free_port());
-        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let etcd = Process::start(
-            Command::new(tools.join("etcd"))
-                .args(["--name", "test", "--data-dir", folder.join("etcd").to_str().expect("UTF-8")])
-                .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-                .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-                .args(["--initial-cluster", &format!("test={peer}"), "--unsafe-no-fsync"]),
-            &folder.join("etcd.log"),
-        );
-        let key = KeyPair::generate().expect("a key");
-        fs::write(folder.join("key.pem"), key.serialize_pem()).expect("a file");
-        fs::write(folder.join("public.pem"), key.public_key_pem()).expect("a file");
-        let tokens: String = USERS.iter().map(|(name, user)| format!("{name},{user},{name}\n")).collect();
-        fs::write(folder.join("tokens"), format!("admin,admin,1,\"system:masters\"\n{tokens}"))
-            .expect("a file");
-        let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
-        let api_server_command = vec![
-            format!("--etcd-servers={client}"),
-            format!("--cert-dir={}", path("certificates")),
-            format!("--secure-port={secure}"),
-            format!("--token-auth-file={}", path("tokens")),
-            format!("--service-account-signing-key-file={}", path("key.pem")),
-            format!("--service-account-key-file={}", path("public.pem")),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
-            "--service-account-issuer=https://test".to_owned(),
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
-            "--allow-privileged=true".to_owned(),
-            "--endpoint-reconciler-type=none".to_owned(),
-            "--v=1".to_owned(),
-        ];
-        for user in ["admin"].into_iter().chain(USERS.map(|(name, _)| name)) {
-            let config = json!({
-                "apiVersion": "v1", "kind": "Config", "current-context": "test",
-                "clusters": [{"name": "test", "cluster": {"server": format!("https://127.0.0.1:{secure}"), "insecure-skip-tls-verify": true}}],
-                "users": [{"name": user, "user": {"token": user}}],
-                "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
-            });
-            fs::write(folder.join(format!("{user}.kubeconfig")), config.to_string()).expect("a file");
-        }
-        let mut cluster = Self { folder, tools, api_server_command, api_server: None, _etcd: etcd };
+    /// Starts one, with its files in this folder, which is its own, and waits until it can be used. Everything starts from this
+    /// thread, whose namespaces it shares, and ends with it at the latest.
+    ///
+    /// # Panics
+    /// When a part is missing, ends, or is not ready within a minute; with the end of its log.
+    pub fn start(folder: &Path, options: Options) -> Self {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).expect("a writable folder");
+        let ip = if options.bind.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { options.bind };
+        let port = options.port.unwrap_or_else(free_port);
+        let server = SocketAddr::new(ip, port);
+        let authority = Authority::new();
+        credentials::write(folder, &authority, server);
+        let etcd = format!("http://127.0.0.1:{}", free_port());
+        let api_server_command = parts::api_server(folder, &options, port, &etcd);
+        let (folder, parts) = (folder.to_path_buf(), Vec::new());
+        let mut cluster =
+            Self { folder, authority, server, options, api_server_command, api_server: None, parts };
+        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &etcd));
         cluster.start_api_server();
+        if cluster.options.controller_manager {
+            cluster.start_part("controller-manager.log", parts::controller_manager(&cluster.folder));
+            cluster.wait_for_account("default");
+        }
+        if cluster.options.scheduler {
+            cluster.start_part("scheduler.log", parts::scheduler(&cluster.folder));
+        }
         cluster
     }
 
-    /// Starts the API server, on the port that it had, and waits until it is ready.
-    pub(crate) fn start_api_server(&mut self) {
-        self.api_server = Some(Process::start(
-            Command::new(self.tools.join("kube-apiserver")).args(&self.api_server_command),
-            &self.folder.join("api-server.log"),
-        ));
-        for _ in 0..120 {
-            if self.kubectl(&["get", "--raw", "/readyz"], "").status.success() {
-                return;
-            }
-            sleep(Duration::from_millis(500));
-        }
-        panic!("the API server is not ready: {}", self.log("api-server.log"));
+    fn start_part(&mut self, log: &'static str, mut command: Command) {
+        self.parts.push((log, Process::start(&mut command, &self.folder.join(log))));
+    }
+
+    /// Starts the API server, on the port that it had, and waits until it is ready. It ends with this thread at the latest.
+    ///
+    /// # Panics
+    /// When it ends, or is not ready within a minute; with the end of its log.
+    pub fn start_api_server(&mut self) {
+        let log = self.folder.join("api-server.log");
+        self.api_server = Some(Process::start(&mut self.api_server_command, &log));
+        self.wait_for("the API server", |cluster| {
+            cluster.kubectl(&["get", "--raw", "/readyz"], "").status.success()
+        });
     }
 
     /// Kills the API server.
-    pub(crate) fn stop_api_server(&mut self) {
+    pub fn stop_api_server(&mut self) {
         self.api_server = None;
     }
 
-    pub(crate) fn signal_api_server(&self, name: &str) {
-        self.api_server.as_ref().expect("it runs").signal(name);
+    /// Sends a signal to the API server.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn signal_api_server(&self, signal: Signal) {
+        self.api_server.as_ref().expect("it runs").signal(signal);
     }
 
-    pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
+    /// Where the API server is called from outside.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// The file by which that user calls it: `admin`, `webhook`, `discovery`, …
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.folder.join(format!("{user}.kubeconfig"))
     }
 
-    pub(crate) fn log(&self, name: &str) -> String {
-        let log = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+    /// Makes a namespace with these labels (`name=value`), in which Pods can be made when this returns.
+    ///
+    /// # Panics
+    /// When that is not so within a minute.
+    pub fn create_namespace(&self, name: &str, labels: &[&str]) {
+        self.done(&["create", "namespace", name], "");
+        if !labels.is_empty() {
+            self.done(&[&["label", "namespace", name], labels].concat(), "");
+        }
+        if self.options.controller_manager {
+            self.wait_for_account(name);
+        }
+    }
+
+    /// Until then no Pod of the namespace is taken, where ServiceAccounts are asked for.
+    fn wait_for_account(&self, namespace: &str) {
+        let account = ["get", "serviceaccount/default", "configmap/kube-root-ca.crt", "-n", namespace];
+        self.wait_for("the controller manager", |cluster| cluster.kubectl(&account, "").status.success());
+    }
+
+    fn wait_for(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        for _ in 0..STEPS {
+            self.check();
+            if done(self) {
+                return;
+            }
+            sleep(STEP);
+        }
+        let logs = ["api-server.log", "controller-manager.log"].map(|log| self.log(log));
+        panic!("{what} is not ready:\n{}", logs.join("\n"));
+    }
+
+    /// Looks after the parts.
+    ///
+    /// # Panics
+    /// When one has ended by itself; with the end of its log.
+    pub fn check(&self) {
+        let api_server = self.api_server.iter().map(|process| ("api-server.log", process));
+        let parts = self.parts.iter().map(|(log, process)| (*log, process));
+        let ended = api_server.chain(parts).find(|(_, process)| process.has_ended()).map(|(log, _)| log);
+        if let Some(log) = ended {
+            panic!("a part of the cluster has ended: {log}:\n{}", self.log(log));
+        }
+    }
+
+    /// The end of a log.
+    pub fn log(&self, name: &str) -> String {
+        let log = fs::read(self.folder.join(name)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
-    }
-
-    /// Runs kubectl as the administrator.
-    pub(crate) fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
-        self.kubectl_as("admin", arguments, stdin)
-    }
-
-    pub(crate) fn kubectl_as(&self, user: &str, arguments: &[&str], stdin: &str) -> Output {
-        let mut child = Command::new(self.tools.join("kubectl"))
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig(user))
-            .args(["--cache-dir", self.folder.join("cache").to_str().expect("UTF-8")])
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("kubectl starts");
-        // It may end without reading.
-        let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
-        child.wait_with_output().expect("kubectl ends")
-    }
-
-    /// The same where it has to work: stdout and stderr.
-    pub(crate) fn done(&self, arguments: &[&str], stdin: &str) -> (String, String) {
-        let output = self.kubectl(arguments, stdin);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {}\n{stdin}", text(&output.stderr));
-        (text(&output.stdout), text(&output.stderr))
-    }
-
-    pub(crate) fn get(&self, arguments: &[&str]) -> Value {
-        let arguments: Vec<&str> = ["get", "-o", "json"].iter().chain(arguments).copied().collect();
-        serde_json::from_str(&self.done(&arguments, "").0).expect("JSON")
-    }
-
-    pub(crate) fn kustomize(&self, folder: &str) -> String {
-        let folder = workspace().join("envoy-config/kubernetes").join(folder);
-        self.done(&["kustomize", folder.to_str().expect("UTF-8")], "").0
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        // Who writes into the folder is gone before it is; etcd, the first, last.
+        self.api_server = None;
+        while self.parts.pop().is_some() {}
+        if panicking() {
+            let _ = writeln!(std::io::stderr(), "what the cluster leaves: {}", self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
     }
 }

@@ -1,0 +1,75 @@
+//! kubectl, as the administrator or as another user.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use super::{Cluster, manifests, tool};
+
+impl Cluster {
+    /// Runs kubectl as the administrator.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
+        self.kubectl_as("admin", arguments, stdin)
+    }
+
+    /// The same as another user.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn kubectl_as(&self, user: &str, arguments: &[&str], stdin: &str) -> Output {
+        let mut child = Command::new(tool("kubectl"))
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig(user))
+            .arg("--cache-dir")
+            .arg(self.folder.join("cache"))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kubectl starts");
+        // It may end without reading.
+        let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
+        child.wait_with_output().expect("kubectl ends")
+    }
+
+    /// The same as the administrator where it has to work: stdout and stderr.
+    ///
+    /// # Panics
+    /// When it does not work; with its words.
+    pub fn done(&self, arguments: &[&str], stdin: &str) -> (String, String) {
+        let output = self.kubectl(arguments, stdin);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}\n{stdin}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Objects as JSON: `kubectl get` with these arguments.
+    ///
+    /// # Panics
+    /// When they are not there.
+    pub fn get(&self, arguments: &[&str]) -> Value {
+        let arguments: Vec<&str> = ["get", "-o", "json"].iter().chain(arguments).copied().collect();
+        serde_json::from_str(&self.done(&arguments, "").0).expect("JSON")
+    }
+
+    /// Applies objects: YAML or JSON.
+    ///
+    /// # Panics
+    /// When one is refused.
+    pub fn apply(&self, objects: &str) {
+        self.done(&["apply", "-f", "-"], objects);
+    }
+
+    /// A folder of the shipped manifests, built.
+    ///
+    /// # Panics
+    /// When it cannot be built.
+    pub fn kustomize(&self, folder: &str) -> String {
+        self.done(&["kustomize", manifests(folder).to_str().expect("UTF-8")], "").0
+    }
+}
