@@ -4,19 +4,16 @@
 
 mod agent;
 mod conflicts;
+mod entries;
 mod outages;
 mod replica;
 mod steps;
-mod stream;
 
 use std::collections::BTreeSet;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tests::kubernetes::Cluster;
 
-use crate::cluster::Cluster;
 use replica::Replica;
 pub(crate) use steps::STEPS;
 
@@ -25,16 +22,16 @@ pub(crate) const NAMESPACE: &str = "shop";
 /// Where discovery is.
 const SYSTEM: &str = "app-health-system";
 
-/// The API server, and the replicas in front of it.
+/// The API server, and the replicas in front of it; which go first, since their logs are in the cluster's folder.
 pub(crate) struct World {
-    cluster: Cluster,
     a: Option<Replica>,
     b: Option<Replica>,
+    cluster: Cluster,
 }
 
 impl World {
     pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster, a: None, b: None }
+        Self { a: None, b: None, cluster }
     }
 
     fn a(&self) -> &Replica {
@@ -51,7 +48,7 @@ impl World {
             "apiVersion": "networking.istio.io/v1", "kind": kind,
             "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations}, "spec": spec,
         });
-        self.cluster.done(&["apply", "-f", "-"], &object.to_string());
+        self.cluster.apply(&object.to_string());
     }
 
     /// A WorkloadEntry, if it is there.
@@ -68,17 +65,6 @@ impl World {
         let text = |name: &str| healthy[name].as_str().unwrap_or_default().to_owned();
         Some(format!("{} {}", text("status"), text("reason")))
     }
-}
-
-/// Waits until `done`, for `seconds` at most, and says how long it took.
-#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
-fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: not within {seconds} s");
-        sleep(Duration::from_millis(20));
-    }
-    println!("  {what}: {} ms", begin.elapsed().as_millis());
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {

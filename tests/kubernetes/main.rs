@@ -1,24 +1,25 @@
-//! The webhook, discovery and the shipped manifests against the API server of a released Kubernetes: `./justw test-kubernetes`.
+//! Against a released Kubernetes, all of them ignored unless they are asked for: `./justw test-kubernetes`.
 //!
-//! There is no node, so nothing runs; what an API server accepts, calls and refuses is what is seen. The webhook's Service is an
-//! ExternalName of loopback: the API server resolves it like any other and asks for the Service's name in the certificate.
+//! `webhook` and `discovery` need no node: nothing runs, and what an API server accepts, calls and refuses is what is seen.
 
-mod cluster;
 mod discovery;
-mod late;
-mod steps;
-#[path = "../it/webhook_kit.rs"]
-#[allow(dead_code, reason = "shared with the tests without a cluster, which use all of it")]
-mod webhook_kit;
+mod webhook;
 
-use cluster::Cluster;
-use steps::World;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use tests::caller::{self, Answer};
+use tests::envoy;
+use tests::kubernetes::{Cluster, Options};
+use tokio::time::Instant;
 
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
-fn kubernetes() {
-    let mut world = World::new(Cluster::start("webhook"));
-    for (name, step) in steps::STEPS {
+fn webhook() {
+    let mut world = webhook::World::new(cluster("webhook"));
+    for (name, step) in webhook::STEPS {
         println!("{name}");
         step(&mut world);
     }
@@ -27,9 +28,34 @@ fn kubernetes() {
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn discovery_with_replicas() {
-    let mut world = discovery::World::new(Cluster::start("discovery"));
+    let mut world = discovery::World::new(cluster("discovery"));
     for (name, step) in discovery::STEPS {
         println!("{name}");
         step(&mut world);
     }
+}
+
+fn cluster(name: &str) -> Cluster {
+    Cluster::start(&folder(name), Options::default())
+}
+
+fn folder(name: &str) -> PathBuf {
+    envoy::folder(&format!("kubernetes-{name}"))
+}
+
+/// A page in plaintext; status 0 where nobody answers.
+fn page(address: SocketAddr, path: &str) -> Answer {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
+}
+
+/// Waits until `done`, for `seconds` at most, and says how long it took.
+#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: not within {seconds} s");
+        sleep(Duration::from_millis(20));
+    }
+    println!("  {what}: {} ms", begin.elapsed().as_millis());
 }

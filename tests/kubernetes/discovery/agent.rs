@@ -1,22 +1,28 @@
-//! A scripted agent: one ADS stream, our hello and acknowledgements, a state that is said again where a new session asks for it.
+//! A scripted agent: one stream of the real one's, hello and acknowledgements, a state that is said again where a new session asks for it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use envoy_types::pb::google::protobuf::Struct;
-use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::rpc::Status;
-use probe::State;
-use probe::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, HealthReport, PROBE_TYPE};
-use prost::Message as _;
+use app_health_agent::address::Endpoint;
+use app_health_agent::args::Xds;
+use app_health_agent::config::DiscoveryServer;
+use app_health_agent::report::connection::{self, Connection};
+use app_health_agent::report::tls::San;
+use app_health_agent::xds::{self, Node, Request, Response};
+use hyper::http::uri::Scheme;
+use probe::health_report::HealthReport;
+use probe::{Hello, State};
 use serde_json::json;
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::NAMESPACE;
-use super::stream::{ENDPOINTS, Stream, node, request};
+
+/// Messages that wait, in each direction.
+const QUEUE: usize = 8;
 
 #[derive(Clone, Default)]
 struct Seen {
@@ -46,7 +52,7 @@ impl Agent {
             group => metadata["AUTO_REGISTER_GROUP"] = group.into(),
         }
         let id = format!("sidecar~{ip}~vm.{NAMESPACE}~{NAMESPACE}.svc.cluster.local");
-        let first = request(ENDPOINTS, Some(node(&id, &metadata)));
+        let first = Request::First(Box::new(Node { id: id.clone(), locality: None, metadata }));
         let epoch = format!("e{}", EPOCHS.fetch_add(1, Ordering::Relaxed));
         let task = Task { epoch, id, generation: 0, is_healthy: false, seen: seen.clone() };
         runtime.spawn(task.run(address, first, received));
@@ -90,59 +96,56 @@ struct Task {
 }
 
 impl Task {
-    async fn run(
-        mut self,
-        address: SocketAddr,
-        first: DiscoveryRequest,
-        mut reports: mpsc::UnboundedReceiver<bool>,
-    ) {
-        let mut stream = Stream::open(address, first).await.expect("a replica that listens");
+    async fn run(mut self, address: SocketAddr, first: Request, mut reports: mpsc::UnboundedReceiver<bool>) {
+        let (requests, sent) = mpsc::channel(QUEUE);
+        let (heard, mut responses) = mpsc::channel(QUEUE);
+        let connection = connect(address).await;
+        let _stream = AbortOnDropHandle::new(tokio::spawn(xds::speak(connection, Xds::Sotw, sent, heard)));
+        let mut next = vec![first];
         loop {
+            for request in next.drain(..) {
+                // Of a stream that has ended, the end is heard.
+                let _ = requests.send(request).await;
+            }
             tokio::select! {
-                answer = stream.next() => match answer {
-                    Ok(answer) => self.answered(&stream, &answer),
-                    Err(status) => {
-                        self.seen.lock().expect("no panic").closed = Some(status.message().to_owned());
+                response = responses.recv() => match response.expect("the end is told") {
+                    Response::Ended { why, .. } => {
+                        self.seen.lock().expect("no panic").closed = Some(why);
                         return;
                     }
+                    response => next = self.answered(response),
                 },
                 report = reports.recv() => {
                     let Some(is_healthy) = report else { return };
                     self.is_healthy = is_healthy;
                     self.generation += 1;
-                    stream.send(self.report());
+                    next = vec![self.report()];
                 }
             }
         }
     }
 
-    fn answered(&self, stream: &Stream, answer: &DiscoveryResponse) {
+    /// What is said to that.
+    fn answered(&self, response: Response) -> Vec<Request> {
         let mut seen = self.seen.lock().expect("no panic");
-        match answer.type_url.as_str() {
-            PROBE_TYPE => {
-                let hello = Struct::decode(answer.resources[0].value.as_slice()).expect("a hello");
-                let kind = hello.fields.get("session").and_then(|value| value.kind.as_ref());
-                let Some(Kind::NumberValue(session)) = kind else { panic!("a session") };
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
-                let session = *session as u64;
-                let mut acknowledgement = request(PROBE_TYPE, None);
-                acknowledgement.version_info.clone_from(&answer.version_info);
-                acknowledgement.response_nonce.clone_from(&answer.nonce);
-                stream.send(acknowledgement);
-                if session != seen.session && self.generation > 0 {
-                    stream.send(self.report());
-                }
+        match response {
+            Response::Hello { version, nonce, content } => {
+                let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");
+                let is_asked = session != seen.session && self.generation > 0;
                 seen.session = session;
+                let acknowledgement = Request::Answer { version, nonce, refusal: None };
+                [acknowledgement].into_iter().chain(is_asked.then(|| self.report())).collect()
             }
-            HEALTH_INFORMATION => {
-                let generation = answer.version_info.strip_prefix(&format!("{}/", self.epoch));
+            Response::Acknowledged(version) => {
+                let generation = version.strip_prefix(&format!("{}/", self.epoch));
                 seen.acknowledged = generation.and_then(|generation| generation.parse().ok());
+                Vec::new()
             }
-            _ => {}
+            Response::Ended { .. } => Vec::new(),
         }
     }
 
-    fn report(&self) -> DiscoveryRequest {
+    fn report(&self) -> Request {
         let report = HealthReport {
             epoch: self.epoch.clone(),
             generation: self.generation,
@@ -154,11 +157,18 @@ impl Task {
             interval_ms: None,
             verdict_within_ms: None,
         };
-        let node = node(&self.id, &json!({APP_HEALTH_REPORT: report.to_json()}));
-        let error = Status { code: 13, message: report.message.clone(), details: Vec::new() };
-        DiscoveryRequest {
-            error_detail: (!self.is_healthy).then_some(error),
-            ..request(HEALTH_INFORMATION, Some(node))
-        }
+        let error = (!self.is_healthy).then(|| report.message.clone());
+        Request::Report { error, ours: Some(Box::new((self.id.clone(), report.to_json()))) }
     }
+}
+
+/// In plaintext.
+async fn connect(address: SocketAddr) -> Connection {
+    let server = DiscoveryServer {
+        authority: address.to_string(),
+        endpoint: Endpoint::Ip(address),
+        san: San::new("discovery", "discovery").expect("a DNS name"),
+    };
+    let tcp = TcpStream::connect(address).await.expect("a replica that listens");
+    connection::handshake(tcp, address, &server, Scheme::HTTP).await.expect("HTTP/2")
 }

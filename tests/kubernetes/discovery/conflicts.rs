@@ -8,7 +8,8 @@ use std::thread;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, World, set, within};
+use super::{NAMESPACE, World, set};
+use crate::within;
 
 const NAME: &str = "payments-10.0.9.1";
 

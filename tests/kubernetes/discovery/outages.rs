@@ -3,12 +3,14 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::replica::Replica;
 use super::steps::GRACE;
-use super::{World, set, within};
+use super::{World, set};
+use crate::within;
 
 pub(super) fn frozen(world: &mut World) {
     let agents = ["10.0.6.1", "10.0.6.2", "10.0.6.3"].map(|ip| {
@@ -19,7 +21,7 @@ pub(super) fn frozen(world: &mut World) {
     });
     let all = set(&["10.0.6.1", "10.0.6.2", "10.0.6.3"]);
     within("served", 10, || world.b().endpoints() == all);
-    world.cluster.signal_api_server("-STOP");
+    world.cluster.signal_api_server(Signal::SIGSTOP);
     let begin = Instant::now();
     let [flips, leaves, stays] = agents;
     let generation = flips.report(false);
@@ -39,7 +41,7 @@ pub(super) fn frozen(world: &mut World) {
         assert_eq!(world.b().endpoints(), all, "nobody dies of an API server that is away");
         sleep(Duration::from_millis(500));
     }
-    world.cluster.signal_api_server("-CONT");
+    world.cluster.signal_api_server(Signal::SIGCONT);
     within("acknowledged", 30, || flips.acknowledged() == Some(generation));
     within("the other one follows", 30, || !world.b().endpoints().contains("10.0.6.1"));
     within("and who left is gone", 40, || {

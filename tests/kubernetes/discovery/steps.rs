@@ -4,10 +4,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tests::kubernetes::manifests as shipped;
 
+use super::entries::annotation;
 use super::replica::Replica;
-use super::{NAMESPACE, SYSTEM, World, conflicts, outages, set, within};
-use crate::cluster::workspace;
+use super::{NAMESPACE, SYSTEM, World, conflicts, entries, outages, set};
+use crate::within;
 
 /// Name and deed.
 type Step = (&'static str, fn(&mut World));
@@ -19,9 +21,9 @@ pub(crate) const STEPS: [Step; 13] = [
     ("an agent registers, and every replica serves it", registered),
     ("a report through one replica is seen at the other", reported),
     ("an agent moves to the other replica", moved),
-    ("a manual entry is reported on", manual),
-    ("entries of another controller are read and never written", foreign),
-    ("an entry that is deleted by hand comes back", deleted),
+    ("a manual entry is reported on", entries::manual),
+    ("entries of another controller are read and never written", entries::foreign),
+    ("an entry that is deleted by hand comes back", entries::deleted),
     ("conflicts lose nothing of anybody", conflicts::hammered),
     ("the API server freezes for a minute", outages::frozen),
     ("the API server is killed", outages::restarted),
@@ -34,15 +36,14 @@ pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 fn manifests(world: &mut World) {
     let cluster = &world.cluster;
-    let crds = workspace().join("envoy-config/kubernetes/discovery/crds.yaml");
-    let crds = crds.to_str().expect("UTF-8");
-    cluster.done(&["apply", "-f", crds], "");
-    cluster.done(&["apply", "-f", "-"], &cluster.kustomize("base"));
+    let crds = shipped("discovery/crds.yaml");
+    cluster.done(&["apply", "-f", crds.to_str().expect("UTF-8")], "");
+    cluster.apply(&cluster.kustomize("base"));
     let discovery = cluster.kustomize("discovery");
     let (_, warnings) = cluster.done(&["apply", "--dry-run=server", "-f", "-"], &discovery);
     assert!(!warnings.contains("PodSecurity"), "{warnings}");
-    cluster.done(&["apply", "-f", "-"], &discovery);
-    cluster.done(&["create", "namespace", NAMESPACE], "");
+    cluster.apply(&discovery);
+    cluster.create_namespace(NAMESPACE, &[]);
     within("the kinds are served", 30, || {
         cluster.kubectl(&["get", "workloadgroups,workloadentries,serviceentries", "-A"], "").status.success()
     });
@@ -91,10 +92,6 @@ fn ready(world: &mut World) {
             .iter()
             .all(|name| world.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
     });
-}
-
-fn annotation(entry: &Value, name: &str) -> String {
-    entry["metadata"]["annotations"][name].as_str().unwrap_or_default().to_owned()
 }
 
 fn registered(world: &mut World) {
@@ -178,97 +175,5 @@ fn moved(world: &mut World) {
         world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
     });
     second.close();
-    within("gone", 20, || world.entry(name).is_none());
-}
-
-fn manual(world: &mut World) {
-    let checked = json!({"proxy.istio.io/health-checks-enabled": "true", "owner": "me"});
-    world.apply(
-        "WorkloadEntry",
-        "by-hand",
-        &checked,
-        &json!({"address": "10.0.3.1", "labels": {"app": "payments"}}),
-    );
-    let agent = world.a().connect("", "by-hand", "10.0.3.1");
-    agent.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
-    agent.report(false);
-    within("removed", 10, || world.b().endpoints().is_empty());
-    agent.report(true);
-    within("served again", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
-    agent.close();
-    within("the grace over, nobody knows", 20, || {
-        world.condition("by-hand").as_deref() == Some("Unknown Disconnected")
-    });
-    within("removed everywhere", 10, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
-    let entry = world.entry("by-hand").expect("it is not ours to delete");
-    assert_eq!(annotation(&entry, "owner"), "me");
-    assert_eq!(entry["spec"], json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
-    world.cluster.done(&["delete", "workloadentry", "by-hand", "-n", NAMESPACE], "");
-}
-
-fn foreign(world: &mut World) {
-    let name = "payments-10.0.4.1";
-    let annotations = json!({
-        "istio.io/autoRegistrationGroup": "payments", "istio.io/workloadController": "istiod-7f9c",
-        "proxy.istio.io/health-checks-enabled": "true",
-    });
-    world.apply(
-        "WorkloadEntry",
-        name,
-        &annotations,
-        &json!({"address": "10.0.4.1", "labels": {"app": "payments"}}),
-    );
-    let status = |status: &str| {
-        let patch = json!({"status": {"conditions": [{"type": "Healthy", "status": status}]}}).to_string();
-        let arguments = [
-            "patch",
-            "workloadentry",
-            name,
-            "-n",
-            NAMESPACE,
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
-        world.cluster.done(&arguments, "");
-    };
-    status("True");
-    within("its controller's word is heard", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
-    status("False");
-    within("either way", 10, || world.b().endpoints().is_empty());
-    let before = world.entry(name).expect("it is there");
-    let agent = world.a().connect("payments", "", "10.0.4.1");
-    agent.report(true);
-    sleep(GRACE * 2);
-    assert_eq!(world.entry(name), Some(before), "an agent of that name waits");
-    assert_eq!(agent.acknowledged(), None);
-    world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("freed, the name is the agent's", 20, || {
-        world
-            .entry(name)
-            .is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
-    });
-    agent.report(true);
-    within("and it is served", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
-    agent.close();
-    within("gone", 20, || world.entry(name).is_none());
-}
-
-fn deleted(world: &mut World) {
-    let name = "payments-10.0.5.1";
-    let agent = world.a().connect("payments", "", "10.0.5.1");
-    agent.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.5.1"]));
-    let uid = |world: &World| world.entry(name).map(|entry| entry["metadata"]["uid"].clone());
-    let before = uid(world).expect("it is there");
-    world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("another one is there", 10, || uid(world).is_some_and(|uid| uid != before));
-    within("with the last state", 10, || world.condition(name).as_deref() == Some("True ProbeSucceeded"));
-    within("served by both", 10, || {
-        world.a().endpoints() == set(&["10.0.5.1"]) && world.b().endpoints() == set(&["10.0.5.1"])
-    });
-    agent.close();
     within("gone", 20, || world.entry(name).is_none());
 }

@@ -11,16 +11,40 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use serde_json::{Value, json};
+use tests::authority::Authority;
+use tests::kubernetes::{Cluster, free_port};
 
-use crate::cluster::{Cluster, free_port};
-use crate::webhook_kit::Ca;
+use super::{World, is_injected, pod};
+
+pub(super) fn reinvoked(world: &mut World) {
+    let runtime = start(&world.cluster);
+    let mut pod = pod("shop", "late");
+    pod["metadata"]["labels"] = json!({"late": "please"});
+    let created =
+        || world.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string());
+    // The API server takes a moment to know another webhook.
+    world.wait_until("the late webhook is called", 20, || {
+        String::from_utf8_lossy(&created().stdout).contains("late:1")
+    });
+    let created: Value = serde_json::from_slice(&created().stdout).expect("JSON");
+    let late = &created["spec"]["containers"][1];
+    assert_eq!(late["livenessProbe"]["httpGet"]["path"], "/app-health/late/livez", "{created}");
+    assert!(
+        created.to_string().contains(r#"\"/app-health/late/livez\":{\"tcpSocket\":{\"port\":9090}"#),
+        "{created}"
+    );
+    assert!(is_injected(&created), "and the first one still is");
+    world.cluster.done(&["delete", "mutatingwebhookconfiguration", "zz-late"], "");
+    runtime.shutdown_background();
+}
 
 /// Serves until the runtime that is returned is dropped.
-pub(crate) fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
+fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let ca = Ca::new("of the late webhook");
-    let (certificate, key) = ca.sign("late", &["127.0.0.1"]);
-    let config = tls::server_config(certificate.as_bytes(), key.as_bytes(), None).expect("a pair");
+    let authority = Authority::new();
+    let issued = authority.sign("127.0.0.1");
+    let config =
+        tls::server_config(issued.certificate.as_bytes(), issued.key.as_bytes(), None).expect("a pair");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .worker_threads(1)
@@ -41,12 +65,12 @@ pub(crate) fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-late"},
         "webhooks": [{
             "name": "late.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
-            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(&ca.pem)},
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(authority.pem())},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
             "objectSelector": {"matchLabels": {"late": "please"}},
         }],
     });
-    cluster.done(&["apply", "-f", "-"], &configuration.to_string());
+    cluster.apply(&configuration.to_string());
     runtime
 }
 
