@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
+use tests::app::switched::Behaviour;
 use tests::envoy::Version;
-use tests::vm::application::Behaviour;
 use tests::vm::client::Way;
 use tests::vm::documents::{CLUSTER, group, probe, service};
 use tests::vm::scene::{Plan, Scene};

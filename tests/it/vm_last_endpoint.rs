@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use tests::vm::application::Behaviour;
+use tests::app::switched::Behaviour;
 use tests::vm::documents::{group, probe, service};
 use tests::vm::scene::{Plan, Scene};
 

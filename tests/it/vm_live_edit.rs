@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tests::vm::application::Behaviour;
+use tests::app::switched::Behaviour;
 use tests::vm::documents::{PORT, group, probe};
 use tests::vm::scene::{Plan, Scene};
 

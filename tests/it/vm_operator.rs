@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tests::agent;
-use tests::vm::application::Behaviour;
+use tests::app::switched::Behaviour;
 use tests::vm::scene::{Plan, Scene};
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
+use tests::app::switched::Behaviour;
 use tests::net;
-use tests::vm::application::Behaviour;
 use tests::vm::client::{Client, Way};
 use tests::vm::scene::{Plan, SOON, Scene};
 use tests::vm::traffic::Traffic;

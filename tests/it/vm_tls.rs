@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use tests::app::switched::Behaviour;
 use tests::app::tls;
-use tests::vm::application::Behaviour;
 use tests::vm::certificates::{Authority, DISCOVERY_NAME, Files, certificate, shown};
 use tests::vm::client::{Client, Way};
 use tests::vm::discovery::Discovery;

@@ -1,6 +1,7 @@
 //! The application under probe: what it does with a connection is data.
 //!
-//! A scripted [`App`] answers with bytes and pauses; [`grpc`] holds real and scripted gRPC health servers.
+//! A scripted [`App`] answers with bytes and pauses; [`grpc`] holds real and scripted gRPC health servers,
+//! [`switched`] servers that are told how to behave.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 pub mod counted;
 pub mod grpc;
+pub mod switched;
 pub mod tls;
 
 /// A head longer than this is not one, in bytes.

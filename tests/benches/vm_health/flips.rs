@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tests::app::switched::Behaviour;
 use tests::report::{Row, median, quantile};
-use tests::vm::application::Behaviour;
 use tests::vm::certificates::{Authority, DISCOVERY_NAME};
 use tests::vm::client::{Client, Way};
 use tests::vm::discovery::Discovery;

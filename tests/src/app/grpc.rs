@@ -9,9 +9,11 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic_health::server::HealthReporter;
 
@@ -31,15 +33,29 @@ impl Drop for GrpcApp {
 impl GrpcApp {
     /// A real health server; the reporter sets what it serves.
     pub async fn real(address: SocketAddr) -> (Self, HealthReporter) {
+        Self::real_unless(address, || false).await
+    }
+
+    /// The same; when `hangs` says so, it takes a connection and says nothing.
+    pub async fn real_unless(
+        address: SocketAddr,
+        hangs: impl Fn() -> bool + Send + 'static,
+    ) -> (Self, HealthReporter) {
         let (reporter, service) = tonic_health::server::health_reporter();
         let listener = TcpListener::bind(address).await.expect("the application's port is free");
         let address = listener.local_addr().expect("a bound listener has an address");
         let server = tonic::transport::Server::builder().add_service(service);
+        let connections = TcpListenerStream::new(listener).filter_map(move |connection| match connection {
+            Ok(mut stream) if hangs() => {
+                tokio::spawn(
+                    async move { while stream.read(&mut [0; 1024]).await.is_ok_and(|size| size > 0) {} },
+                );
+                None
+            }
+            other => Some(other),
+        });
         let task = tokio::spawn(async move {
-            server
-                .serve_with_incoming(TcpListenerStream::new(listener))
-                .await
-                .expect("serving does not fail");
+            server.serve_with_incoming(connections).await.expect("serving does not fail");
         });
         (Self { address, task: task.abort_handle() }, reporter)
     }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
-use tonic_health::ServingStatus;
 
 use super::ports;
 use crate::app::grpc::GrpcApp;
+use crate::app::switched::{self, Behaviour};
 use crate::app::tls::Tls;
-use crate::app::{App, Step, answer};
+use crate::app::{App, Step};
 
-/// Container, port, and whether it begins healthy.
-const CONTAINERS: [(&str, u16, bool); 5] = [
-    ("web", ports::WEB, true),
-    ("shop", ports::SHOP, true),
-    ("db", ports::DB, true),
-    ("api", ports::API, true),
-    ("legacy", ports::LEGACY, false),
+/// Container, port, and how it behaves at first.
+const CONTAINERS: [(&str, u16, Behaviour); 5] = [
+    ("web", ports::WEB, Behaviour::Serving),
+    ("shop", ports::SHOP, Behaviour::Serving),
+    ("db", ports::DB, Behaviour::Serving),
+    ("api", ports::API, Behaviour::Serving),
+    ("legacy", ports::LEGACY, Behaviour::Failing),
 ];
 
-type Switches = Arc<Vec<(&'static str, watch::Sender<bool>)>>;
+type Switches = Arc<Vec<(&'static str, watch::Sender<Behaviour>)>>;
 
 /// The containers, which run until this is dropped.
 pub struct Application {
@@ -35,28 +35,15 @@ impl Application {
     /// Starts every container on its port at `pod_ip`.
     pub async fn start(pod_ip: IpAddr) -> Self {
         let switches: Switches =
-            Arc::new(CONTAINERS.map(|(name, _, healthy)| (name, watch::Sender::new(healthy))).into());
+            Arc::new(CONTAINERS.map(|(name, _, behaviour)| (name, watch::Sender::new(behaviour))).into());
         let switch = |name: &str| find(&switches, name).expect("every container has a switch").clone();
         let address = |port| SocketAddr::new(pod_ip, port);
         let http = |name: &str| {
-            let healthy = switch(name);
-            move |_: &str| http_answer(*healthy.borrow())
+            let behaviour = switch(name);
+            move |_: &str| switched::http(*behaviour.borrow())
         };
-        let (health, reporter) = GrpcApp::real(address(ports::API)).await;
-        let mut serving = switch("api").subscribe();
-        tokio::spawn(async move {
-            loop {
-                let status = match *serving.borrow_and_update() {
-                    true => ServingStatus::Serving,
-                    false => ServingStatus::NotServing,
-                };
-                reporter.set_service_status("", status).await;
-                if serving.changed().await.is_err() {
-                    return;
-                }
-            }
-        });
-        tokio::spawn(listen_while_healthy(address(ports::DB), switch("db").subscribe()));
+        let health = switched::grpc(address(ports::API), switch("api").subscribe()).await;
+        tokio::spawn(switched::tcp(address(ports::DB), switch("db").subscribe()));
         let flips = Arc::clone(&switches);
         let servers = vec![
             App::routes(address(ports::WEB), None, http("web")).await,
@@ -84,7 +71,7 @@ impl Application {
 
     /// What kubelet's own probe of this path would say; `None` for a container that is not ours.
     pub fn is_healthy(&self, container: &str, kind: &str) -> Option<bool> {
-        let healthy = *find(&self.switches, container)?.borrow();
+        let healthy = *find(&self.switches, container)?.borrow() == Behaviour::Serving;
         // An HTTP server that answers 503 still accepts connections.
         Some(healthy || kind == "livez")
     }
@@ -115,51 +102,26 @@ impl Application {
     }
 }
 
-fn find<'a>(switches: &'a Switches, name: &str) -> Option<&'a watch::Sender<bool>> {
+fn find<'a>(switches: &'a Switches, name: &str) -> Option<&'a watch::Sender<Behaviour>> {
     switches.iter().find(|(other, _)| *other == name).map(|(_, switch)| switch)
 }
 
-fn flip(switches: &Switches, name: &str) -> Option<bool> {
+fn flip(switches: &Switches, name: &str) -> Option<Behaviour> {
     let switch = find(switches, name)?;
-    switch.send_modify(|healthy| *healthy = !*healthy);
+    switch.send_modify(|behaviour| {
+        *behaviour = match behaviour {
+            Behaviour::Serving => Behaviour::Failing,
+            Behaviour::Failing | Behaviour::Hanging => Behaviour::Serving,
+        };
+    });
     Some(*switch.borrow())
 }
 
-fn http_answer(healthy: bool) -> Vec<Step> {
-    let (status, body) =
-        if healthy { ("200 OK", "fine\n") } else { ("503 Service Unavailable", "no database\n") };
-    text(status, body)
-}
-
 fn flip_answer(switches: &Switches, path: &str) -> Vec<Step> {
-    match path.strip_prefix("/flip/").and_then(|name| flip(switches, name)) {
-        Some(true) => text("200 OK", "healthy now\n"),
-        Some(false) => text("200 OK", "not healthy now\n"),
-        None => text("404 Not Found", "ask for /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
-    }
-}
-
-fn text(status: &str, body: &str) -> Vec<Step> {
-    answer(format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    ))
-}
-
-/// A database that is down does not listen.
-async fn listen_while_healthy(address: SocketAddr, mut healthy: watch::Receiver<bool>) {
-    loop {
-        let listening = *healthy.borrow_and_update();
-        let app = match listening {
-            true => Some(App::routes(address, None, |_| Vec::new()).await),
-            false => None,
-        };
-        let changed = healthy.changed().await;
-        drop(app);
-        // The listener's task ends at its next turn; only then the port is free.
-        tokio::task::yield_now().await;
-        if changed.is_err() {
-            return;
-        }
-    }
+    let (status, body) = match path.strip_prefix("/flip/").and_then(|name| flip(switches, name)) {
+        Some(Behaviour::Serving) => ("200 OK", "healthy now\n"),
+        Some(_) => ("200 OK", "not healthy now\n"),
+        None => ("404 Not Found", "ask for /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
+    };
+    switched::text(status, "text/plain", body)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::stage::Stage;
+use crate::app::switched::Behaviour;
 use crate::demo::say;
-use crate::vm::application::Behaviour;
 
 /// Nothing takes longer.
 const PATIENCE: Duration = Duration::from_secs(40);

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::app::switched::Behaviour;
 use crate::envoy::workspace;
-use crate::vm::application::Behaviour;
 use crate::vm::client::Client;
 use crate::vm::discovery::Discovery;
 use crate::vm::documents::{GROUP, PORT};

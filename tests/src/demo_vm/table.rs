@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::Table;
 
 use super::stage::{GRACE, MACHINES, Stage};
-use crate::vm::application::Behaviour;
+use crate::app::switched::Behaviour;
 
 /// A machine, as it is now.
 pub struct Row {

@@ -16,21 +16,12 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use crate::app::switched::Behaviour;
+
 /// Where its probe asks; every other path is its work.
 pub const READY_PATH: &str = "/readyz";
 /// The header of every answer that says which machine gave it.
 pub const MACHINE: &str = "x-machine";
-
-/// What it does with requests and probes alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behaviour {
-    /// Answers 200.
-    Serving,
-    /// Answers 503.
-    Failing,
-    /// Takes the request and never answers.
-    Hanging,
-}
 
 #[derive(Debug, Default)]
 struct Counts {

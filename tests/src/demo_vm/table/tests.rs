@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{Row, render};
-use crate::vm::application::Behaviour;
+use crate::app::switched::Behaviour;
 
 #[test]
 fn a_line_for_each_machine_with_the_keys_that_change_it() {
