@@ -17,6 +17,7 @@ mod e2e_agent_local;
 mod e2e_agent_metrics;
 mod e2e_agent_run;
 mod e2e_agent_stages;
+mod e2e_application;
 mod e2e_body;
 mod e2e_config;
 mod e2e_grpc;

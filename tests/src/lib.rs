@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod agent;
 pub mod app;
+pub mod application;
 pub mod authority;
 pub mod caller;
 pub mod conformance;
