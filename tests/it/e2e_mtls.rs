@@ -1,20 +1,15 @@
 //! The example with strict mutual TLS, really run: who has no certificate gets no word, kubelet gets its answer.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tests::app::tls::{self, Identity};
 use tests::app::{App, answer};
+use tests::caller::tls::Caller;
 use tests::caller::{self, Answer};
 use tests::envoy::{self, Envoy, Version};
 use tests::{example, net, pod};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 const NAME: &str = "app.example.com";
 
@@ -49,25 +44,9 @@ impl Running {
 
     /// Asks the application's listener over TLS, with this certificate or none.
     async fn ask(&self, certificate: Option<&Identity>) -> std::io::Result<Answer> {
-        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
-        let mut roots = RootCertStore::empty();
-        roots.add(der(&self.identity.authority)).expect("an authority");
-        let config = ClientConfig::builder().with_root_certificates(roots);
-        let config = match certificate {
-            None => config.with_no_client_auth(),
-            Some(identity) => {
-                let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("a key");
-                config.with_client_auth_cert(vec![der(&identity.certificate)], key).expect("a matching key")
-            }
-        };
-        let stream = TcpStream::connect(self.traffic()).await?;
-        let name = ServerName::try_from(NAME).expect("a name");
-        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-        let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await?;
-        Ok(caller::parse(&bytes))
+        let identity = certificate.map(|of| (of.certificate.as_str(), of.key.as_str()));
+        let caller = Caller { server: NAME, authority: &self.identity.authority, identity };
+        caller.get(self.traffic(), "/").await
     }
 }
 

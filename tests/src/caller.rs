@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
+pub mod tls;
+
 /// Nothing in a test takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// More than this of an answer is not read.

@@ -1,0 +1,55 @@
+//! The same over TLS, with a certificate or without.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{Answer, parse};
+
+/// Who asks, and whom it believes; all of it PEM.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// The name that the other side has to prove.
+    pub server: &'a str,
+    /// The authority that it believes.
+    pub authority: &'a str,
+    /// Its certificate and the key of that, if it has one.
+    pub identity: Option<(&'a str, &'a str)>,
+}
+
+impl Caller<'_> {
+    /// A GET, which the other side may cut off at any point.
+    ///
+    /// # Errors
+    /// When it does so before the end of its answer.
+    ///
+    /// # Panics
+    /// When something of it is no PEM.
+    pub async fn get(self, address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+        let mut roots = RootCertStore::empty();
+        roots.add(der(self.authority)).expect("an authority");
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        let config = match self.identity {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+                config.with_client_auth_cert(vec![der(certificate)], key).expect("a matching key")
+            }
+        };
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from(self.server.to_owned()).expect("a name");
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.server);
+        stream.write_all(request.as_bytes()).await?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await?;
+        Ok(parse(&bytes))
+    }
+}
