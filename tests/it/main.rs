@@ -30,6 +30,8 @@ mod e2e_mtls;
 mod e2e_redirect;
 mod e2e_request;
 mod e2e_security;
+mod e2e_strict_mtls;
+mod e2e_strict_mtls_kit;
 mod e2e_tcp;
 mod e2e_tls;
 mod filter_answers;

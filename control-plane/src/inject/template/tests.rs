@@ -1,4 +1,7 @@
 use super::*;
+use crate::inject::settings::STATUS_PORT;
+
+const STRICT_MTLS: &str = include_str!("../../../../envoy-config/kubernetes/strict-mtls/sidecar.yaml");
 
 fn refused(yaml: &str) -> String {
     Template::parse(yaml, "side", None).expect_err(yaml).to_string()
@@ -45,4 +48,20 @@ fn a_wrong_template_is_refused_with_its_field() {
     for (yaml, words) in cases {
         assert!(refused(yaml).contains(words), "{yaml}: {}", refused(yaml));
     }
+}
+
+#[test]
+fn the_one_with_mutual_tls_is_the_built_in_one_and_more() {
+    let strict = Template::parse(STRICT_MTLS, SIDECAR_NAME, None).expect("the shipped template");
+    let built_in = Template::built_in(SIDECAR_NAME, None).expect("the built-in template");
+    let mut sidecar = strict.sidecar.clone();
+    for key in ["env", "volumeMounts"] {
+        let same = built_in.sidecar[key].as_array().expect("a list").len();
+        let list = sidecar[key].as_array_mut().expect("a list");
+        assert_eq!(list.split_off(same).len(), 2, "{key}");
+    }
+    assert_eq!(sidecar, built_in.sidecar);
+    assert_eq!(strict.volumes[..1], built_in.volumes[..]);
+    let script = strict.init_containers[0]["command"][2].as_str().expect("a script");
+    assert!(script.contains(&format!("--dport {STATUS_PORT} -j RETURN")), "{script}");
 }
