@@ -90,10 +90,14 @@ it *arguments: build _promtool _containers
 it-control-plane *arguments:
     cargo test --locked --package control-plane --test it -- "$@"
 
-# On a released Kubernetes, which is built once (some minutes); a name picks tests: ./justw test-kubernetes webhook
+# On a released Kubernetes, which is built once (some minutes): the API server alone, Pods on a node of our own, what takes a node down. Needs root
 [group('test')]
-test-kubernetes *arguments: build _kubernetes
-    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --package tests --test kubernetes -- --ignored --nocapture --test-threads 1 "$@"
+test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubernetes "node" "--skip" "node_alone" "--test-threads" "6") (it-kubernetes "node_alone" "--test-threads" "1")
+
+# Some of it; a name picks tests: ./justw it-kubernetes node_strict_mtls
+[group('test')]
+it-kubernetes *arguments: build _kubernetes _images
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package tests --test kubernetes -- --ignored --nocapture "$@"
 
 # etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
 _kubernetes: _go

@@ -1,8 +1,10 @@
 //! Against a released Kubernetes, all of them ignored unless they are asked for: `./justw test-kubernetes`.
 //!
-//! `webhook` and `discovery` need no node: nothing runs, and what an API server accepts, calls and refuses is what is seen.
+//! `webhook` and `discovery` need no node: nothing runs, and what an API server accepts, calls and refuses is what is seen. `node…` run
+//! Pods on a node of our own, as root.
 
 mod discovery;
+mod node;
 mod webhook;
 
 use std::net::SocketAddr;

@@ -17,6 +17,7 @@ pub mod host;
 pub mod kubernetes;
 pub mod load;
 pub mod net;
+pub mod node;
 pub mod not_tested;
 pub mod oracle;
 pub mod plain;

@@ -8,11 +8,20 @@ use tests::kubernetes::free_port;
 use super::dial::dial;
 use super::{CONFIGURATION, NAMESPACE, World};
 
+const FOLDERS: [&str; 6] = [
+    "base",
+    "overlays/cert-manager",
+    "overlays/client-ca",
+    "overlays/rewrite-only",
+    "strict-mtls",
+    "strict-mtls/namespace",
+];
+
 /// Every object of the shipped manifests passes; then those of `base` are there, but for the Service's address.
 pub(super) fn manifests(world: &mut World) {
     let cluster = &world.cluster;
     cluster.create_namespace(NAMESPACE, &[]);
-    for folder in ["base", "overlays/cert-manager", "overlays/client-ca", "overlays/rewrite-only"] {
+    for folder in FOLDERS {
         let all = cluster.kustomize(folder);
         // cert-manager's kinds are known to clusters that have it.
         let ours: Vec<&str> =

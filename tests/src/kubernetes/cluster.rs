@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{panicking, sleep};
 use std::time::Duration;
 
@@ -25,9 +26,10 @@ pub struct Cluster {
     pub authority: Authority,
     server: SocketAddr,
     options: Options,
-    /// As it is started, again if need be.
-    api_server_command: Command,
-    api_server: Option<Process>,
+    /// etcd's URL.
+    etcd: String,
+    /// A test takes it away, and brings it back.
+    api_server: Mutex<Option<Process>>,
     /// By the name of the log.
     parts: Vec<(&'static str, Process)>,
 }
@@ -47,11 +49,10 @@ impl Cluster {
         let authority = Authority::new();
         credentials::write(folder, &authority, server);
         let etcd = format!("http://127.0.0.1:{}", free_port());
-        let api_server_command = parts::api_server(folder, &options, port, &etcd);
         let (folder, parts) = (folder.to_path_buf(), Vec::new());
         let mut cluster =
-            Self { folder, authority, server, options, api_server_command, api_server: None, parts };
-        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &etcd));
+            Self { folder, authority, server, options, etcd, api_server: Mutex::new(None), parts };
+        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd));
         cluster.start_api_server();
         if cluster.options.controller_manager {
             cluster.start_part("controller-manager.log", parts::controller_manager(&cluster.folder));
@@ -71,17 +72,21 @@ impl Cluster {
     ///
     /// # Panics
     /// When it ends, or is not ready within a minute; with the end of its log.
-    pub fn start_api_server(&mut self) {
-        let log = self.folder.join("api-server.log");
-        self.api_server = Some(Process::start(&mut self.api_server_command, &log));
+    pub fn start_api_server(&self) {
+        let mut command = parts::api_server(&self.folder, &self.options, self.server.port(), &self.etcd);
+        *self.api_server() = Some(Process::start(&mut command, &self.folder.join("api-server.log")));
         self.wait_for("the API server", |cluster| {
             cluster.kubectl(&["get", "--raw", "/readyz"], "").status.success()
         });
     }
 
     /// Kills the API server.
-    pub fn stop_api_server(&mut self) {
-        self.api_server = None;
+    pub fn stop_api_server(&self) {
+        *self.api_server() = None;
+    }
+
+    fn api_server(&self) -> MutexGuard<'_, Option<Process>> {
+        self.api_server.lock().expect("nobody panics with it")
     }
 
     /// Sends a signal to the API server.
@@ -89,7 +94,7 @@ impl Cluster {
     /// # Panics
     /// When it does not run.
     pub fn signal_api_server(&self, signal: Signal) {
-        self.api_server.as_ref().expect("it runs").signal(signal);
+        self.api_server().as_ref().expect("it runs").signal(signal);
     }
 
     /// Where the API server is called from outside.
@@ -139,10 +144,10 @@ impl Cluster {
     /// # Panics
     /// When one has ended by itself; with the end of its log.
     pub fn check(&self) {
-        let api_server = self.api_server.iter().map(|process| ("api-server.log", process));
-        let parts = self.parts.iter().map(|(log, process)| (*log, process));
-        let ended = api_server.chain(parts).find(|(_, process)| process.has_ended()).map(|(log, _)| log);
-        if let Some(log) = ended {
+        let api_server =
+            self.api_server().as_ref().is_some_and(Process::has_ended).then_some("api-server.log");
+        let part = || self.parts.iter().find(|(_, process)| process.has_ended()).map(|(log, _)| *log);
+        if let Some(log) = api_server.or_else(part) {
             panic!("a part of the cluster has ended: {log}:\n{}", self.log(log));
         }
     }
@@ -159,7 +164,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // Who writes into the folder is gone before it is; etcd, the first, last.
-        self.api_server = None;
+        self.stop_api_server();
         while self.parts.pop().is_some() {}
         if panicking() {
             let _ = writeln!(std::io::stderr(), "what the cluster leaves: {}", self.folder.display());

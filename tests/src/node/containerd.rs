@@ -1,0 +1,70 @@
+//! containerd on a node: its configuration, the network of the Pods, the images.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::namespaces::Namespaces;
+use crate::kubernetes::Process;
+
+/// Where it listens, inside.
+pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
+
+const CONFIG: &str = r#"version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+[grpc]
+  address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "docker.io/app-health-test/pause:1"
+  # Without CAP_SYS_RESOURCE no process may be told to be killed later than others.
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/etc/cni/net.d"
+"#;
+
+/// A bridge of the node's own network, whose address is the Pods' way out.
+const NETWORK: &str = r#"{
+  "cniVersion": "0.4.0", "name": "node",
+  "plugins": [{
+    "type": "bridge", "bridge": "cni0", "isGateway": true,
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+  }]
+}"#;
+
+/// Starts it.
+pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
+    let config = folder.join("containerd.toml");
+    std::fs::write(&config, CONFIG).expect("a writable folder");
+    let network = folder.join("network.conflist");
+    std::fs::write(&network, NETWORK).expect("a writable folder");
+    let mut install = namespaces.command("install");
+    install.arg("-D").arg(&network).arg("/etc/cni/net.d/10-node.conflist");
+    assert!(install.status().expect("nsenter starts").success(), "the network's configuration");
+    let mut command = namespaces.command("containerd");
+    Process::start(command.arg("--config").arg(&config), &folder.join("log/containerd.log"))
+}
+
+/// Takes the images of an archive in, as soon as containerd answers.
+///
+/// # Panics
+/// When it does not take them; with its words.
+pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
+    let ctr = |words: &[&str]| {
+        let mut command = namespaces.command("ctr");
+        command
+            .args(["--address", SOCKET, "--namespace", "k8s.io"])
+            .args(words)
+            .output()
+            .expect("nsenter starts")
+    };
+    for _ in 0..150 {
+        if ctr(&["version"]).status.success() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let output = ctr(&["images", "import", archive.to_str().expect("UTF-8")]);
+    assert!(output.status.success(), "the images: {}", String::from_utf8_lossy(&output.stderr));
+}

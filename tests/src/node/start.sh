@@ -1,0 +1,24 @@
+# The first process of a node's namespaces. $1: the node's folder; $2: the folder with Debian's packages, or nothing where the
+# machine has the programs. What is changed here is seen by nobody else, and ends with this process.
+set -e
+case $1/ in
+/run/* | /var/lib/* | /var/log/*)
+    echo "a node has a /run, /var/lib and /var/log of its own, so its files cannot lie in $1"
+    exit 1
+    ;;
+esac
+mount --make-rprivate /
+[ -z "$2" ] || mount -t overlay -o "lowerdir=$2/usr:/usr" overlay /usr
+mkdir -p "$1/data/lib" "$1/log/var"
+mount -t tmpfs tmpfs /run
+mount --bind "$1/data/lib" /var/lib
+mount --bind "$1/log/var" /var/log
+mkdir /run/upper /run/work
+mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
+ip link set lo up
+# The node, and the Service `kubernetes`, at which Pods find the API server.
+ip address add 192.0.2.1/32 dev lo
+ip address add 10.96.0.1/32 dev lo
+echo 1 >/proc/sys/net/ipv4/ip_forward
+: >"$1/started"
+exec sleep infinity
