@@ -84,10 +84,11 @@ async fn it_does_what_its_switches_say() {
 
 #[tokio::test]
 async fn it_starts_late_and_remembers_heads() {
-    let mut program = Program::start(&["--start-after", "1s"]);
+    let mut program = Program::start(&["--start-after", "600s"]);
     assert_eq!(program.line().await, "application: started");
     let http = SocketAddr::new(program.ip, 8080);
     assert_eq!(caller::get(http, "/early", &[]).await.status, 0, "the port is closed");
+    assert_eq!(program.control("/listen").await.status, 200);
     assert_eq!(program.line().await, "application: listening");
     for number in 0..110 {
         assert_eq!(caller::get(http, &format!("/{number}"), &[]).await.text(), "fine\n");

@@ -5,6 +5,14 @@
 
 mod discovery;
 mod node;
+mod node_costs;
+mod node_events;
+mod node_hold;
+mod node_kinds;
+mod node_liveness;
+mod node_readiness;
+mod node_shapes;
+mod node_twins;
 mod webhook;
 
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! The application of Pods, a program of its own: it speaks each protocol, with a switch for each, and says what was asked of it.
 //!
-//! On the control port `POST /<protocol>/<serving|failing|hanging>` turns a switch, and `GET /seen` shows the heads of the last requests,
-//! `{"http": ["GET /ready HTTP/1.1\r\nHost: …"], "https": […]}`, the newest last.
+//! On the control port `POST /<protocol>/<serving|failing|hanging>` turns a switch, `POST /listen` ends the time of `--start-after`, and
+//! `GET /seen` shows the heads of the last requests, `{"http": ["GET /ready HTTP/1.1\r\nHost: …"], "https": […]}`, the newest last.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::app::switched::{self, Behaviour};
 use crate::app::tls::Tls;
@@ -96,10 +96,12 @@ type Servers = OnceLock<[(&'static str, App); 2]>;
 async fn serve(arguments: Arguments) -> Result<bool, String> {
     let address = |port| SocketAddr::new(arguments.ip, port);
     let (switches, servers) = (Arc::new(Switches::new()), Arc::new(Servers::new()));
-    let (turned, asked) = (Arc::clone(&switches), Arc::clone(&servers));
-    let control = move |path: &str| control(&turned, &asked, path);
+    let listen = Arc::new(Notify::new());
+    let (turned, asked, listens) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
+    let control = move |path: &str| control(&turned, &asked, &listens, path);
     let _control = App::routes(address(arguments.control), None, control).await;
-    tokio::time::sleep(arguments.start_after).await;
+    // Earlier, if somebody says so.
+    let _ = tokio::time::timeout(arguments.start_after, listen.notified()).await;
     let http = App::routes(address(arguments.http), None, answers(switches.of("http"))).await;
     let acceptor = Some(Tls::default().acceptor());
     let https = App::routes(address(arguments.https), acceptor, answers(switches.of("https"))).await;
@@ -110,14 +112,21 @@ async fn serve(arguments: Arguments) -> Result<bool, String> {
     Ok(true)
 }
 
-fn control(switches: &Switches, servers: &Servers, path: &str) -> Vec<Step> {
+fn control(switches: &Switches, servers: &Servers, listen: &Notify, path: &str) -> Vec<Step> {
     if path == "/seen" {
         let seen = servers.get().map(|servers| servers.each_ref().map(|(name, app)| (*name, heads(app))));
         let seen: Map<String, Value> =
             seen.into_iter().flatten().map(|(name, heads)| (name.to_owned(), heads.into())).collect();
         return switched::text("200 OK", "application/json", &Value::from(seen).to_string());
     }
-    match switches.turn(path) {
+    let done = match path {
+        "/listen" => {
+            listen.notify_one();
+            Some(())
+        }
+        path => switches.turn(path),
+    };
+    match done {
         Some(()) => switched::text("200 OK", "text/plain", "done\n"),
         None => switched::text("404 Not Found", "text/plain", "ask for /seen or POST /http/failing\n"),
     }
