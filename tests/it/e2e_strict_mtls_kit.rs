@@ -11,6 +11,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::Value;
 use tests::agent;
 use tests::authority::Authority;
+use tests::container_tools;
 use tests::envoy::{self, Version, workspace};
 use tokio::process::Child;
 
@@ -119,7 +120,7 @@ impl Injected {
         assert_eq!(container["securityContext"]["capabilities"]["add"], serde_json::json!(["NET_ADMIN"]));
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-all,+net_admin", "--inh-caps=-all"]).stdout(Stdio::null());
-        if let Some(root) = std::env::var_os("CONTAINER_TOOLS").map(PathBuf::from) {
+        if let Some(root) = container_tools::folder() {
             let libraries = root.join("usr/lib/x86_64-linux-gnu");
             command.env("PATH", format!("{}:/usr/bin:/bin", root.join("usr/sbin").display()));
             command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
