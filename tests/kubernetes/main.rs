@@ -6,6 +6,7 @@
 mod discovery;
 mod node;
 mod node_alone_chaos;
+mod node_alone_docs;
 mod node_alone_strict_mtls;
 mod node_costs;
 mod node_events;

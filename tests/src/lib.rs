@@ -13,6 +13,7 @@ pub mod demo_vm;
 pub mod docker;
 pub mod envoy;
 pub mod example;
+pub mod guide;
 pub mod host;
 pub mod kubernetes;
 pub mod load;
