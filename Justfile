@@ -94,7 +94,7 @@ it-control-plane *arguments:
 [group('test')]
 test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubernetes "node" "--skip" "node_alone" "--test-threads" "6") (it-kubernetes "node_alone" "--test-threads" "1")
 
-# Some of it; a name picks tests: ./justw it-kubernetes node_strict_mtls
+# Some of it; a name picks tests: ./justw it-kubernetes strict_mtls
 [group('test')]
 it-kubernetes *arguments: build _kubernetes _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package tests --test kubernetes -- --ignored --nocapture "$@"

@@ -112,8 +112,8 @@ impl Injected {
     }
 
     /// Runs the container that captures, with the rights that it is given and no others: in Debian's root that
-    /// `CONTAINER_TOOLS` names, if it is there. Whether it succeeded.
-    pub(crate) fn capture(&self) -> bool {
+    /// `CONTAINER_TOOLS` names, if it is there.
+    pub(crate) fn capture(&self) {
         let container = &self.pod["spec"]["initContainers"][0];
         let words = container["command"].as_array().expect("a command").iter().filter_map(Value::as_str);
         let words: Vec<&str> = words.collect();
@@ -125,7 +125,7 @@ impl Injected {
             command.env("PATH", format!("{}:/usr/bin:/bin", root.join("usr/sbin").display()));
             command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
         }
-        command.args(words).status().is_ok_and(|status| status.success())
+        assert!(command.args(words).status().expect("setpriv starts").success(), "the capture");
     }
 
     /// Writes what is mounted: Envoy's configuration, and a Secret as kubelet does.

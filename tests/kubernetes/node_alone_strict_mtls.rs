@@ -14,6 +14,7 @@ use tests::docker::archive::{APPLICATION, BUSYBOX, DEBIAN};
 use tests::kubernetes::manifests;
 use tests::node::{Node, SYSTEM, Space};
 
+use crate::node_twins::{ready, restarts};
 use crate::page;
 
 /// Nothing listens there.
@@ -86,35 +87,22 @@ fn pod(name: &str, rewritten: bool) -> Value {
     })
 }
 
-fn container<'a>(pod: &'a Value, name: &str) -> &'a Value {
-    let statuses = pod["status"]["containerStatuses"].as_array();
-    statuses.into_iter().flatten().find(|status| status["name"] == name).unwrap_or(&Value::Null)
-}
-
-fn is_ready(pod: &Value, name: &str) -> bool {
-    container(pod, name)["ready"] == true
-}
-
-fn restarts(pod: &Value, name: &str) -> u64 {
-    container(pod, name)["restartCount"].as_u64().unwrap_or(0)
-}
-
 /// HTTP, HTTPS and gRPC fail every time, so that containers are restarted for nothing; TCP passes where nothing listens.
 fn as_declared(space: &Space<'_>) {
     let for_nothing = |pod: &Value| LIVING[..3].iter().all(|name| restarts(pod, name) >= 1);
     let pod =
         space.pod_until("declared", "passes for the dead, and restarts who asks for the living", |pod| {
-            assert!(!LIVING[..3].iter().any(|name| is_ready(pod, name)), "{}", pod["status"]);
-            is_ready(pod, "dead") && for_nothing(pod)
+            assert!(!LIVING[..3].iter().any(|name| ready(pod, name)), "{}", pod["status"]);
+            ready(pod, "dead") && for_nothing(pod)
         });
-    assert!(is_ready(&pod, "tcp"), "as it passes for the living");
+    assert!(ready(&pod, "tcp"), "as it passes for the living");
     assert_eq!(pod["spec"]["initContainers"][0]["name"], "app-health-capture");
     assert_eq!(pod["spec"]["containers"][1]["readinessProbe"]["httpGet"]["path"], "/ready");
 }
 
 /// The same Pod, rewritten: every verdict is right, and follows the application.
 fn as_rewritten(space: &Space<'_>, friend: &Friend) {
-    let all = |pod: &Value, ready: bool| LIVING.iter().all(|name| is_ready(pod, name) == ready);
+    let all = |pod: &Value, is_ready: bool| LIVING.iter().all(|name| ready(pod, name) == is_ready);
     let pod = space.pod_until("rewritten", "is ready but for the dead", |pod| all(pod, true));
     let restarted: Vec<u64> = LIVING.iter().map(|name| restarts(&pod, name)).collect();
     assert_eq!(restarted, [0; 4]);
@@ -135,7 +123,7 @@ fn as_rewritten(space: &Space<'_>, friend: &Friend) {
     space.pod_until("rewritten", "fails with the application", |pod| all(pod, false));
     turn("serving");
     let pod = space.pod_until("rewritten", "is ready again", |pod| all(pod, true));
-    assert!(!is_ready(&pod, "dead"));
+    assert!(!ready(&pod, "dead"));
 }
 
 /// Who has a certificate reaches the application; who has none does not, by no port.

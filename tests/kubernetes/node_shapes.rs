@@ -2,10 +2,13 @@
 //! of the user, lifecycle hooks. The application sees the same requests as without our sidecar, byte for byte.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
+use tests::docker::archive;
 use tests::kubernetes::{command, tool};
-use tests::node::{Node, condition};
+use tests::node::{Node, condition, container};
 
 use crate::node_kinds::{self, Ports};
 use crate::node_twins::{Side, Twins, restarts, wait};
@@ -38,7 +41,8 @@ fn pod() -> Value {
     helper["readinessProbe"] = period(json!({"grpc": {"port": Ports::of(HELPER).grpc()}}));
     helper["livenessProbe"] = period(json!({"tcpSocket": {"port": "tcp"}}));
     let mut pod = node_kinds::pod(POD, &[app]);
-    pod["spec"]["initContainers"] = json!([helper]);
+    let setup = json!({"name": "setup", "image": archive::BUSYBOX, "command": ["true"]});
+    pod["spec"]["initContainers"] = json!([setup, helper]);
     pod["spec"]["terminationGracePeriodSeconds"] = 30.into();
     pod
 }
@@ -77,6 +81,9 @@ fn node_requests_arrive_as_without_sidecar() {
     let twins = Twins::new(Node::shared(), "shapes");
     twins.create(&[pod()]);
     twins.until(POD, "is ready", |pod| condition(pod, "Ready"));
+    for side in &twins.sides {
+        assert_eq!(container(&side.watch.last(POD), "setup")["state"]["terminated"]["reason"], "Completed");
+    }
     let both = |number, protocol| twins.sides.each_ref().map(|side| heads(side, number, protocol));
     for (number, protocol) in [(APP, "http"), (APP, "https"), (HELPER, "http")] {
         let [plain, sidecar] = both(number, protocol);
@@ -103,15 +110,22 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
         let mut kubectl = command(&tool("kubectl"));
         kubectl.arg("--kubeconfig").arg(side.space.node.cluster.kubeconfig("admin"));
         kubectl.args(["--namespace", &side.space.name, "logs", "--follow", POD, "-c", "app"]);
-        kubectl.stdout(std::process::Stdio::piped()).spawn().expect("setpriv starts")
+        let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
+        let mut log = BufReader::new(kubectl.stdout.take().expect("piped"));
+        // The follower is there before the Pod goes.
+        let mut first = String::new();
+        log.read_line(&mut first).expect("text");
+        assert_eq!(first, "application: started\n", "{}", side.name);
+        (kubectl, log)
     };
     let followed = twins.sides.each_ref().map(follow);
     for side in &twins.sides {
         side.space.done(&["delete", "pod", POD, "--wait=false"], "");
     }
-    for (kubectl, side) in followed.into_iter().zip(&twins.sides) {
-        let log = kubectl.wait_with_output().expect("it ends with the container").stdout;
-        let log = String::from_utf8_lossy(&log).into_owned();
+    for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&twins.sides) {
+        let mut log = String::new();
+        rest.read_to_string(&mut log).expect("text");
+        kubectl.wait().expect("it ends with the container");
         assert!(log.contains("application: asked for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use nix::unistd::geteuid;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use crate::demo::say;
 use crate::docker::archive;
 use crate::envoy::workspace;
 use crate::kubernetes::{Cluster, Options, Process, manifests};
@@ -33,8 +35,8 @@ pub const IP: &str = "192.0.2.1";
 /// Where the webhook runs.
 pub const SYSTEM: &str = "app-health-system";
 
-/// How long something may take to come to pass, in steps.
-const STEPS: u32 = 1800;
+/// How long something may take to come to pass.
+const PATIENCE: Duration = Duration::from_secs(180);
 const STEP: Duration = Duration::from_millis(100);
 
 /// A running node.
@@ -91,6 +93,7 @@ impl Node {
         std::fs::create_dir_all(folder.join("log")).expect("target is writable");
         let images = all.join("images.tar");
         archive::make(&images).unwrap_or_else(|error| panic!("a Kubernetes node needs images: {error}"));
+        let begin = Instant::now();
         let cgroup = format!("app-health-{process}-{name}");
         let namespaces = Namespaces::start(&folder, crate::container_tools::folder().as_deref(), &cgroup);
         namespaces.enter();
@@ -108,6 +111,7 @@ impl Node {
             let node: Option<Value> = serde_json::from_slice(&node.stdout).ok();
             node.is_some_and(|node| condition(&node, "Ready"))
         });
+        say(&format!("the node {name} is ready after {:.1} s\n", begin.elapsed().as_secs_f64()));
         node
     }
 
@@ -164,9 +168,10 @@ impl Node {
     /// The same, with a story for whom it does not come to pass.
     ///
     /// # Panics
-    /// After a minute, or when a part of the node has ended.
+    /// After three minutes, or when a part of the node has ended.
     pub fn until_or(&self, what: &str, mut is_so: impl FnMut() -> bool, story: impl Fn() -> String) {
-        for _ in 0..STEPS {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
             self.cluster.check();
             assert!(!self.containerd.has_ended(), "containerd has ended: {}", self.tail("containerd.log"));
             let kubelet_ended =

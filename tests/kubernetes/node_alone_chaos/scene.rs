@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+pub(super) use tests::node::container;
 use tests::node::{Node, Space, condition};
 use tokio::time::Instant;
 
+pub(super) use crate::node_twins::restarts;
 use crate::page;
 
 /// The sidecar's container.
@@ -64,16 +66,6 @@ pub(super) fn since(pod: &Value) -> &str {
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let ready = conditions.iter().find(|each| each["type"] == "Ready").expect("it was ready");
     ready["lastTransitionTime"].as_str().expect("a time")
-}
-
-/// What kubelet says of a container.
-pub(super) fn container<'a>(pod: &'a Value, name: &str) -> &'a Value {
-    let lists = ["initContainerStatuses", "containerStatuses"].map(|list| pod["status"][list].as_array());
-    lists.into_iter().flatten().flatten().find(|each| each["name"] == name).unwrap_or(&Value::Null)
-}
-
-pub(super) fn restarts(pod: &Value, name: &str) -> u64 {
-    container(pod, name)["restartCount"].as_u64().unwrap_or_default()
 }
 
 /// Waits until kubelet says this of a Pod; an event may come after what it tells of. kubelet sends no more than 25 about a Pod, and then

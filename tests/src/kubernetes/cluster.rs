@@ -10,12 +10,13 @@ use std::thread::{panicking, sleep};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use tokio::time::Instant;
 
 use super::{Options, Process, credentials, free_port, parts};
 use crate::authority::Authority;
 
-/// How long a part may take until it is ready, in steps.
-const STEPS: u32 = 300;
+/// How long a part may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_millis(200);
 
 /// A control plane; all of its parts end when it is dropped, and its files go, unless a test has failed.
@@ -39,7 +40,7 @@ impl Cluster {
     /// thread, whose namespaces it shares, and ends with it at the latest.
     ///
     /// # Panics
-    /// When a part is missing, ends, or is not ready within a minute; with the end of its log.
+    /// When a part is missing, ends, or is not ready within two minutes; with the end of its log.
     pub fn start(folder: &Path, options: Options) -> Self {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).expect("a writable folder");
@@ -71,7 +72,7 @@ impl Cluster {
     /// Starts the API server, on the port that it had, and waits until it is ready. It ends with this thread at the latest.
     ///
     /// # Panics
-    /// When it ends, or is not ready within a minute; with the end of its log.
+    /// When it ends, or is not ready within two minutes; with the end of its log.
     pub fn start_api_server(&self) {
         let mut command = parts::api_server(&self.folder, &self.options, self.server.port(), &self.etcd);
         *self.api_server() = Some(Process::start(&mut command, &self.folder.join("api-server.log")));
@@ -110,7 +111,7 @@ impl Cluster {
     /// Makes a namespace with these labels (`name=value`), in which Pods can be made when this returns.
     ///
     /// # Panics
-    /// When that is not so within a minute.
+    /// When that is not so within two minutes.
     pub fn create_namespace(&self, name: &str, labels: &[&str]) {
         self.done(&["create", "namespace", name], "");
         if !labels.is_empty() {
@@ -128,7 +129,8 @@ impl Cluster {
     }
 
     fn wait_for(&self, what: &str, done: impl Fn(&Self) -> bool) {
-        for _ in 0..STEPS {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
             self.check();
             if done(self) {
                 return;

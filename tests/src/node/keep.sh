@@ -4,7 +4,7 @@ trap '' INT TERM HUP
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
     [ ! -f "$hierarchy/cgroup.procs" ] || mkdir "$hierarchy/$3"
 done
-unshare --mount --net --pid --fork --mount-proc --kill-child sh "$4" "$1" "$2" </dev/null &
+setpriv --pdeathsig KILL unshare --mount --net --pid --fork --mount-proc --kill-child sh "$4" "$1" "$2" </dev/null &
 namespaces=$!
 cat >/dev/null
 kill -KILL $namespaces

@@ -11,6 +11,12 @@ mount --make-rprivate /
 [ -z "$2" ] || mount -t overlay -o "lowerdir=$2/usr:/usr" overlay /usr
 mkdir -p "$1/data/lib" "$1/log/var"
 mount -t tmpfs tmpfs /run
+# What kubelet sets are the machine's settings, of no namespace: it gets files of its own in their place.
+for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+    own=/run/$(echo "$setting" | tr / .)
+    cat "/proc/sys/$setting" >"$own"
+    mount --bind "$own" "/proc/sys/$setting"
+done
 mount --bind "$1/data/lib" /var/lib
 mount --bind "$1/log/var" /var/log
 mkdir /run/upper /run/work
