@@ -43,7 +43,7 @@ fn node_alone_strict_mtls() {
 fn install(node: &Node) {
     let folder = node.folder.join("manifests");
     std::fs::create_dir_all(&folder).expect("a writable folder");
-    for name in ["base", "strict-mtls"] {
+    for name in ["base", "overlays", "strict-mtls"] {
         let copied = Command::new("cp").arg("-r").arg(manifests(name)).arg(&folder).status();
         assert!(copied.expect("cp starts").success(), "{name}");
     }
