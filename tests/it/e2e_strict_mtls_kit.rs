@@ -118,13 +118,8 @@ impl Injected {
         let words = container["command"].as_array().expect("a command").iter().filter_map(Value::as_str);
         let words: Vec<&str> = words.collect();
         assert_eq!(container["securityContext"]["capabilities"]["add"], serde_json::json!(["NET_ADMIN"]));
-        let mut command = Command::new("setpriv");
+        let mut command = container_tools::command("setpriv");
         command.args(["--bounding-set=-all,+net_admin", "--inh-caps=-all"]).stdout(Stdio::null());
-        if let Some(root) = container_tools::folder() {
-            let libraries = root.join("usr/lib/x86_64-linux-gnu");
-            command.env("PATH", format!("{}:/usr/bin:/bin", root.join("usr/sbin").display()));
-            command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
-        }
         assert!(command.args(words).status().expect("setpriv starts").success(), "the capture");
     }
 

@@ -1,12 +1,12 @@
 //! Probes under rules that redirect this machine's traffic into Envoy, in a network namespace of our own with real rules.
 
 use std::net::{IpAddr, SocketAddr};
-use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
 use serde_json::json;
 use tests::app::{App, answer};
-use tests::not_tested;
+use tests::{container_tools, not_tested};
 
 use crate::vm_prober::{Plan, quick};
 
@@ -19,7 +19,8 @@ const INBOUND: u16 = 15006;
 
 fn run(line: &str) -> bool {
     let words: Vec<&str> = line.split(' ').collect();
-    Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success())
+    let output = container_tools::command(words[0]).args(&words[1..]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Puts this thread, and what it starts, into a network namespace with such rules.
@@ -42,10 +43,11 @@ fn namespace() -> bool {
 fn captured_probes_reach_the_application() {
     // A thread of its own: the namespace belongs to it alone and ends with it.
     let test = std::thread::spawn(|| {
-        if !namespace() {
+        if !geteuid().is_root() || container_tools::find("iptables").is_none() {
             not_tested::say("probes under capture rules", "no root, or no iptables");
             return;
         }
+        assert!(namespace(), "root may have a network and rules of its own");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(probes());
     });

@@ -1,6 +1,7 @@
 //! Where the programs are that run containers: those that `./justw --containers` unpacked, or else the machine's own.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The root of unpacked packages that the environment names by `CONTAINER_TOOLS`; `None` where there is none. Its `usr` is laid over `/usr`
 /// in the mount namespace of whoever runs them, and so nothing on the machine changes.
@@ -18,4 +19,21 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .chain(std::env::split_paths(&path))
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
+}
+
+/// A program that finds them, and the libraries that they need, without a mount of its own: `iptables`, or a script that calls it.
+pub fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    let Some(root) = folder() else { return command };
+    let libraries = std::fs::read_dir(root.join("usr/lib")).into_iter().flatten().flatten();
+    let libraries =
+        libraries.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-linux-gnu"));
+    if let Some(libraries) = libraries {
+        command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let first = ["usr/sbin", "usr/bin"].map(|part| root.join(part));
+    let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&path)));
+    command.env("PATH", path.expect("paths without colons"));
+    command
 }
