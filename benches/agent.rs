@@ -1,0 +1,65 @@
+//! What the agent costs beside an Envoy, and how soon it says what is: memory, processor time, answers while the admin
+//! port misbehaves, an Envoy's death, the command `wait`. Prints a table and writes `target/bench/agent.json`. A bar that
+//! does not hold is reported and is no error; not to be able to measure is one.
+
+#[path = "agent/admin.rs"]
+mod admin;
+#[path = "agent/arguments.rs"]
+mod arguments;
+#[path = "probe/caller.rs"]
+mod caller;
+#[path = "agent/death.rs"]
+mod death;
+#[path = "agent/idle.rs"]
+mod idle;
+#[path = "agent/memory.rs"]
+mod memory;
+#[path = "agent/scrape.rs"]
+mod scrape;
+#[path = "agent/startup.rs"]
+mod startup;
+#[path = "agent/wait.rs"]
+mod wait;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Parser as _;
+use kit::envoy::workspace;
+use kit::report::{self, Row};
+
+use crate::arguments::Arguments;
+
+/// Where readiness is asked.
+const READY: &str = "/healthz/ready";
+
+const NOTES: &str = "\
+the agent as it is shipped, on loopback; a question is a connection of its own, timed from before it to the answer's end
+admin: a scripted one; each figure is the worse of two, before the first readiness (503) and after it (200)
+killed: from the signal to the first 503, the slowest of all rounds
+wait: from the admin's last answer, after which the agent is ready, to the end of the process; or a whole process
+later: Envoy by the agent, from its start to the first 200, minus the same Envoy by itself to its first LIVE; medians";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let rows = runtime.block_on(measure(Arguments::parse()))?;
+    let file = report::write(&workspace().join("target"), "agent", &rows)?;
+    writeln!(std::io::stdout(), "{}\n\n{NOTES}\n{}", report::table(&rows), file.display())?;
+    Ok(())
+}
+
+async fn measure(arguments: Arguments) -> std::io::Result<Vec<Row>> {
+    let Arguments { requests, questions, waits, rounds, seconds, bench: _ } = arguments;
+    let mut rows = memory::measure(requests, Duration::from_secs(seconds)).await?;
+    rows.push(scrape::measure().await?);
+    rows.extend(admin::measure(questions).await?);
+    rows.push(idle::measure().await?);
+    rows.extend(death::measure(rounds).await?);
+    rows.extend(wait::measure(waits).await?);
+    rows.extend(startup::measure(rounds).await?);
+    Ok(rows)
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

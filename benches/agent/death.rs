@@ -1,0 +1,59 @@
+//! From Envoy's death to the first 503.
+
+use std::io::{ErrorKind, Result};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use kit::net;
+use kit::pod::Pod;
+use kit::report::Row;
+use kit::sidecar::{Builder, Sidecar};
+use tokio::time::Instant;
+
+use crate::caller::Caller;
+use crate::{READY, millis};
+
+/// Of a child, and of somebody else's Envoy: the slowest of `rounds`.
+pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
+    let (mut child, mut theirs) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..rounds {
+        // The agent must outlive its Envoy to say anything.
+        let sidecar = Builder::new(&format!("b-death-{round}")).args(&["--envoy-restart", "always"]).start();
+        sidecar.until(200, "ready").await;
+        child = child.max(killed(&sidecar, sidecar.envoy())?);
+
+        let pod = Pod::start(&format!("b-pod-{round}"), net::loopback(), &json!({})).await;
+        let admin = format!("unix:{}", pod.envoy.folder.join("admin.sock").display());
+        let data_path = format!("http://{}", pod.listener);
+        let sidecar = Builder::bare(&format!("b-theirs-{round}"))
+            .args(&["--no-envoy", "--admin", &admin, "--data-path", &data_path])
+            .start_plain();
+        sidecar.until(200, "ready").await;
+        theirs = theirs.max(killed(&sidecar, Pid::from_raw(pod.envoy.pid().cast_signed()))?);
+    }
+    let row = |name: &str, time| Row::new(name, millis(time), "ms").at_most(1000.0);
+    Ok(vec![
+        row("503 after Envoy, a child, is killed", child),
+        row("503 after Envoy is killed, --no-envoy", theirs),
+    ])
+}
+
+fn killed(sidecar: &Sidecar, envoy: Pid) -> Result<Duration> {
+    let caller = Caller::new(sidecar.ready_address(), READY);
+    caller.ask(200)?;
+    let killed = Instant::now();
+    kill(envoy, Signal::SIGKILL)?;
+    loop {
+        match caller.ask(200) {
+            Ok(_) => {}
+            // An Envoy that is our own child tells us of its end, too.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    let took = killed.elapsed();
+    caller.ask(503)?;
+    Ok(took)
+}

@@ -1,0 +1,58 @@
+//! What a probe costs: straight to the application, by a plain Envoy route, through the filter, and by Istio's
+//! pilot-agent where one runs, in turn, asked by kubelet's own prober. Prints a table and writes
+//! `target/bench/probe.json`. A bar that does not hold is reported and is no error; not to be able to measure is one.
+
+#[path = "probe/arguments.rs"]
+mod arguments;
+#[path = "probe/caller.rs"]
+mod caller;
+#[path = "probe/client.rs"]
+mod client;
+#[path = "probe/deadlines.rs"]
+mod deadlines;
+#[path = "probe/lab.rs"]
+mod lab;
+#[path = "probe/memory.rs"]
+mod memory;
+#[path = "probe/owner.rs"]
+mod owner;
+#[path = "probe/rounds.rs"]
+mod rounds;
+#[path = "probe/rows.rs"]
+mod rows;
+
+use std::io::Write as _;
+
+use clap::Parser as _;
+use kit::envoy::workspace;
+use kit::report::{self, Row};
+
+use crate::arguments::Arguments;
+use crate::client::Client;
+
+const NOTES: &str = "\
+plain: a listener of the same Envoy with the same settings, without rate limit and wasm filter, and a STATIC cluster
+filter: the shipped probe listener, its rate limit raised so far that nobody reaches it
+p50, p99: with kubelet's own prober as the client; ratio: to the plain route in each round, the median of all rounds
+cpu: of the whole process, for each probe; a process of another user has no rows
+application: ours is a thread of the benchmark, whose process its cpu and memory are those of
+light caller: asks as kubelet's prober does but needs less time for it, so more of a ratio is what lies behind it";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let rows = runtime.block_on(measure(Arguments::parse()))?;
+    let file = report::write(&workspace().join("target"), "probe", &rows)?;
+    writeln!(std::io::stdout(), "{}\n\n{NOTES}\n{}", report::table(&rows), file.display())?;
+    Ok(())
+}
+
+async fn measure(arguments: Arguments) -> std::io::Result<Vec<Row>> {
+    let Arguments { rounds, probes, application, pilot_agent, bench: _ } = arguments;
+    let lab = lab::Lab::start(application, pilot_agent).await;
+    let mut rows = rows::kubelet(&rounds::measure(&lab, Client::Kubelet, rounds, probes).await?);
+    rows.extend(rows::light(&rounds::measure(&lab, Client::Light, rounds, probes).await?));
+    rows.extend(deadlines::measure(&lab)?);
+    rows.extend(memory::measure(&lab).await?);
+    lab.stop().await;
+    Ok(rows)
+}

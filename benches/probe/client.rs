@@ -1,0 +1,48 @@
+//! Who asks.
+
+use std::io::{Error, Result};
+use std::time::Duration;
+
+use serde_json::json;
+use kit::oracle::{ProbeResult, Question};
+
+use crate::arguments::Target;
+use crate::caller::Caller;
+use crate::lab::Lab;
+
+/// What kubelet waits for an answer: a second more than the declared timeout.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Client {
+    /// Kubelet's own prober.
+    Kubelet,
+    /// A caller of ours.
+    Light,
+}
+
+impl Client {
+    /// Asks so many times, one after the other; how long each probe took, in microseconds.
+    pub(crate) async fn ask(self, lab: &Lab, target: &Target, probes: u32) -> Result<Vec<f64>> {
+        let latencies = match self {
+            Self::Kubelet => kubelet(lab, target, probes).await?,
+            Self::Light => {
+                let caller = Caller::new(target.address, &target.path);
+                (0..probes).map(|_| caller.ask(200)).collect::<Result<_>>()?
+            }
+        };
+        Ok(latencies.into_iter().map(|latency| latency.as_secs_f64() * 1e6).collect())
+    }
+}
+
+async fn kubelet(lab: &Lab, target: &Target, probes: u32) -> Result<Vec<Duration>> {
+    let handler = json!({"httpGet": {"port": target.address.port(), "path": target.path}});
+    let question = Question { repeat: probes, ..Question::once(target.address.ip(), TIMEOUT, handler) };
+    let answer = lab.oracle.ask(question).await.map_err(Error::other)?;
+    if answer.results != [(ProbeResult::Success, u64::from(probes))].into() {
+        let Target { address, path } = target;
+        return Err(Error::other(format!("{address}{path}: {:?}, {}", answer.results, answer.output)));
+    }
+    Ok(answer.latencies)
+}

@@ -1,0 +1,161 @@
+//! What is measured: an application, one Envoy with the probe listener and a plain one before it, and pilot-agent
+//! where one runs.
+
+use std::net::{IpAddr, SocketAddr};
+
+use app_health_agent::bootstrap::Bootstrap;
+use serde_json::{Map, Value, json};
+use kit::app::counted::{CountedApp, Habit};
+use kit::envoy::{self, Envoy, Version, folder};
+use kit::net;
+use kit::oracle::Oracle;
+use kit::plain;
+use kit::pod::Pod;
+use kit::process::Process;
+
+use crate::arguments::Target;
+use crate::caller::Caller;
+use crate::owner;
+
+/// Probers of an application that does not answer in time.
+pub(crate) const SILENT: usize = 4;
+/// Probes before anything is measured.
+pub(crate) const WARM_UP: u32 = 2000;
+
+/// A way to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Without Envoy.
+    Direct,
+    /// By a route of Envoy.
+    Plain,
+    /// By the filter.
+    Filter,
+    /// By Istio's agent.
+    PilotAgent,
+}
+
+impl Way {
+    /// In the order in which they take turns.
+    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Plain, Self::Filter, Self::PilotAgent];
+
+    /// As it stands in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Plain => "plain",
+            Self::Filter => "filter",
+            Self::PilotAgent => "pilot-agent",
+        }
+    }
+
+    /// What lies between client and application.
+    pub(crate) fn part(self) -> Option<Part> {
+        match self {
+            Self::Direct => None,
+            Self::Plain | Self::Filter => Some(Part::Envoy),
+            Self::PilotAgent => Some(Part::PilotAgent),
+        }
+    }
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Envoy,
+    PilotAgent,
+    Application,
+    Oracle,
+}
+
+impl Part {
+    /// As it stands in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Envoy => "Envoy",
+            Self::PilotAgent => "pilot-agent",
+            Self::Application => "application",
+            Self::Oracle => "kubelet's prober",
+        }
+    }
+}
+
+/// Everything that is measured.
+pub(crate) struct Lab {
+    /// Kubelet's prober.
+    pub(crate) oracle: Oracle,
+    /// Those that there are.
+    pub(crate) ways: Vec<(Way, Target)>,
+    /// Those that can be seen from here.
+    pub(crate) processes: Vec<(Part, Process)>,
+    /// Where all ways lead.
+    pub(crate) app: SocketAddr,
+    envoy: Envoy,
+    listeners: IpAddr,
+    _own: (Option<CountedApp>, CountedApp),
+}
+
+impl Lab {
+    /// Starts what does not run yet; Envoy on one worker.
+    pub(crate) async fn start(application: Option<SocketAddr>, pilot_agent: Option<Target>) -> Self {
+        let listeners = net::loopback();
+        let own = application.is_none().then(|| CountedApp::start(listeners, Habit::status(200)));
+        let app = own.as_ref().map(|own| own.address).or(application).expect("one of the two");
+        let silent = CountedApp::start(app.ip(), Habit::Hang);
+        let bootstrap = bootstrap("bench", listeners, app, &probers(app, silent.port()));
+        let envoy = Envoy::start(Version::Newest, folder("bench"), &bootstrap, 1).await;
+        let oracle = Oracle::start();
+
+        let agent = pilot_agent.as_ref().and_then(|target| owner::of(target.address));
+        let processes = [
+            (Part::Envoy, Some(Process::new(envoy.pid()))),
+            (Part::PilotAgent, agent),
+            (Part::Application, owner::of(app)),
+            (Part::Oracle, Some(Process::new(oracle.pid()))),
+        ];
+        let processes = processes.into_iter().filter_map(|(part, process)| Some((part, process?))).collect();
+        let mut ways = vec![
+            (Way::Direct, Target::new(app, "/")),
+            (Way::Plain, Target::new(plain_listener(listeners), "/")),
+            (Way::Filter, Target::new(envoy::probe_listener(listeners), "/app-health/app/readyz")),
+        ];
+        ways.extend(pilot_agent.map(|target| (Way::PilotAgent, target)));
+        Self { oracle, ways, processes, app, envoy, listeners, _own: (own, silent) }
+    }
+
+    /// A caller of this container's probe.
+    pub(crate) fn prober(&self, container: &str) -> Caller {
+        Caller::new(envoy::probe_listener(self.listeners), &format!("/app-health/{container}/readyz"))
+    }
+
+    /// Ends Envoy.
+    pub(crate) async fn stop(self) {
+        self.envoy.stop().await;
+    }
+}
+
+/// The prober table: the application, a port where nobody listens, and probers of the silent one.
+fn probers(app: SocketAddr, silent: u16) -> Value {
+    let nobody = CountedApp::start(app.ip(), Habit::Hang).port();
+    let http_get = |port: u16| json!({"httpGet": {"port": port}, "timeoutSeconds": 1});
+    let mut table = Map::new();
+    table.insert("/app-health/app/readyz".into(), http_get(app.port()));
+    table.insert("/app-health/refused/readyz".into(), http_get(nobody));
+    for number in 0..SILENT {
+        table.insert(format!("/app-health/silent-{number}/readyz"), http_get(silent));
+    }
+    table.into()
+}
+
+/// The shipped bootstrap with a plain listener beside the probe listener.
+pub(crate) fn bootstrap(name: &str, listeners: IpAddr, app: SocketAddr, probers: &Value) -> Value {
+    let shipped = Bootstrap { instance_ip: app.ip(), ..Pod::bootstrap(name, listeners, probers) };
+    let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");
+    plain::raise_rate_limit(&mut bootstrap);
+    plain::add(&mut bootstrap, plain_listener(listeners), app);
+    bootstrap
+}
+
+pub(crate) fn plain_listener(ip: IpAddr) -> SocketAddr {
+    SocketAddr::new(ip, 8000)
+}

@@ -1,0 +1,154 @@
+//! Machines that go, in every way: until their endpoints are gone from a real Envoy. All of it in a network namespace of our own, where
+//! packets can be dropped.
+
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use kit::report::Row;
+use kit::vm::certificates::{Authority, DISCOVERY_NAME};
+use kit::vm::client::{Client, Way};
+use kit::vm::discovery::Discovery;
+use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use kit::vm::machine::Machine;
+use kit::envoy;
+use kit::net;
+use tokio::time::{Instant, sleep};
+
+use crate::{Failure, say};
+
+/// Between two looks at Envoy.
+const PACE: Duration = Duration::from_millis(5);
+/// An endpoint goes after so long, or never.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Of the agent that hangs, in seconds.
+const HEARTBEAT: f64 = 4.0;
+/// As long as the server waits for a machine to come back, unless it is told otherwise.
+const GRACE: f64 = 10.0;
+
+/// Needs root, `ip` and `iptables`.
+pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
+    let thread = std::thread::spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| format!("no network namespace, which takes root: {error}"))?;
+        run("ip", "link set lo up")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut rows = gone().await?;
+            rows.extend(hung().await?);
+            Ok(rows)
+        })
+    });
+    thread.join().map_err(|_| "a part of the measurement panicked")?
+}
+
+/// Killed, silent, and polite.
+async fn gone() -> Result<Vec<Row>, Failure> {
+    say("departures: killed, silent, goodbye");
+    let mut scene = Scene::start("b-gone", &["--restart-grace", "1s"]).await?;
+    let (polite, killed, silent) =
+        (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
+
+    let begin = Instant::now();
+    scene.machines[polite].signal(Signal::SIGTERM);
+    let goodbye = scene.until_gone(polite, begin).await?;
+
+    let begin = Instant::now();
+    // It alone speaks TLS.
+    for end in ["--sport", "--dport"] {
+        let port = scene.discovery.secure().port();
+        run("iptables", &format!("-I INPUT -p tcp {end} {port} -j DROP"))?;
+    }
+    let closed = Instant::now();
+    scene.machines[killed].kill_agent().await;
+    let closed = scene.until_gone(killed, closed).await?;
+    let silent = scene.until_gone(silent, begin).await?;
+    run("iptables", "-F INPUT")?;
+    let row = |name: &str, time: Duration| Row::new(name, time.as_secs_f64(), "s");
+    Ok(vec![
+        row("goodbye (SIGTERM) -> gone", goodbye).at_most(1.0),
+        row("agent killed, connection closed -> gone", closed).at_most(GRACE + 1.0),
+        row("silent network -> gone", silent).at_most(31.0),
+    ])
+}
+
+/// Stopped, with a connection that stands.
+async fn hung() -> Result<Vec<Row>, Failure> {
+    say("departures: hung");
+    let heartbeat = format!("{HEARTBEAT}s");
+    let mut scene = Scene::start("b-hung", &["--restart-grace", "1s", "--heartbeat", &heartbeat]).await?;
+    let hung = scene.join(true).await?;
+    let begin = Instant::now();
+    scene.machines[hung].signal(Signal::SIGSTOP);
+    let gone = scene.until_gone(hung, begin).await;
+    scene.machines[hung].signal(Signal::SIGCONT);
+    let heartbeats = gone?.as_secs_f64() / HEARTBEAT;
+    Ok(vec![Row::new("agent stopped -> gone, in heartbeats", heartbeats, "").at_most(3.6)])
+}
+
+fn run(program: &str, arguments: &str) -> Result<(), Failure> {
+    let output = Command::new(program).args(arguments.split(' ')).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+struct Scene {
+    folder: std::path::PathBuf,
+    authority: Authority,
+    discovery: Discovery,
+    client: Client,
+    machines: Vec<Machine>,
+}
+
+impl Scene {
+    async fn start(name: &str, flags: &[&str]) -> Result<Self, Failure> {
+        let folder = envoy::folder(name);
+        let authority = Authority::new();
+        let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
+        let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).flags(flags).tls(&files);
+        discovery.start().await?;
+        let client =
+            Client::start(&folder, "client", net::loopback(), &Way::sotw(discovery.plaintext())).await;
+        Ok(Self { folder, authority, discovery, client, machines: Vec::new() })
+    }
+
+    /// One machine more, once Envoy has its endpoint: its number.
+    async fn join(&mut self, secure: bool) -> Result<usize, Failure> {
+        let number = self.machines.len();
+        let mut machine = Machine::new(&self.folder, &format!("m{number}"), net::loopback()).await;
+        if secure {
+            let files = self.authority.workload(&self.folder, GROUP, NAMESPACE, GROUP);
+            machine.join_secure(&self.discovery, &files);
+        } else {
+            machine.join_plaintext(&self.discovery);
+        }
+        machine.start_agent()?;
+        self.machines.push(machine);
+        self.until(number, true).await?;
+        // The acknowledgement, and whatever else arriving brings.
+        sleep(Duration::from_secs(1)).await;
+        Ok(number)
+    }
+
+    async fn until_gone(&self, machine: usize, since: Instant) -> Result<Duration, Failure> {
+        self.until(machine, false).await?;
+        Ok(since.elapsed())
+    }
+
+    async fn until(&self, machine: usize, there: bool) -> Result<(), Failure> {
+        let endpoint = self.machines[machine].application.address;
+        let begin = Instant::now();
+        while self.client.endpoints().await.contains(&endpoint) != there {
+            if begin.elapsed() > PATIENCE {
+                let (machine, discovery) = (self.machines[machine].log(), self.discovery.log());
+                return Err(format!("{endpoint} is not {there} in Envoy:\n{machine}\n{discovery}").into());
+            }
+            sleep(PACE).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! A tenth of the crowd is healthy for half a second, and is not for the next.
+
+use std::time::Duration;
+
+use kit::process::Process;
+use kit::report::Row;
+use kit::vm::fleet::{Crowd, Push};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::{Failure, millis, say};
+
+/// One in so many.
+const PART: usize = 10;
+/// Each has one of so many phases.
+const PHASES: u32 = 50;
+/// Between two flips of the same agent.
+const HALF: Duration = Duration::from_millis(500);
+/// The final state is there after so long, or will never be.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Pushes while it lasts, and the time to the final state.
+pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, Failure> {
+    say("flapping");
+    let agents: Vec<u32> = (0..crowd.plan.agents).step_by(PART).collect();
+    let (server, load) = (crowd.process(), Process::new(std::process::id()));
+    let (before, load_before) = (server.cpu(), load.cpu());
+    let begin = Instant::now();
+    flap(crowd, &agents, begin + span).await;
+    // Every second one ends unhealthy.
+    for (position, agent) in agents.iter().enumerate() {
+        crowd.fleet.behave(*agent, position % 2 == 0);
+    }
+    let end = Instant::now();
+    let exact = crowd.until_exact(PATIENCE).await?;
+    let share =
+        |after: Duration, before: Duration| (after - before).as_secs_f64() / begin.elapsed().as_secs_f64();
+    let (server, load) = (share(server.cpu(), before), share(load.cpu(), load_before));
+    let pushes: Vec<Push> =
+        crowd.observer.sets().pushes.iter().copied().filter(|push| push.at >= begin).collect();
+    let mean_bytes = pushes.iter().map(|push| push.bytes).sum::<usize>() / pushes.len().max(1);
+    for agent in &agents {
+        crowd.fleet.behave(*agent, true);
+    }
+    crowd.until_exact(PATIENCE).await?;
+    let number = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    Ok(vec![
+        Row::new("flapping, pushes to a client in a second, the most", number(most_in_a_second(&pushes)), "")
+            .at_most(10.0),
+        Row::new("flapping, pushes to a client a second", number(pushes.len()) / span.as_secs_f64(), "/s"),
+        Row::new("flapping, a push", number(mean_bytes) / 1024.0, "KiB"),
+        Row::new("flapping, from the end to the exact endpoints", millis(exact - end), "ms").at_most(1000.0),
+        Row::new("flapping, processor time of the server", server, "cores"),
+        Row::new("flapping, processor time of the load", load, "cores"),
+    ])
+}
+
+async fn flap(crowd: &Crowd, agents: &[u32], end: Instant) {
+    let mut ticks = interval(HALF / PHASES);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut phase = 0;
+    while Instant::now() < end {
+        ticks.tick().await;
+        for agent in agents.iter().skip(phase).step_by(PHASES as usize) {
+            crowd.fleet.behave(*agent, !crowd.fleet.is_healthy(*agent));
+        }
+        phase = (phase + 1) % PHASES as usize;
+    }
+}
+
+/// The most that came within any second.
+fn most_in_a_second(pushes: &[Push]) -> usize {
+    let within = |first: &Push| {
+        pushes.iter().filter(|push| push.at >= first.at && push.at < first.at + SECOND).count()
+    };
+    pushes.iter().map(within).max().unwrap_or_default()
+}

@@ -1,0 +1,120 @@
+//! From the probe that reaches the threshold to the endpoint's end, or return, in a real Envoy.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use kit::app::switched::Behaviour;
+use kit::report::{Row, median, quantile};
+use kit::vm::certificates::{Authority, DISCOVERY_NAME};
+use kit::vm::client::{Client, Way};
+use kit::vm::discovery::Discovery;
+use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use kit::vm::machine::Machine;
+use kit::envoy;
+use kit::net;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{Failure, millis, say};
+
+/// So many take turns.
+const MACHINES: u32 = 4;
+/// Between two looks at Envoy.
+const PACE: Duration = Duration::from_millis(1);
+/// A flip takes effect after so long, or never.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Envoy's endpoints, and when they were asked for.
+type Seen = (Instant, BTreeSet<SocketAddr>);
+
+/// Medians and p99 of so many flips of each kind.
+pub(crate) async fn measure(flips: u32) -> Result<Vec<Row>, Failure> {
+    say("flips");
+    let folder = envoy::folder("b-flips");
+    let authority = Authority::new();
+    let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
+    let workload = authority.workload(&folder, GROUP, NAMESPACE, GROUP);
+    let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&files);
+    discovery.start().await?;
+    let client = Client::start(&folder, "client", net::loopback(), &Way::sotw(discovery.plaintext())).await;
+    let mut machines = Vec::new();
+    for number in 0..MACHINES {
+        let mut machine = Machine::new(&folder, &format!("m{number}"), net::loopback()).await;
+        machine.join_secure(&discovery, &workload);
+        machine.start_agent()?;
+        machines.push(machine);
+        // So their probes come at different times.
+        sleep(Duration::from_secs(1) / MACHINES).await;
+    }
+    let (sender, seen) = watch::channel((Instant::now(), BTreeSet::new()));
+    let looking = look(&client, sender);
+    let flipping = futures_util::future::try_join_all(
+        machines.iter().map(|machine| flip(machine, seen.clone(), flips.div_ceil(MACHINES))),
+    );
+    let times = tokio::select! {
+        times = flipping => times?,
+        () = looking => return Err("Envoy is gone".into()),
+    };
+    let (gone, back): (Vec<_>, Vec<_>) = times.into_iter().flatten().unzip();
+    Ok([("gone from Envoy", gone), ("back in Envoy", back)]
+        .into_iter()
+        .flat_map(|(name, times)| rows(name, &times))
+        .collect())
+}
+
+fn rows(name: &str, times: &[f64]) -> [Row; 3] {
+    let name = format!("threshold reached -> {name}");
+    [
+        Row::new(format!("{name}, median of {}", times.len()), median(times), "ms").at_most(60.0),
+        Row::new(format!("{name}, p99"), quantile(times, 0.99), "ms").at_most(1000.0),
+        Row::new(format!("{name}, the slowest"), quantile(times, 1.0), "ms"),
+    ]
+}
+
+async fn look(client: &Client, seen: watch::Sender<Seen>) {
+    loop {
+        let endpoints = client.endpoints().await;
+        // What was asked for before a change need not show it; the answer's time is on the safe side.
+        seen.send_replace((Instant::now(), endpoints));
+        sleep(PACE).await;
+    }
+}
+
+/// Each pair: gone, back; in milliseconds.
+async fn flip(
+    machine: &Machine,
+    mut seen: watch::Receiver<Seen>,
+    flips: u32,
+) -> Result<Vec<(f64, f64)>, Failure> {
+    until(machine, &mut seen, true).await?;
+    let mut times = Vec::new();
+    for _ in 0..flips {
+        let gone = turn(machine, &mut seen, Behaviour::Failing).await?;
+        let back = turn(machine, &mut seen, Behaviour::Serving).await?;
+        times.push((gone, back));
+    }
+    Ok(times)
+}
+
+async fn turn(
+    machine: &Machine,
+    seen: &mut watch::Receiver<Seen>,
+    behaviour: Behaviour,
+) -> Result<f64, Failure> {
+    machine.application.behave(behaviour);
+    let at = until(machine, seen, behaviour == Behaviour::Serving).await?;
+    let probes = machine.application.probes();
+    let first = probes.first().ok_or("an endpoint changed without a probe")?;
+    Ok(millis(at - *first))
+}
+
+async fn until(machine: &Machine, seen: &mut watch::Receiver<Seen>, there: bool) -> Result<Instant, Failure> {
+    let endpoint = machine.application.address;
+    let found =
+        timeout(PATIENCE, seen.wait_for(|(_, endpoints)| endpoints.contains(&endpoint) == there)).await;
+    match found {
+        Ok(Ok(seen)) => Ok(seen.0),
+        Ok(Err(_)) | Err(_) => Err(format!("{endpoint} is not {there} in Envoy:\n{}", machine.log()).into()),
+    }
+}

@@ -1,0 +1,65 @@
+//! The server's memory over many reports, with a heartbeat that is much shorter than usual.
+
+use std::time::Duration;
+
+use kit::report::Row;
+use kit::vm::fleet::Crowd;
+use tokio::time::{Instant, sleep};
+
+use crate::arguments::Arguments;
+use crate::steady::bytes;
+use crate::{Failure, crowd, say};
+
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// Until the next look.
+const PAUSE: Duration = Duration::from_millis(200);
+/// For so many heartbeats nothing may be missing.
+const PATIENCE: Duration = Duration::from_secs(30);
+const MIB: f64 = 1_048_576.0;
+
+/// From a tenth of all reports, when every part of the server has been used, to half of them, and from there to the last: buffers of
+/// connections that grow to what they need stop growing, a leak does not.
+pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
+    let crowd = crowd(arguments, "b-reports", HEARTBEAT).await?;
+    say("reports");
+    let tally = crowd.fleet.tally.clone();
+    let first = tally.acknowledgements();
+    until(&crowd, first + arguments.reports / 10).await?;
+    let (early, begin, cpu, counted) =
+        (crowd.process().rss(), Instant::now(), crowd.process().cpu(), tally.acknowledgements());
+    until(&crowd, first + arguments.reports / 2).await?;
+    let half = crowd.process().rss();
+    until(&crowd, first + arguments.reports).await?;
+    let reports = bytes(tally.acknowledgements() - counted);
+    let cpu = (crowd.process().cpu() - cpu).as_secs_f64();
+    let late = crowd.process().rss();
+    let (reported, rate) = (arguments.reports, reports / begin.elapsed().as_secs_f64());
+    Ok(vec![
+        Row::new(format!("server, memory after a tenth of {reported} reports"), bytes(early) / MIB, "MiB"),
+        Row::new("server, growth from there to half of them", (bytes(half) - bytes(early)) / MIB, "MiB"),
+        Row::new("server, growth from there to the last", (bytes(late) - bytes(half)) / MIB, "MiB")
+            .at_most(4.0),
+        Row::new("reports a second", rate, "/s"),
+        Row::new("server, processor time for a report and its acknowledgement", cpu / reports * 1e6, "us"),
+    ])
+}
+
+/// Waits until so many reports were acknowledged.
+async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
+    let (mut seen, mut moved) = (0, Instant::now());
+    loop {
+        let now = crowd.fleet.tally.acknowledgements();
+        if now >= reports {
+            return Ok(());
+        }
+        if now > seen {
+            (seen, moved) = (now, Instant::now());
+        } else if moved.elapsed() > PATIENCE {
+            let why = crowd.fleet.tally.failure().unwrap_or_default();
+            return Err(
+                format!("{now} reports, and no more for {PATIENCE:?}; the last failure: {why}").into()
+            );
+        }
+        sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,19 @@
+//! Virtual machines, visible: who is healthy, and whom Envoy asks.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use kit::terminal::say;
+use demo_vm::{self, Arguments};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match demo_vm::run(Arguments::parse()).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(reason) => {
+            say(&format!("demo-vm: {reason}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}

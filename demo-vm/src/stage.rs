@@ -1,0 +1,119 @@
+//! All that runs in the demo, and what its keys do to it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kit::app::switched::Behaviour;
+use kit::envoy::workspace;
+use kit::vm::client::Client;
+use kit::vm::discovery::Discovery;
+use kit::vm::documents::{GROUP, PORT};
+use kit::vm::machine::Machine;
+use kit::vm::traffic::Traffic;
+
+/// How many machines.
+pub const MACHINES: usize = 3;
+/// How long a lost connection may take to come back.
+pub const GRACE: Duration = Duration::from_secs(3);
+/// Between two requests to the service.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Everything; ends on drop.
+pub struct Stage {
+    /// The machines.
+    pub machines: Vec<Machine>,
+    /// Envoy.
+    pub client: Client,
+    /// The server.
+    pub discovery: Discovery,
+    /// The requests that go through Envoy.
+    pub traffic: Traffic,
+    /// Where the logs lie.
+    pub folder: PathBuf,
+}
+
+impl Stage {
+    /// Starts all of it on five addresses from `first` on.
+    ///
+    /// # Errors
+    /// Says what is in the way.
+    pub async fn start(first: Ipv4Addr) -> Result<Self, String> {
+        let address = |number: u32| IpAddr::from(Ipv4Addr::from_bits(first.to_bits() + number));
+        free(&address)?;
+        let folder = workspace().join("target/demo-vm").join(first.to_string());
+        // What an earlier demo left is no part of this one.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let grace = format!("{}s", GRACE.as_secs());
+        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&["--disconnect-grace", &grace]);
+        let examples = workspace().join("envoy-config/vm");
+        let read = |name: &str| {
+            std::fs::read_to_string(examples.join(name)).map_err(|error| format!("{name}: {error}"))
+        };
+        discovery.configure_file("payments.yaml", &read("config/payments.yaml")?);
+        discovery.start().await?;
+        let mut machines = Vec::new();
+        for number in 1..=MACHINES {
+            let ip = address(1 + u32::try_from(number).map_err(|error| error.to_string())?);
+            let mut machine = Machine::new(&folder, &format!("{GROUP}-{number}"), ip).await;
+            machine.join_plaintext(&discovery);
+            machine.start_agent().map_err(|error| error.to_string())?;
+            machines.push(machine);
+        }
+        let listener = SocketAddr::new(address(1), PORT);
+        let client = Client::example(&folder, &read("envoy.yaml")?, discovery.plaintext(), listener).await;
+        let traffic = Traffic::start(listener, PAUSE);
+        Ok(Self { machines, client, discovery, traffic, folder })
+    }
+
+    /// Does what a key stands for, and says so; nothing for a key that stands for nothing.
+    pub async fn press(&mut self, key: char) -> Option<String> {
+        let number = usize::try_from(key.to_digit(10)?.checked_sub(1)?).ok()?;
+        let machine = self.machines.get_mut(number % MACHINES)?;
+        let name = machine.name.clone();
+        Some(match number / MACHINES {
+            0 => format!("{name}: {}", turn(machine, Behaviour::Failing)),
+            1 => format!("{name}: {}", turn(machine, Behaviour::Hanging)),
+            2 if machine.has_agent() => {
+                machine.kill_agent().await;
+                format!("{name}: its agent is killed (kill -9)")
+            }
+            2 => match machine.start_agent() {
+                Ok(()) => format!("{name}: its agent is started"),
+                Err(error) => format!("{name}: its agent does not start: {error}"),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Into that behaviour, or out of it.
+fn turn(machine: &Machine, behaviour: Behaviour) -> &'static str {
+    let next = if machine.application.behaviour() == behaviour { Behaviour::Serving } else { behaviour };
+    machine.application.behave(next);
+    match next {
+        Behaviour::Serving => "its application is well again",
+        Behaviour::Failing => "its application answers 503",
+        Behaviour::Hanging => "its application hangs",
+    }
+}
+
+/// Whether every port is free.
+fn free(address: &dyn Fn(u32) -> IpAddr) -> Result<(), String> {
+    let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, PORT, "Envoy")];
+    for machine in 2..5 {
+        wanted.extend([
+            (machine, PORT, "an application"),
+            (machine, 15004, "an agent"),
+            (machine, 15021, "an agent"),
+        ]);
+    }
+    for (number, port, user) in wanted {
+        let address = SocketAddr::new(address(number), port);
+        TcpListener::bind(address).map_err(|error| {
+            format!("{address} cannot be used ({error}); it is needed by {user}. Other addresses: --addresses 127.0.8.1")
+        })?;
+    }
+    Ok(())
+}

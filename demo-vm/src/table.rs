@@ -1,0 +1,110 @@
+//! The demo's screen: a line for each machine with the keys that belong to it, and what happened.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use comfy_table::Table;
+
+use super::stage::{GRACE, MACHINES, Stage};
+use kit::app::switched::Behaviour;
+
+/// A machine, as it is now.
+pub struct Row {
+    /// 1, 2, 3.
+    pub number: usize,
+    /// Its name.
+    pub name: String,
+    /// Of its application.
+    pub address: String,
+    /// What the application does.
+    pub behaviour: Behaviour,
+    /// Does its agent run?
+    pub has_agent: bool,
+    /// What discovery knows of it.
+    pub health: String,
+    /// For how long.
+    pub since: Duration,
+    /// Is it an endpoint in Envoy?
+    pub is_endpoint: bool,
+    /// Of the answered requests of the last second, in percent.
+    pub share: u64,
+}
+
+/// The table as text; lines of machines that Envoy does not ask are red where that can be seen.
+pub fn render(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header([
+        "MACHINE",
+        "ADDRESS",
+        "APPLICATION",
+        "AGENT",
+        "HEALTH",
+        "SINCE",
+        "IN ENVOY",
+        "REQUESTS",
+        "KEYS",
+    ]);
+    for row in rows {
+        let bar = "█".repeat(usize::try_from(row.share / 10).unwrap_or_default());
+        table.add_row([
+            row.name.clone(),
+            row.address.clone(),
+            word(row.behaviour).into(),
+            if row.has_agent { "runs" } else { "killed" }.into(),
+            row.health.clone(),
+            format!("{} s", row.since.as_secs()),
+            if row.is_endpoint { "yes" } else { "no" }.into(),
+            format!("{:3} % {bar:<10}", row.share),
+            keys(row),
+        ]);
+    }
+    let colours = std::io::stdout().is_terminal();
+    let text = table.to_string();
+    let lines = text.lines().enumerate().map(|(index, line)| {
+        match index.checked_sub(1).and_then(|index| rows.get(index)) {
+            Some(row) if colours && !row.is_endpoint => format!("\x1b[31m{line}\x1b[0m\n"),
+            _ => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
+fn keys(row: &Row) -> String {
+    let (fail, hang, kill) = (row.number, row.number + MACHINES, row.number + 2 * MACHINES);
+    let fail_word = if row.behaviour == Behaviour::Failing { "heal" } else { "fail" };
+    let hang_word = if row.behaviour == Behaviour::Hanging { "heal" } else { "hang" };
+    let kill_word = if row.has_agent { "kill" } else { "start" };
+    format!("{fail} {fail_word} {hang} {hang_word} {kill} {kill_word}")
+}
+
+/// What stands below the table.
+pub fn foot(stage: &Stage, events: &[&str]) -> String {
+    let events =
+        if events.is_empty() { "        nothing yet: press a key".to_owned() } else { events.join("\n") };
+    format!(
+        "\nwhat happened\n{events}\n\n\
+         Each agent asks its application once a second; two failures in a row, and no Envoy asks that machine any more.\n\
+         An agent that is killed has {} s to come back.\n\n\
+         keys: 1 2 3 the application fails, 4 5 6 it hangs, 7 8 9 its agent is killed; again: all is well; q ends the demo\n\
+         ask the service yourself:  curl -i http://{}/\n\
+         as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
+         logs:                      {}\n",
+        GRACE.as_secs(),
+        stage.client.listener,
+        stage.discovery.monitoring(),
+        stage.folder.display(),
+    )
+}
+
+/// How an application behaves, in a word.
+fn word(behaviour: Behaviour) -> &'static str {
+    match behaviour {
+        Behaviour::Serving => "serves",
+        Behaviour::Failing => "answers 503",
+        Behaviour::Hanging => "hangs",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! The demo's table: each probe, and what kubelet would see of it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use comfy_table::Table;
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::application::Application;
+use kit::caller;
+
+/// One probe.
+pub struct Row {
+    path: String,
+    prober: String,
+    runs: u64,
+    status: u16,
+    reason: String,
+    latency: Duration,
+    expected: Option<bool>,
+}
+
+impl Row {
+    /// A probe that did not run yet.
+    pub fn new(path: &str, prober: &Value) -> Self {
+        Self {
+            path: path.into(),
+            prober: describe(prober),
+            runs: 0,
+            status: 0,
+            reason: String::new(),
+            latency: Duration::ZERO,
+            expected: None,
+        }
+    }
+
+    /// Whether kubelet would take the last answer as success.
+    fn passes(&self) -> bool {
+        (200..400).contains(&self.status)
+    }
+
+    /// Whether the last verdict is that of a direct probe, as far as that is known. A failure that is our own doing
+    /// is never right.
+    pub fn is_right(&self) -> bool {
+        let ours = matches!(self.status, 0 | 404 | 529 | 530);
+        self.expected.is_none_or(|expected| expected == self.passes() && !ours)
+    }
+}
+
+/// `httpGet HTTPS :18443/healthz`
+fn describe(prober: &Value) -> String {
+    let Some((handler, fields)) = prober.as_object().and_then(|fields| fields.iter().next()) else {
+        return String::new();
+    };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let port = fields.get("port").map(Value::to_string).unwrap_or_default();
+    let scheme = if text("scheme") == "HTTPS" { "HTTPS " } else { "" };
+    format!("{handler} {scheme}:{port}{}", text("path"))
+}
+
+/// Probes every row once, all at the same time.
+pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Application) {
+    let answers = rows.iter().map(|row| async {
+        let start = Instant::now();
+        let answer = caller::probe(listener, &row.path).await;
+        (answer, start.elapsed())
+    });
+    for (row, (answer, latency)) in
+        join_all(answers).await.into_iter().zip(rows.iter_mut()).map(|(a, r)| (r, a))
+    {
+        row.runs += 1;
+        row.status = answer.status;
+        row.latency = latency;
+        row.reason = match (answer.text().trim(), answer.status) {
+            ("", 200..400) => "ok".into(),
+            ("", 0) => "no answer".into(),
+            ("", _) => "application: says so itself".into(),
+            (text, _) => text.into(),
+        };
+        let mut segments = row.path.rsplit('/');
+        let (kind, container) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+        row.expected = application.is_healthy(container, kind);
+    }
+}
+
+/// The table as text.
+pub fn render(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header([
+        "PROBE",
+        "AS DECLARED",
+        "RUNS",
+        "STATUS",
+        "VERDICT",
+        "AS KUBELET",
+        "LATENCY",
+        "REASON",
+    ]);
+    for row in rows {
+        table.add_row([
+            row.path.clone(),
+            row.prober.clone(),
+            row.runs.to_string(),
+            row.status.to_string(),
+            if row.passes() { "success" } else { "failure" }.into(),
+            match row.expected {
+                None => "not known".into(),
+                Some(_) if row.is_right() => "yes".into(),
+                Some(_) => "NO".to_owned(),
+            },
+            format!("{:.1} ms", row.latency.as_secs_f64() * 1000.0),
+            row.reason.clone(),
+        ]);
+    }
+    format!("{table}\n")
+}

@@ -1,0 +1,154 @@
+//! The end of a sidecar with the real Envoy: drain, signals, `drain` and `quit`.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::agent;
+use kit::caller;
+use kit::envoy;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::run::user_config;
+
+/// Where the user's listener is.
+const THEIRS: u16 = 18080;
+
+/// A sidecar with a listener of the user's, ready.
+async fn ready(name: &str, flags: &[&str]) -> Sidecar {
+    let builder = Builder::new(name);
+    let user = builder.folder.join("user.json");
+    std::fs::write(&user, user_config(builder.ip, THEIRS).to_string()).expect("a writable folder");
+    let sidecar = builder.args(&["--user-config", user.to_str().expect("a path")]).args(flags).start();
+    sidecar.until(200, "ready").await;
+    sidecar
+}
+
+/// A connection to the user's listener, after one request on it.
+async fn connection(sidecar: &Sidecar) -> TcpStream {
+    let mut stream = TcpStream::connect((sidecar.ip, THEIRS)).await.expect("it listens");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a connection");
+    let mut answer = [0; 1024];
+    let length = stream.read(&mut answer).await.expect("an answer");
+    assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    stream
+}
+
+#[tokio::test]
+async fn a_drain_lasts_until_connections_are_gone() {
+    let sidecar = ready("drain", &["--drain-seconds", "1"]).await;
+    let open = connection(&sidecar).await;
+    let envoy = sidecar.envoy();
+    sidecar.signal(Signal::SIGTERM);
+    sidecar.until(503, "draining").await;
+    // The minimum is over by then, and the connection is not.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(sidecar.ready("").await.text(), "draining\n");
+    assert!(is_alive(envoy));
+    let probe = caller::probe(envoy::probe_listener(sidecar.ip), "/app-health/~/readyz").await;
+    assert_eq!(probe.status, 404, "a Pod that drains is still probed");
+    drop(open);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!is_alive(envoy));
+    let steps = [
+        "draining why=\"SIGTERM\"",
+        "connections=Some(1)",
+        "connections=Some(0)",
+        "reason=\"terminating\"",
+        "envoy ended",
+    ];
+    let places: Vec<_> =
+        steps.iter().map(|step| log.find(step).unwrap_or_else(|| panic!("{step}: {log}"))).collect();
+    assert!(places.is_sorted(), "{log}");
+}
+
+#[tokio::test]
+async fn the_deadline_ends_what_does_not_end() {
+    let sidecar = ready("drain-deadline", &["--drain-seconds", "0", "--drain-deadline-seconds", "3"]).await;
+    let _open = connection(&sidecar).await;
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let sidecar = ready("drain-twice", &["--drain-seconds", "25"]).await;
+    let (envoy, began) = (sidecar.envoy(), Instant::now());
+    sidecar.signal(Signal::SIGTERM);
+    sidecar.until(503, "draining").await;
+    sidecar.signal(Signal::SIGINT);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("envoy is killed") && !is_alive(envoy), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(15), "not the whole drain: {log}");
+}
+
+#[tokio::test]
+async fn drain_and_then_a_signal_needs_no_minimum() {
+    let sidecar = ready("drain-before", &["--drain-seconds", "25"]).await;
+    let url = format!("http://{}", sidecar.local_address());
+    let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "10"], &[]).await;
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    assert_eq!(sidecar.ready("").await.text(), "draining\n");
+    assert_eq!(agent::run(&["drain", "--url", &url], &[]).await.code, Some(0), "again: no effect");
+    assert!(is_alive(sidecar.envoy()), "it stays");
+    let began = Instant::now();
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(15), "not the minimum: {log}");
+}
+
+#[tokio::test]
+async fn readiness_may_stay() {
+    let sidecar = ready("drain-keeps", &["--drain-keeps-ready"]).await;
+    assert_eq!(sidecar.local("POST /drain", "").await.status, 200);
+    assert_eq!(sidecar.ready("").await.status, 200);
+    assert!(sidecar.ready("?verbose").await.text().contains("\"phase\":\"draining\""));
+}
+
+#[tokio::test]
+async fn before_readiness_nothing_is_drained() {
+    let sidecar = Builder::new("drain-early").args(&["--dynamic", "on", "--drain-seconds", "25"]).start();
+    sidecar.until(503, "clusters not received\nlisteners not received").await;
+    let began = Instant::now();
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{log}");
+}
+
+#[tokio::test]
+async fn quit_ends_it_and_drain_bears_nobody() {
+    let sidecar = ready("quit", &[]).await;
+    let url = format!("http://{}", sidecar.local_address());
+    let quit = agent::run(&["quit", "--url", &url], &[]).await;
+    assert_eq!(quit.code, Some(0), "{quit:?}");
+    assert_eq!(sidecar.end().await.0, Some(0));
+    let drain = agent::run(&["drain", "--url", &url], &[]).await;
+    assert_eq!(drain.code, Some(0), "{drain:?}");
+    assert!(drain.stderr.contains("nothing to drain"), "{drain:?}");
+    let quit = agent::run(&["quit", "--url", &url, "--timeoutSeconds", "1"], &[]).await;
+    assert_eq!(quit.code, Some(69), "{quit:?}");
+}
+
+/// Somebody else's Envoy is told to drain, and lives on.
+#[tokio::test]
+async fn an_envoy_of_somebody_else_is_never_signalled() {
+    let theirs = ready("drain-theirs", &[]).await;
+    let admin = format!("unix:{}", theirs.folder.join("state/admin.sock").display());
+    let listener = format!("http://{}", envoy::probe_listener(theirs.ip));
+    let watching = Builder::bare("drain-watch")
+        .args(&["--no-envoy", "--admin", &admin, "--data-path", &listener, "--drain-seconds", "0"])
+        .start_plain();
+    watching.until(200, "ready").await;
+    watching.signal(Signal::SIGTERM);
+    let (code, log) = watching.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(is_alive(theirs.envoy()));
+    assert_eq!(theirs.ready("").await.status, 200);
+}

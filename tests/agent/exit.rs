@@ -1,0 +1,262 @@
+//! How `run` ends when something is wrong, and what it leaves behind.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+use serde_json::json;
+use kit::envoy::Version;
+use kit::sidecar::{Builder, is_alive};
+use kit::agent;
+use kit::caller;
+use kit::net;
+use kit::not_tested;
+
+/// Generous: everything here takes much less.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program `envoy` in that folder.
+fn script(folder: &Path, text: &str) -> PathBuf {
+    let file = folder.join("envoy");
+    std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a writable folder");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    file
+}
+
+/// What a script has written to that file, once it is there.
+async fn written(file: &Path) -> String {
+    for _ in 0..1000 {
+        match std::fs::read_to_string(file) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    panic!("{} was never written", file.display());
+}
+
+async fn until_gone(pid: Pid) {
+    for _ in 0..1000 {
+        if !is_alive(pid) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{pid} lives on");
+}
+
+#[tokio::test]
+async fn an_envoy_that_dies_takes_the_agent_with_it() {
+    let sidecar = Builder::new("exit-killed").start();
+    sidecar.until(200, "ready").await;
+    let envoy = sidecar.envoy();
+    kill(envoy, Signal::SIGKILL).expect("Envoy runs");
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(70), "{log}");
+    assert!(log.contains("app-health-agent: Envoy ended unasked, by SIGKILL"), "{log}");
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_takes_envoy_with_it() {
+    let sidecar = Builder::new("exit-agent").start();
+    sidecar.until(200, "ready").await;
+    let envoy = sidecar.envoy();
+    sidecar.signal(Signal::SIGKILL);
+    sidecar.end().await;
+    until_gone(envoy).await;
+}
+
+#[tokio::test]
+async fn an_envoy_behind_a_script_does_not_outlive_it() {
+    let builder = Builder::bare("exit-script");
+    let (envoy, pid) = (Version::Newest.binary(), builder.folder.join("pid"));
+    let text = format!(
+        "[ \"$1\" = --version ] && exec {envoy} --version\n{envoy} \"$@\" &\necho $! > {pid}\nwait",
+        envoy = envoy.display(),
+        pid = pid.display()
+    );
+    let script = script(&builder.folder, &text);
+    let sidecar = builder.args(&["--envoy", script.to_str().expect("a path")]).start();
+    sidecar.until(200, "ready").await;
+    let envoy = Pid::from_raw(written(&pid).await.parse().expect("a number"));
+    assert!(is_alive(envoy) && envoy != sidecar.envoy());
+    kill(sidecar.envoy(), Signal::SIGKILL).expect("the script runs");
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(70), "{log}");
+    until_gone(envoy).await;
+}
+
+#[tokio::test]
+async fn a_signal_is_obeyed_while_envoy_is_asked_for_its_version() {
+    let builder = Builder::bare("exit-version");
+    let pid = builder.folder.join("pid");
+    let script = script(&builder.folder, &format!("echo $$ > {}\nexec sleep 1000", pid.display()));
+    let sidecar = builder.args(&["--envoy", script.to_str().expect("a path")]).start();
+    let asked = Pid::from_raw(written(&pid).await.parse().expect("a number"));
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("envoy was not started yet"), "{log}");
+    until_gone(asked).await;
+}
+
+#[tokio::test]
+async fn orders_are_obeyed_while_a_configuration_is_judged() {
+    let builder = Builder::bare("exit-judged");
+    let pid = builder.folder.join("pid");
+    let text = format!(
+        "[ \"$1\" = --version ] && echo 'envoy  version: x/1.40.0/Clean' && exit 0\n\
+         case \"$*\" in *validate*) echo $$ > {}; exec sleep 1000;; esac\nexit 1",
+        pid.display()
+    );
+    let script = script(&builder.folder, &text);
+    let sidecar = builder.args(&["--envoy", script.to_str().expect("a path")]).start();
+    let judging = Pid::from_raw(written(&pid).await.parse().expect("a number"));
+    assert_eq!(sidecar.local("POST /quitquitquit", "").await.status, 200);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    until_gone(judging).await;
+}
+
+/// Without a descriptor to spare no Envoy can be started; where nobody else restarts, the next try is the agent's.
+#[tokio::test]
+async fn a_start_that_fails_later_is_tried_again() {
+    let builder = Builder::new("exit-again");
+    let sidecar = builder.args(&["--envoy-restart", "always"]).start();
+    sidecar.until(200, "ready").await;
+    let limit = async |limit: &str| {
+        let mut command = tokio::process::Command::new("prlimit");
+        command.args(["--pid", &sidecar.pid().to_string(), &format!("--nofile={limit}:")]);
+        assert!(command.status().await.expect("prlimit of util-linux").success());
+    };
+    limit("3").await;
+    kill(sidecar.envoy(), Signal::SIGKILL).expect("Envoy runs");
+    for _ in 0..1000 {
+        if sidecar.log().contains("cannot start Envoy") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    limit("1024").await;
+    sidecar.until(200, "ready").await;
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("cannot start Envoy"), "{log}");
+}
+
+/// Envoy prints the whole configuration when it refuses one that breaks a rule.
+#[tokio::test]
+async fn a_refusal_tells_no_header_value() {
+    let builder = Builder::new("exit-secret");
+    let user = builder.folder.join("user.json");
+    let cluster = json!({"name": "", "type": "STATIC"});
+    std::fs::write(&user, json!({"static_resources": {"clusters": [cluster]}}).to_string())
+        .expect("a writable folder");
+    let headers = json!([{"name": "Authorization", "value": "Bearer do-not-tell"}]);
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": 8080, "httpHeaders": headers}}});
+    let builder = builder.env("ISTIO_KUBE_APP_PROBERS", &table.to_string());
+    let sidecar = builder.args(&["--user-config", user.to_str().expect("a path")]).start();
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(64), "{log}");
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.contains("Envoy refuses its configuration") && last.contains("ClusterValidation"), "{last}");
+    assert!(!log.contains("do-not-tell"), "{log}");
+}
+
+/// Each order for another level is a line; so many fill the pipe and whatever else keeps lines.
+#[tokio::test]
+async fn a_log_that_nobody_reads_stops_nothing() {
+    let ip = net::loopback();
+    let (ready, local) = (SocketAddr::new(ip, 15021), SocketAddr::new(ip, 15004));
+    let admin = SocketAddr::new(ip, 15000).to_string();
+    let mut command = agent::command(&["run", "--no-envoy", "--data-path", "off", "--admin", &admin]);
+    command.args(["--ready-address", &ready.to_string(), "--local-address", &local.to_string()]);
+    let mut running = command.spawn().expect("the agent starts");
+    let mut answer = caller::Answer::default();
+    for _ in 0..1000 {
+        answer = caller::get(ready, "/healthz/ready", &[]).await;
+        if answer.status == 503 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(answer.status, 503);
+    for _ in 0..3000 {
+        let answer = caller::send(local, b"PUT /debug/log?level=info HTTP/1.1\r\n\r\n").await;
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(caller::get(ready, "/healthz/ready", &[]).await.status, 503);
+    let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
+    kill(Pid::from_raw(pid), Signal::SIGTERM).expect("the agent runs");
+    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends");
+    assert_eq!(ended.expect("a child").code(), Some(0));
+}
+
+#[tokio::test]
+async fn what_envoy_refuses_is_told_in_its_own_words() {
+    let builder = Builder::new("exit-refused");
+    let config = builder.folder.join("mine.json");
+    std::fs::write(&config, r#"{"static_resources": {"listenerz": []}}"#).expect("a writable folder");
+    let sidecar = builder.args(&["--envoy-config", config.to_str().expect("a path")]).start();
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(64), "{log}");
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.contains("Envoy refuses its configuration") && last.contains("listenerz"), "{last}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_before_envoy_starts() {
+    let builder = Builder::new("exit-taken");
+    let taken = std::net::TcpListener::bind((builder.ip, 15004)).expect("a free port");
+    let state = builder.folder.join("state");
+    let (code, log) = builder.start().end().await;
+    assert_eq!(code, Some(71), "{log}");
+    assert!(log.contains("port 15004") && !log.contains("envoy started") && !state.exists(), "{log}");
+    drop(taken);
+
+    let builder = Builder::new("exit-state");
+    std::fs::write(builder.folder.join("state"), "a file").expect("a writable folder");
+    let (code, log) = builder.start().end().await;
+    assert_eq!(code, Some(73), "{log}");
+    assert!(!log.contains("envoy started"), "{log}");
+
+    let builder = Builder::bare("exit-none").env("PATH", "/nonexistent");
+    let state = builder.folder.join("state");
+    let (code, log) = builder.start().end().await;
+    assert_eq!(code, Some(64), "{log}");
+    assert!(log.contains("/nonexistent") && log.contains("--no-envoy") && !state.exists(), "{log}");
+}
+
+/// As PID 1 the agent inherits every orphan. A script in Envoy's place makes a thousand of them, counts what is left, and ends with a
+/// code of its own, which must not be lost among theirs.
+#[tokio::test]
+async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
+    if !geteuid().is_root() {
+        return not_tested::say("the agent as PID 1", "a PID namespace needs root");
+    }
+    let builder = Builder::bare("exit-pid1");
+    let left = builder.folder.join("left");
+    let text = format!(
+        "for i in $(seq 1000); do (sleep 0.01 &) ; done; sleep 3\n\
+         cat /proc/[0-9]*/stat | grep -c ') Z ' > {}\nexit 7",
+        left.display()
+    );
+    let script = script(&builder.folder, &text);
+    let mut command = tokio::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(agent::binary()).arg("run");
+    for (flag, port) in [("--ready-address", 15021), ("--local-address", 15004)] {
+        command.arg(flag).arg(format!("{}:{port}", builder.ip));
+    }
+    command.arg("--envoy").arg(&script).args(["--envoy-config", "/dev/null", "--data-path", "off"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let outcome = agent::finish(command.spawn().expect("unshare starts")).await;
+    // The script refuses its configuration too, since it ends with 7 whatever it is asked: hence 64, with Envoy's end in the log.
+    assert!(outcome.stderr.contains("envoy ended unasked ended=with code 7"), "{outcome:?}");
+    assert_eq!(outcome.code, Some(64), "{outcome:?}");
+    let left = std::fs::read_to_string(left).expect("the script counted");
+    assert_eq!(left.trim(), "0", "zombies");
+}

@@ -1,0 +1,196 @@
+//! Merged metrics, read by Prometheus' own parsers: every combination of parts, formats and failures; and scrapers that
+//! do not read.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use kit::admin::{Mood, ScriptedAdmin};
+use kit::app::{App, Step, answer};
+use kit::caller::{self, Answer};
+use kit::envoy;
+use kit::promtool::Promtool;
+use kit::sidecar::{Builder, Sidecar};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What Envoy says; applications have a family of that name too.
+const ENVOY: &str = "# TYPE envoy_shared gauge\nenvoy_shared{} 1\n# TYPE envoy_time histogram\n\
+    envoy_time_bucket{le=\"0.5\"} 0\nenvoy_time_bucket{le=\"+Inf\"} 1\nenvoy_time_sum{} 3\nenvoy_time_count{} 1\n";
+
+/// (name, content type, answer's body, is it whole). The length that is announced is more than comes where it is not.
+const APPLICATIONS: [(&str, &str, &str, bool); 8] = [
+    (
+        "text",
+        "text/plain; version=0.0.4",
+        "# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"1\"} 3\n",
+        true,
+    ),
+    (
+        "open",
+        OPEN,
+        "# TYPE a counter\n# UNIT b_seconds seconds\n# TYPE b_seconds gauge\nb_seconds 1.5 12.5\n\
+         # TYPE c counter\n# HELP c C.\nc_total{x=\"1\"} 3 12.5 # {trace=\"1\"} 1 12.5\n# TYPE d info\nd_info{v=\"1\"} 1 12.5\n# EOF\n",
+        true,
+    ),
+    ("shared", "text/plain", "# TYPE envoy_shared gauge\nenvoy_shared{mine=\"1\"} 2\n", true),
+    (
+        "own",
+        "text/plain",
+        "# HELP app_health_agent_ready Not theirs.\n# TYPE app_health_agent_ready counter\n",
+        true,
+    ),
+    ("cut in mid-line", "text/plain", "# TYPE e gauge\ne{x=\"1\"} 1\ne{x=\"2", false),
+    ("cut in mid-type", "text/plain", "# TYPE f gauge\nf 1\n# TYPE g hist", false),
+    ("page", "text/html", "<html>not metrics</html>\n", true),
+    ("garbage", "text/plain", "\u{1}\u{2}{{{{ not metrics\n", true),
+];
+
+async fn application(row: (&str, &str, &str, bool)) -> App {
+    let (_, content_type, body, is_whole) = row;
+    let length = body.len() + if is_whole { 0 } else { 1000 };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n");
+    App::start(LOCALHOST, answer(head + body)).await
+}
+
+async fn watching(name: &str, admin: &ScriptedAdmin, targets: &[String], with_envoy: bool) -> Sidecar {
+    let mut builder = Builder::bare(name)
+        .watching(admin.address)
+        .args(&["--metrics-envoy", if with_envoy { "true" } else { "false" }]);
+    for target in targets {
+        builder = builder.args(&["--metrics-target", target]);
+    }
+    let sidecar = builder.start_plain();
+    sidecar.until(200, "ready").await;
+    sidecar
+}
+
+async fn scrape(sidecar: &Sidecar, accept: &str) -> Answer {
+    sidecar.local("GET /stats/prometheus", &format!("Host: localhost\r\nAccept: {accept}\r\n")).await
+}
+
+/// Nothing that any parser would refuse; the whole ends as its format has it.
+fn check(promtool: Option<&Promtool>, name: &str, answer: &Answer, is_open: bool) {
+    let text = answer.text();
+    assert_eq!((answer.status, answer.complete), (200, true), "{name}: {text}");
+    let content_type = answer.header("content-type").unwrap_or_default();
+    assert_eq!(content_type.starts_with("application/openmetrics-text"), is_open, "{name}: {content_type}");
+    assert_eq!(text.matches("# EOF").count(), usize::from(is_open), "{name}: {text}");
+    assert_eq!(text.ends_with("# EOF\n"), is_open, "{name}: {text}");
+    let Some(promtool) = promtool else { return };
+    if is_open {
+        // Ours have no time of their own.
+        let stamped = text.lines().map(|line| {
+            if line.starts_with("app_health_agent_") { format!("{line} 12.5\n") } else { format!("{line}\n") }
+        });
+        let parsed = promtool.open_metrics(&stamped.collect::<String>(), &envoy::folder("promtool"));
+        assert_eq!(parsed, Ok(()), "{name}: {text}");
+    } else {
+        let lint = promtool.text(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+        assert!(!lint.contains("app_health_agent_"), "{name}: {lint}");
+    }
+}
+
+#[tokio::test]
+async fn prometheus_reads_every_combination() {
+    let promtool = Promtool::find();
+    let admin = ScriptedAdmin::start(Mood::Serves, ENVOY.to_owned()).await;
+    let mut targets = Vec::new();
+    let mut running = Vec::new();
+    for row in APPLICATIONS {
+        let app = application(row).await;
+        let target = app.port().to_string();
+        for with_envoy in [true, false] {
+            let sidecar = watching("expositions", &admin, std::slice::from_ref(&target), with_envoy).await;
+            for accept in ["text/plain", OPEN] {
+                let name = format!("{}, envoy {with_envoy}, {accept}", row.0);
+                let answer = scrape(&sidecar, accept).await;
+                let is_open = row.1 == OPEN && accept == OPEN && !with_envoy;
+                check(promtool.as_ref(), &name, &answer, is_open);
+                let is_up = row.3 && !["page", "garbage"].contains(&row.0);
+                let up =
+                    format!("scrape_up{{part=\"application\",target=\"{target}\"}} {}\n", u8::from(is_up));
+                assert!(answer.text().contains(&up), "{name}: {up}: {}", answer.text());
+            }
+        }
+        targets.push(target);
+        running.push(app);
+    }
+    // All at once: what one of them breaks is its own.
+    let sidecar = watching("expositions", &admin, &targets, true).await;
+    let answer = scrape(&sidecar, OPEN).await;
+    check(promtool.as_ref(), "all", &answer, false);
+    let text = answer.text();
+    for line in [
+        "a_total{x=\"1\"} 3",
+        "c_total{x=\"1\"} 3 12500",
+        "envoy_shared{mine=\"1\"} 2",
+        "e{x=\"1\"} 1",
+        "f 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    assert_eq!(text.matches("# TYPE envoy_shared ").count(), 1, "{text}");
+    assert!(!text.contains("e{x=\"2") && !text.contains("# TYPE g"), "{text}");
+}
+
+#[tokio::test]
+async fn prometheus_reads_a_real_envoy() {
+    let promtool = Promtool::find();
+    let app = application(APPLICATIONS[1]).await;
+    let sidecar = Builder::new("exp-envoy").args(&["--metrics-target", &app.port().to_string()]).start();
+    sidecar.until(200, "ready").await;
+    let answer =
+        caller::get(envoy::probe_listener(sidecar.ip), "/stats/prometheus", &[("Accept", OPEN)]).await;
+    check(promtool.as_ref(), "a real Envoy", &answer, false);
+    assert!(answer.text().contains("\nenvoy_server_live{} 1\n"), "{}", answer.text());
+}
+
+/// Scrapers that do not read take both places for as long as their time is, and no longer; nobody else waits for them.
+#[tokio::test]
+async fn scrapers_that_do_not_read_are_cut() {
+    // Far more than sockets hold, in lines that are soon read.
+    let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
+    let admin = ScriptedAdmin::start(Mood::Serves, line.repeat(10_000)).await;
+    let sidecar = watching("exp-slow", &admin, &[], true).await;
+    let request =
+        "GET /stats/prometheus HTTP/1.1\r\nHost: localhost\r\nX-Prometheus-Scrape-Timeout-Seconds: 3\r\n\r\n";
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut scraper = TcpStream::connect(sidecar.local_address()).await.expect("it listens");
+        scraper.write_all(request.as_bytes()).await.expect("a connection");
+        // It has begun when the first byte is there.
+        assert_eq!(scraper.read(&mut [0]).await.ok(), Some(1));
+        slow.push(scraper);
+    }
+    let third = scrape(&sidecar, "text/plain").await;
+    assert_eq!((third.status, third.header("retry-after")), (503, Some("1")), "{third:?}");
+    assert_eq!(sidecar.ready("").await.status, 200);
+    let cut = "connections_closed_total{server=\"local\",reason=\"write_timeout\"} 2\n";
+    for round in 0.. {
+        let own = sidecar.local("GET /metrics", "Host: localhost\r\n").await.text();
+        if own.contains(cut) {
+            break;
+        }
+        assert!(round < 200, "{own}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let next = scrape(&sidecar, "text/plain").await;
+    assert_eq!(next.status, 200, "the places are free again");
+}
+
+/// An application that goes on for ever costs its own part and no more.
+#[tokio::test]
+async fn an_endless_application_is_cut_at_its_limit() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec();
+    let app = App::start(LOCALHOST, vec![Step::Read, Step::Write(head), Step::WriteForEver]).await;
+    let admin = ScriptedAdmin::start(Mood::Serves, ENVOY.to_owned()).await;
+    let target = app.port().to_string();
+    let sidecar = watching("exp-endless", &admin, std::slice::from_ref(&target), true).await;
+    let answer = scrape(&sidecar, "text/plain").await;
+    check(Promtool::find().as_ref(), "endless", &answer, false);
+    let up = format!("scrape_up{{part=\"application\",target=\"{target}\"}} 0\n");
+    assert!(answer.text().contains(&up), "{}", answer.text());
+}

@@ -1,0 +1,126 @@
+//! A disk that is full when the agent starts, and one that fills later; and the last words of other ends. In a mount
+//! namespace of our own, which needs root: a small tmpfs, and a `/dev/termination-log`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
+use kit::envoy::Version;
+use kit::not_tested;
+use kit::sidecar::{Builder, Sidecar};
+
+/// What an earlier agent has left in the state directory.
+const OLD: &str = "envoy.json: old\n";
+
+/// Puts the state directory on a tmpfs of so many KiB, full if so, gives the container's termination log a place, runs
+/// the command, and lists what is in the state directory then but for what filled it.
+const SCRIPT: &str = r#"
+set -e
+mount -t tmpfs -o size="$1"k,mode=0700 state "$2/state"
+printf old > "$2/state/envoy.json"
+[ "$3" = free ] || ! cat /dev/zero > "$2/state/filler" 2>/dev/null
+mkdir -p "$2/dev"
+mount -t tmpfs dev "$2/dev"
+for name in null urandom termination-log; do : > "$2/dev/$name"; done
+mount --bind /dev/null "$2/dev/null"
+mount --bind /dev/urandom "$2/dev/urandom"
+mount --bind "$2/last-words" "$2/dev/termination-log"
+mount --rbind "$2/dev" /dev
+folder=$2
+[ "$3" = free ] || left=yes
+shift 3
+[ "${left-}" ] || exec "$@"
+code=0
+"$@" || code=$?
+rm "$folder/state/filler"
+(cd "$folder/state" && for file in *; do echo "$file: $(cat "$file")"; done) > "$folder/left"
+exit "$code"
+"#;
+
+/// `None`: there is no root, which is said on stderr.
+fn in_namespace(builder: Builder, kib: u32, filled: bool) -> Option<Builder> {
+    if !geteuid().is_root() {
+        not_tested::say("full disks and the termination log", "a mount namespace needs root");
+        return None;
+    }
+    let folder = builder.folder.clone();
+    std::fs::create_dir_all(folder.join("state")).expect("a writable folder");
+    std::fs::write(folder.join("last-words"), "").expect("a writable folder");
+    let how = if filled { "filled" } else { "free" };
+    let (kib, folder) = (kib.to_string(), folder.to_str().expect("a path").to_owned());
+    Some(builder.inside(&["unshare", "--mount", "sh", "-c", SCRIPT, "sh", &kib, &folder, how]))
+}
+
+fn last_words(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("last-words")).expect("it was there before")
+}
+
+#[tokio::test]
+async fn a_full_disk_is_73_and_old_files_stay() {
+    let builder = Builder::new("full");
+    let folder = builder.folder.clone();
+    let Some(builder) = in_namespace(builder, 64, true) else { return };
+    let (code, log) = builder.start().end().await;
+    assert_eq!(code, Some(73), "{log}");
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.contains("No space left on device") && last.contains("state/app_health_filter"), "{last}");
+    assert!(!log.contains("envoy started"), "{log}");
+    assert_eq!(format!("app-health-agent: {}", last_words(&folder)), last);
+    assert_eq!(std::fs::read_to_string(folder.join("left")).expect("it was counted"), OLD);
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_later_changes_nothing() {
+    let builder = Builder::new("fills");
+    let Some(builder) = in_namespace(builder, 1024, false) else { return };
+    let sidecar = builder.start();
+    sidecar.until(200, "ready").await;
+    fill(&sidecar);
+    sidecar.signal(Signal::SIGHUP);
+    assert_eq!(sidecar.local("GET /stats/prometheus", "Host: localhost\r\n").await.status, 200);
+    sidecar.signal(Signal::SIGTERM);
+    sidecar.until(503, "draining").await;
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+}
+
+/// Every byte of the state directory, seen through the agent's own namespace.
+fn fill(sidecar: &Sidecar) {
+    let folder = sidecar.folder.to_str().expect("a path").to_owned();
+    let seen = PathBuf::from(format!("/proc/{}/root{folder}/state", sidecar.pid()));
+    let mut filler = std::fs::File::create(seen.join("filler")).expect("there is room for a name");
+    let full = loop {
+        if let Err(error) = filler.write_all(&[0; 4096]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    assert!(seen.join("envoy.json").exists());
+}
+
+/// Each end with another code than 0 leaves its line where Kubernetes reads it.
+#[tokio::test]
+async fn every_end_leaves_its_last_words() {
+    let envoy = Version::Newest.binary();
+    let envoy = envoy.to_str().expect("a path");
+    let rows: [(&str, &[&str], i32, &str); 4] = [
+        ("words-flag", &["--admin", "10.0.0.5:15000"], 64, "--admin"),
+        ("words-envoy", &["--envoy", "/no/envoy"], 64, "/no/envoy"),
+        ("words-port", &["--envoy", envoy], 71, "port 15004"),
+        ("words-ended", &["--envoy", "/bin/true", "--envoy-version", "1.40"], 70, "Envoy ended unasked"),
+    ];
+    for (name, flags, code, words) in rows {
+        let builder = Builder::bare(name).args(flags);
+        let folder = builder.folder.clone();
+        let taken =
+            (code == 71).then(|| std::net::TcpListener::bind((builder.ip, 15004)).expect("a free port"));
+        let Some(builder) = in_namespace(builder, 1024, false) else { return };
+        let outcome = builder.start_plain().end().await;
+        assert_eq!(outcome.0, Some(code), "{name}: {outcome:?}");
+        let said = last_words(&folder);
+        assert!(said.contains(words) && said.len() <= 1024 && !said.contains('\n'), "{name}: {said}");
+        assert!(outcome.1.ends_with(&format!("app-health-agent: {said}\n")), "{name}: {said}: {outcome:?}");
+        drop(taken);
+    }
+}

@@ -1,0 +1,46 @@
+//! Merged metrics through the probe listener: the real Envoy's own part, and an application's.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use kit::app::{App, answer};
+use kit::sidecar::Builder;
+use kit::caller;
+use kit::envoy;
+
+/// What the application says; Envoy has a family of that name too.
+const APPLICATION: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0\r\n\r\n\
+    # TYPE envoy_server_live gauge\nenvoy_server_live{mine=\"yes\"} 1\n# TYPE shop_orders counter\nshop_orders_total 3 1.5 # {} 1\n# EOF\n";
+
+#[tokio::test]
+async fn one_answer_for_three() {
+    let app = App::start(IpAddr::V4(Ipv4Addr::LOCALHOST), answer(APPLICATION)).await;
+    let target = format!("{}/metrics", app.port());
+    let sidecar =
+        Builder::new("metrics").args(&["--metrics-target", &target, "--metrics-target", "15020"]).start();
+    sidecar.until(200, "ready").await;
+    let answer = caller::probe(envoy::probe_listener(sidecar.ip), "/stats/prometheus").await;
+    let text = answer.text();
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(answer.complete);
+    for line in [
+        "app_health_agent_ready 1",
+        "app_health_agent_config_rejected{key=\"--metrics-target\"} 1",
+        "# TYPE app_health_agent_requests_total counter",
+        "envoy_server_live{mine=\"yes\"} 1",
+        "# TYPE shop_orders_total counter",
+        "shop_orders_total 3 1500",
+        "app_health_agent_duplicate_families 1",
+        "app_health_agent_scrape_up{part=\"envoy\",target=\"\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    assert_eq!(text.matches("# TYPE envoy_server_live ").count(), 1);
+    assert!(!text.contains("# EOF"));
+    let filtered =
+        caller::probe(envoy::probe_listener(sidecar.ip), "/stats/prometheus?filter=^server.live$&reset")
+            .await;
+    let families: Vec<_> =
+        filtered.text().lines().filter(|line| line.starts_with("envoy_")).map(str::to_owned).collect();
+    assert_eq!(families, ["envoy_server_live{} 1", "envoy_server_live{mine=\"yes\"} 1"]);
+}

@@ -1,0 +1,186 @@
+//! `app-health-agent run` with the real Envoy: start, lives, readiness, hostile callers.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use serde_json::{Value, json};
+use kit::app::{App, answer};
+use kit::envoy::Version;
+use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::caller;
+use kit::envoy;
+use tokio::net::TcpStream;
+
+const SECRET: &str = "Bearer do-not-tell";
+
+async fn verbose(sidecar: &Sidecar) -> Value {
+    serde_json::from_str(&sidecar.ready("?verbose").await.text()).expect("JSON")
+}
+
+#[tokio::test]
+async fn envoy_is_started_and_answers_probes() {
+    for version in [Version::Newest, Version::Floor] {
+        let builder = Builder::of(&format!("run-{version:?}"), version);
+        let app = App::start(builder.ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
+        let headers = json!([{"name": "Authorization", "value": SECRET}]);
+        let table =
+            json!({"/app-health/app/readyz": {"httpGet": {"port": app.port(), "httpHeaders": headers}}});
+        let sidecar = builder.env("ISTIO_KUBE_APP_PROBERS", &table.to_string()).start();
+        sidecar.until(200, "ready").await;
+        let listener = envoy::probe_listener(sidecar.ip);
+        assert_eq!(caller::probe(listener, "/app-health/app/readyz").await.status, 200);
+
+        let state = sidecar.folder.join("state");
+        let mode = |path| std::fs::metadata(path).expect("it was written").permissions().mode() & 0o777;
+        assert_eq!((mode(state.clone()), mode(state.join("envoy.json"))), (0o700, 0o600));
+        assert!(std::fs::read_to_string(state.join("envoy.json")).expect("readable").contains(SECRET));
+        let shown = sidecar.local("GET /debug/bootstrap", "").await.text();
+        assert!(shown.contains("***") && !shown.contains(SECRET), "{shown}");
+        let environment = std::fs::read(format!("/proc/{}/environ", sidecar.envoy())).expect("Envoy runs");
+        assert!(!String::from_utf8_lossy(&environment).contains("ISTIO_KUBE_APP_PROBERS"));
+        let first = verbose(&sidecar).await;
+        assert_eq!((&first["phase"], &first["epoch"]), (&json!("ready"), &json!(1)));
+
+        let envoy = sidecar.envoy();
+        sidecar.local("POST /quitquitquit", "").await;
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(!is_alive(envoy) && !log.contains(SECRET), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn the_user_s_part_stays_and_ours_is_added() {
+    let builder = Builder::new("run-user");
+    let user = builder.folder.join("user.json");
+    std::fs::write(&user, user_config(builder.ip, 18080).to_string()).expect("a writable folder");
+    let sidecar = builder.args(&["--user-config", user.to_str().expect("a path")]).start();
+    sidecar.until(200, "ready").await;
+    let theirs = caller::get((sidecar.ip, 18080).into(), "/", &[]).await;
+    assert_eq!((theirs.status, theirs.text().as_str()), (200, "theirs"));
+    let ours = caller::probe(envoy::probe_listener(sidecar.ip), "/app-health/~/readyz").await;
+    assert_eq!((ours.status, ours.word().as_str()), (404, "unknown_probe"));
+}
+
+/// A configuration of a user's own, without an admin port: a listener that answers by itself.
+pub(crate) fn user_config(ip: std::net::IpAddr, port: u16) -> Value {
+    json!({"static_resources": {"listeners": [{
+        "name": "theirs", "traffic_direction": "INBOUND",
+        "address": {"socket_address": {"address": ip.to_string(), "port_value": port}},
+        "filter_chains": [{"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+                "stat_prefix": "theirs",
+                "route_config": {"virtual_hosts": [{"name": "theirs", "domains": ["*"], "routes": [
+                    {"match": {"prefix": "/"}, "direct_response": {"status": 200, "body": {"inline_string": "theirs"}}}
+                ]}]},
+                "http_filters": [{"name": "envoy.filters.http.router", "typed_config":
+                    {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]
+            }
+        }]}]
+    }]}})
+}
+
+#[tokio::test]
+async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
+    let sidecar = Builder::new("run-stopped").start();
+    sidecar.until(200, "ready").await;
+    kill(sidecar.envoy(), Signal::SIGSTOP).expect("Envoy runs");
+    sidecar.until(503, "probe listener not answering").await;
+    kill(sidecar.envoy(), Signal::SIGCONT).expect("Envoy is there");
+    sidecar.until(200, "ready").await;
+}
+
+#[tokio::test]
+async fn an_agent_that_stood_still_has_seen_nothing() {
+    let sidecar = Builder::new("run-still").start();
+    sidecar.until(200, "ready").await;
+    // Over and over, so that it happens within questions too.
+    for _ in 0..10 {
+        sidecar.signal(Signal::SIGSTOP);
+        tokio::time::sleep(Duration::from_millis(1300)).await;
+        sidecar.signal(Signal::SIGCONT);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    // Longer than any deadline of the moment.
+    sidecar.signal(Signal::SIGSTOP);
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    sidecar.signal(Signal::SIGCONT);
+    // Whatever it makes of that, it has made of it by then.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(sidecar.ready("").await.status, 200);
+    let log = sidecar.log();
+    assert_eq!(log.matches(" pending condition=\"data-path\"").count(), 1, "that of the start: {log}");
+}
+
+#[tokio::test]
+async fn idle_callers_keep_nobody_out() {
+    let sidecar = Builder::new("run-idle").start();
+    sidecar.until(200, "ready").await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(TcpStream::connect(sidecar.ready_address()).await.expect("the port is open"));
+    }
+    for _ in 0..20 {
+        assert_eq!(sidecar.ready("").await.status, 200);
+    }
+    let long = format!("GET /healthz/ready HTTP/1.1\r\nHost: x\r\na: {}\r\n\r\n", "x".repeat(64 << 10));
+    for (request, status) in [
+        (long.as_str(), 431),
+        ("GET /healthz/ready HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
+        // HTTP/2 is not answered at all.
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0),
+        ("GET //healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("GET /healthz/%72eady HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("GET http://x/healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("POST /healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        ("GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    ] {
+        let answer = caller::send(sidecar.ready_address(), request.as_bytes()).await;
+        // What is too long is answered and closed while it is still on its way, which may reset the answer.
+        let is_right = answer.status == status || (status == 431 && answer.status == 0);
+        assert!(is_right, "{}: {answer:?}", request.lines().next().unwrap_or_default());
+    }
+    let metrics = sidecar.local("GET /metrics", "").await.text();
+    assert!(metrics.contains("connections_closed_total{server=\"ready\",reason=\"evicted\"}"), "{metrics}");
+    let known = ["/healthz/ready", "/healthz/live", "other"].map(|path| format!("path=\"{path}\""));
+    let mut series = metrics.lines().filter(|line| line.contains("requests_total{server=\"ready\""));
+    assert!(series.all(|line| known.iter().any(|path| line.contains(path))), "{metrics}");
+}
+
+/// With 64 descriptors callers can take what is left of 40, and the poller keeps its two: nothing that they do makes Envoy look dead.
+#[tokio::test]
+async fn callers_cannot_take_the_poller_s_descriptors() {
+    let theirs = Builder::new("run-few-envoy").start();
+    theirs.until(200, "ready").await;
+    let admin = format!("unix:{}", theirs.folder.join("state/admin.sock").display());
+    let listener = format!("http://{}", envoy::probe_listener(theirs.ip));
+    let watching = Builder::bare("run-few")
+        .args(&["--no-envoy", "--admin", &admin, "--data-path", &listener])
+        .descriptors(64)
+        .start_plain();
+    watching.until(200, "ready").await;
+    let mut idle = Vec::new();
+    for _ in 0..10 {
+        for address in [watching.ready_address(), watching.local_address()] {
+            for _ in 0..50 {
+                idle.push(TcpStream::connect(address).await.expect("the port is open"));
+            }
+        }
+        // The data path is asked twice a second meanwhile.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(watching.ready("").await.status, 200);
+    }
+    let log = watching.log();
+    assert_eq!(log.matches(" pending condition=\"process\"").count(), 0, "{log}");
+}
+
+#[tokio::test]
+async fn liveness_where_it_is_asked_for() {
+    let sidecar = Builder::new("run-live").args(&["--live", "--envoy-restart", "always"]).start();
+    sidecar.until(200, "ready").await;
+    let live = caller::get(sidecar.ready_address(), "/healthz/live", &[]).await;
+    assert_eq!((live.status, live.text().as_str()), (200, "alive\n"));
+}

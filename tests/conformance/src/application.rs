@@ -1,0 +1,203 @@
+//! The application of a case, on ports of its own, until it is dropped.
+
+use std::collections::HashMap;
+use std::io::Result;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::case::{App, Case, Connection, Listens, Step};
+use super::script::{Places, Record, play};
+use super::seen::Seen;
+use kit::app::tls::Tls;
+
+/// Ports below those that the kernel gives to callers, above those of the proxy.
+const FIRST: u16 = 20_000;
+const LAST: u16 = 31_999;
+/// A handshake takes no longer.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// A running instance of a case's application.
+pub struct Application {
+    /// The probed port.
+    pub port: u16,
+    /// The ports by the names under which texts refer to them; `port` is the probed one's.
+    pub ports: Vec<(String, String)>,
+    /// All that is filled into texts: ports, `ip`, `address`.
+    pub places: Places,
+    state: Arc<State>,
+    tasks: Vec<AbortHandle>,
+    /// Listeners that nobody serves, and the connections that wait in their backlogs.
+    held: Vec<(TcpListener, Vec<TcpStream>)>,
+}
+
+/// What changes while an application runs.
+#[derive(Default)]
+struct State {
+    seen: Arc<Mutex<Seen>>,
+    /// Connections so far, of each port.
+    counts: Mutex<HashMap<u16, usize>>,
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Application {
+    /// Starts everything that a case says listens.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn start(case: &Case, ip: IpAddr) -> Result<Self> {
+        let mut sockets = vec![("port".to_owned(), &case.app, bind(ip)?)];
+        for (name, app) in &case.also {
+            sockets.push((name.clone(), app, bind(ip)?));
+        }
+        let mut ports = Vec::new();
+        for (name, _, socket) in &sockets {
+            ports.push((name.clone(), socket.local_addr()?.port().to_string()));
+        }
+        let port = sockets[0].2.local_addr()?.port();
+        let mut places = ports.clone();
+        places.push(("ip".into(), ip.to_string()));
+        places.push(("address".into(), SocketAddr::new(ip, port).to_string()));
+        let mut application = Self {
+            port,
+            ports,
+            places: Arc::new(places),
+            state: Arc::default(),
+            tasks: Vec::new(),
+            held: Vec::new(),
+        };
+        for (_, app, socket) in sockets {
+            application.listen(app, socket).await?;
+        }
+        Ok(application)
+    }
+
+    async fn listen(&mut self, app: &App, socket: TcpSocket) -> Result<()> {
+        match app.listens {
+            Listens::Not => {}
+            Listens::NeverAccepts => {
+                self.held.push((socket.listen(16)?, Vec::new()));
+            }
+            Listens::BacklogFull => {
+                let listener = socket.listen(1)?;
+                let waiting = fill_backlog(listener.local_addr()?).await;
+                self.held.push((listener, waiting));
+            }
+            Listens::Accepts => {
+                let listener = socket.listen(128)?;
+                let acceptor = app.tls.as_ref().map(acceptor);
+                let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
+                let serving = serve(listener, acceptor, app.connections.clone(), state, places);
+                self.tasks.push(tokio::spawn(serving).abort_handle());
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has seen so far, on all its ports.
+    pub fn seen(&self) -> Seen {
+        self.state.seen.lock().expect("no holder panics").clone()
+    }
+
+    /// Forgets what it has seen: the next connection is the first.
+    pub fn forget(&self) {
+        self.state.seen.lock().expect("no holder panics").clear();
+        self.state.counts.lock().expect("no holder panics").clear();
+    }
+}
+
+/// Takes every place of a backlog.
+async fn fill_backlog(address: SocketAddr) -> Vec<TcpStream> {
+    let mut waiting = Vec::new();
+    while let Ok(Ok(stream)) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+        waiting.push(stream);
+    }
+    waiting
+}
+
+/// A socket on the next free port.
+fn bind(ip: IpAddr) -> Result<TcpSocket> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let mut last = None;
+    for _ in FIRST..LAST {
+        let port = FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % (LAST - FIRST);
+        let socket = if ip.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        match socket.bind(SocketAddr::new(ip, port)) {
+            Ok(()) => return Ok(socket),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| std::io::Error::other("no ports")))
+}
+
+/// Keys take time to make: one acceptor for each look.
+fn acceptor(tls: &Tls) -> TlsAcceptor {
+    static MADE: LazyLock<Mutex<HashMap<Tls, TlsAcceptor>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().expect("no holder panics");
+    made.entry(tls.clone()).or_insert_with(|| tls.acceptor()).clone()
+}
+
+async fn serve(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    connections: Vec<Connection>,
+    state: Arc<State>,
+    places: Places,
+) {
+    let mut tasks = JoinSet::new();
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    while let Ok((stream, _)) = listener.accept().await {
+        while tasks.try_join_next().is_some() {}
+        // Every step is a packet of its own, as a script means it.
+        let _ = stream.set_nodelay(true);
+        let index = {
+            let mut seen = state.seen.lock().expect("no holder panics");
+            seen.push(Vec::new());
+            seen.len() - 1
+        };
+        let number = {
+            let mut counts = state.counts.lock().expect("no holder panics");
+            let count = counts.entry(port).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let steps = steps(&connections, number);
+        let record = Record { seen: Arc::clone(&state.seen), index };
+        let (acceptor, places) = (acceptor.clone(), Arc::clone(&places));
+        tasks.spawn(async move {
+            // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+            let _ = match acceptor {
+                None => play(stream, &steps, &record, &places).await,
+                Some(acceptor) => match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => play(stream, &steps, &record, &places).await,
+                    Ok(Err(error)) => Err(error),
+                    Err(elapsed) => Err(elapsed.into()),
+                },
+            };
+        });
+    }
+}
+
+/// The script of the connection of this number, from 0.
+fn steps(connections: &[Connection], number: usize) -> Vec<Step> {
+    let mut first_after = 0;
+    for connection in connections {
+        first_after += usize::from(connection.times);
+        if number < first_after {
+            return connection.steps.clone();
+        }
+    }
+    connections.last().map(|connection| connection.steps.clone()).unwrap_or_default()
+}

@@ -1,0 +1,236 @@
+//! Runs cases: two instances of each application, one asked by kubelet's prober directly, one through an Envoy.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use super::application::Application;
+use super::bytes::fill;
+use super::case::{Case, Family};
+use super::judge::{Difference, Side, difference};
+use super::kind::Kind;
+use kit::envoy::{self, Envoy, Version};
+use kit::oracle::{Oracle, Question};
+use kit::pod::Pod;
+use kit::net;
+use kit::plain;
+
+/// Cases that share an Envoy: each holds two listeners, and a process may hold a thousand files.
+const BATCH: usize = 250;
+/// Cases at the same time: fewer than Envoy's breakers let through.
+const AT_ONCE: usize = 48;
+/// Where the two sides differ, both are asked anew, in quiet: so often, and up to so often while they differ.
+const AGAIN: usize = 3;
+const AGAIN_AT_MOST: usize = 10;
+const AT_ONCE_IN_QUIET: usize = 6;
+/// An application may know of a connection a moment later than its caller.
+const SETTLE: Duration = Duration::from_millis(5);
+const SETTLE_LONG: Duration = Duration::from_millis(300);
+
+/// A case that was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What a direct probe came to.
+    pub direct: Side,
+    /// What a probe through the filter came to.
+    pub through: Side,
+    /// What differs.
+    pub difference: Option<Difference>,
+}
+
+/// Runs `cases`; the outcomes are in their order. Those for whose difference `known` has a kind are not run again.
+///
+/// # Errors
+/// When an application, the oracle or Envoy cannot be started or asked.
+pub async fn run(
+    cases: &[Case],
+    known: fn(&Case, &Difference) -> Option<Kind>,
+) -> Result<Vec<Outcome>, String> {
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; cases.len()];
+    for family in [Family::V4, Family::V6] {
+        let of_family: Vec<usize> = (0..cases.len()).filter(|&index| cases[index].family == family).collect();
+        for batch in of_family.chunks(BATCH) {
+            let chosen: Vec<&Case> = batch.iter().map(|&index| &cases[index]).collect();
+            let done = run_batch(family, &chosen, known).await?;
+            for (&index, outcome) in batch.iter().zip(done) {
+                outcomes[index] = Some(outcome);
+            }
+        }
+    }
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+async fn run_batch(
+    family: Family,
+    cases: &[&Case],
+    known: fn(&Case, &Difference) -> Option<Kind>,
+) -> Result<Vec<Outcome>, String> {
+    let ip = match family {
+        Family::V4 => net::loopback(),
+        Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    let start = |case| async move { Application::start(case, ip).await.map_err(|error| error.to_string()) };
+    let direct = try_join_all(cases.iter().map(|case| start(case))).await?;
+    let through = try_join_all(cases.iter().map(|case| start(case))).await?;
+    let (envoy, listener) = start_envoy(ip, cases, &through).await;
+
+    // Odd applications leave their traces in kubelet's client: it starts anew for each batch.
+    let oracle = Oracle::start();
+    let lab = Lab { oracle, listener, ip, known };
+    let numbered = cases.iter().zip(direct.iter().zip(&through)).enumerate();
+    let trials: Vec<Trial<'_>> =
+        numbered.map(|(number, (case, (direct, through)))| Trial { number, case, direct, through }).collect();
+    let asked = futures_util::stream::iter(&trials).map(|trial| lab.ask(trial));
+    let first: Vec<Outcome> = collect(asked.buffered(AT_ONCE)).await?;
+    let settled =
+        futures_util::stream::iter(trials.iter().zip(first)).map(|(trial, first)| lab.settle(trial, first));
+    let outcomes = collect(settled.buffered(AT_ONCE_IN_QUIET)).await;
+    envoy.stop().await;
+    outcomes
+}
+
+async fn collect(
+    stream: impl futures_util::Stream<Item = Result<Outcome, String>>,
+) -> Result<Vec<Outcome>, String> {
+    stream.collect::<Vec<_>>().await.into_iter().collect()
+}
+
+/// An Envoy as it is shipped, with the probers of `cases`, and without the limit on how often one may ask.
+async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) -> (Envoy, SocketAddr) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("batch-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let mut table = Map::new();
+    for (number, (case, application)) in cases.iter().zip(applications).enumerate() {
+        let mut prober = handler(case, application);
+        prober["timeoutSeconds"] = case.probe.timeout_seconds.into();
+        table.insert(path(number), prober);
+    }
+    let mut bootstrap = Pod::bootstrap(&name, ip, &Value::Object(table));
+    if ip.is_ipv6() {
+        // `::1` is everybody's.
+        bootstrap.probe_address = SocketAddr::new(ip, 32_020);
+        bootstrap.stats_address = None;
+    }
+    let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
+    plain::raise_rate_limit(&mut rendered);
+    let envoy = Envoy::start(Version::Newest, envoy::folder(&name), &rendered, 1).await;
+    (envoy, bootstrap.probe_address)
+}
+
+fn path(number: usize) -> String {
+    format!("/app-health/case-{number}/readyz")
+}
+
+/// The prober for one instance: `{"httpGet": {...}}`.
+fn handler(case: &Case, application: &Application) -> Value {
+    let Some((name, value)) = case.probe.handler() else { return json!({}) };
+    let mut value = value.clone();
+    fill_all(&mut value, &application.places);
+    if value["port"].is_null() {
+        value["port"] = application.port.into();
+    }
+    json!({name: value})
+}
+
+fn fill_all(value: &mut Value, places: &[(String, String)]) {
+    match value {
+        Value::String(text) => *text = fill(text, places),
+        Value::Array(list) => list.iter_mut().for_each(|value| fill_all(value, places)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| fill_all(value, places)),
+        _ => {}
+    }
+}
+
+/// A case and its two instances.
+struct Trial<'a> {
+    number: usize,
+    case: &'a Case,
+    direct: &'a Application,
+    through: &'a Application,
+}
+
+struct Lab {
+    oracle: Oracle,
+    listener: SocketAddr,
+    ip: IpAddr,
+    known: fn(&Case, &Difference) -> Option<Kind>,
+}
+
+impl Lab {
+    /// Asks both sides at the same time.
+    async fn ask(&self, trial: &Trial<'_>) -> Result<Outcome, String> {
+        let declared = Duration::from_secs(trial.case.probe.timeout_seconds.into());
+        let get = json!({"httpGet": {"path": path(trial.number), "port": self.listener.port()}});
+        // The injector gives kubelet a second more than what is declared.
+        let (direct, through) = tokio::join!(
+            self.side(trial.direct, handler(trial.case, trial.direct), declared),
+            self.side(trial.through, get, declared + Duration::from_secs(1)),
+        );
+        let of_case = |error: String| format!("{}: {error}", trial.case.name);
+        let (mut direct, mut through) = (direct.map_err(of_case)?, through.map_err(of_case)?);
+        let mut found = difference(trial.case, &direct, &through);
+        if found.as_ref().is_some_and(|found| *found != Difference::Verdict) {
+            sleep(SETTLE_LONG).await;
+            direct.see(&trial.direct.seen(), &trial.direct.ports);
+            through.see(&trial.through.seen(), &trial.through.ports);
+            found = difference(trial.case, &direct, &through);
+        }
+        Ok(Outcome { direct, through, difference: found })
+    }
+
+    async fn side(
+        &self,
+        application: &Application,
+        handler: Value,
+        timeout: Duration,
+    ) -> Result<Side, String> {
+        application.forget();
+        let question = Question::once(self.ip, timeout, handler);
+        let answer = self.oracle.ask(question).await.map_err(|error| error.to_string())?;
+        sleep(SETTLE).await;
+        Ok(Side::new(&answer, &application.seen(), &application.ports))
+    }
+
+    /// Some behaviours are races, also for a direct probe: a case that differed is run again, and is equal when
+    /// everything that happens through the filter is something that happens directly, too.
+    async fn settle(&self, trial: &Trial<'_>, first: Outcome) -> Result<Outcome, String> {
+        if first.difference.as_ref().is_none_or(|found| (self.known)(trial.case, found).is_some()) {
+            return Ok(first);
+        }
+        let mut direct = vec![first.direct];
+        let mut through = Vec::new();
+        loop {
+            let again = self.ask(trial).await?;
+            direct.push(again.direct);
+            through.push(again.through);
+            let worst = worst(trial.case, &direct, &through);
+            let equal = worst.difference.is_none() && through.len() >= AGAIN;
+            if equal || through.len() >= AGAIN_AT_MOST {
+                return Ok(worst);
+            }
+        }
+    }
+}
+
+/// The side through the filter that differs most from all that happened directly.
+fn worst(case: &Case, direct: &[Side], through: &[Side]) -> Outcome {
+    let best = |through: &Side| {
+        let found = |direct: &Side| Outcome {
+            direct: direct.clone(),
+            through: through.clone(),
+            difference: difference(case, direct, through),
+        };
+        direct
+            .iter()
+            .map(found)
+            .min_by_key(|outcome| outcome.difference.is_some())
+            .expect("there is a first one")
+    };
+    let judged = through.iter().map(best);
+    judged.max_by_key(|outcome| outcome.difference.is_some()).expect("there is one through the filter")
+}

@@ -1,0 +1,97 @@
+//! The recipes `conformance` and `fuzz-conformance`.
+
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+
+use super::suite::{self, Finding, Findings};
+use super::{fuzz, page};
+use kit::terminal::say;
+use kit::envoy::workspace;
+
+/// Compares kubelet's verdicts, direct and through the filter.
+#[derive(Debug, Parser)]
+#[command(name = "conformance")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Run the cases of tests/conformance, write target/conformance.json and docs/conformance.md
+    Suite {
+        /// Only cases whose `chapter: name` contains this; nothing is written then
+        #[arg(default_value = "")]
+        only: String,
+        /// Fail when docs/conformance.md is not what the suite says, instead of writing it
+        #[arg(long)]
+        check: bool,
+    },
+    /// Make up cases, run them, and make those that differ small
+    Fuzz {
+        /// The same seed makes up the same cases
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many
+        #[arg(long, default_value_t = 2000)]
+        cases: u64,
+    },
+}
+
+/// Runs it; whether everything was as it should be.
+///
+/// # Errors
+/// Says what cannot be read, started or written.
+pub async fn run(arguments: Arguments) -> Result<bool, String> {
+    match arguments.what {
+        What::Suite { only, check } => run_suite(&only, check).await,
+        What::Fuzz { seed, cases } => fuzz::run(seed, cases).await,
+    }
+}
+
+async fn run_suite(only: &str, check: bool) -> Result<bool, String> {
+    let chapters = suite::run(only).await?;
+    let wrong: Vec<&Finding> = chapters
+        .iter()
+        .flat_map(|chapter| &chapter.findings)
+        .filter(|finding| finding.wrong().is_some())
+        .collect();
+    for finding in &wrong {
+        say(&format!("{}: {}\n", finding.case.name, finding.wrong().unwrap_or_default()));
+    }
+    say(&format!("{}\n", page::table(&chapters)));
+    let mut right = wrong.is_empty();
+    if only.is_empty() {
+        right &= publish(&chapters, check)?;
+    }
+    Ok(right)
+}
+
+fn publish(chapters: &[Findings], check: bool) -> Result<bool, String> {
+    let root = workspace();
+    let json = suite::json(chapters);
+    let text = serde_json::to_string_pretty(&json).expect("a JSON value can be written");
+    write(&root.join("target/conformance.json"), &(text + "\n"))?;
+    let (file, markdown) = (root.join("docs/conformance.md"), page::markdown(chapters));
+    say(&format!(
+        "{} cases, {} equal; target/conformance.json, docs/conformance.md\n",
+        json["cases"], json["equal"]
+    ));
+    if !check {
+        write(&file, &markdown)?;
+        return Ok(true);
+    }
+    let same =
+        std::fs::read_to_string(&file).is_ok_and(|text| page::verdicts(&text) == page::verdicts(&markdown));
+    if !same {
+        say(
+            "docs/conformance.md is not what the suite says: run ./justw conformance and read the difference\n",
+        );
+    }
+    Ok(same)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}

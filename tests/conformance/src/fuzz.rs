@@ -1,0 +1,80 @@
+//! Made-up cases: run in batches; what differs in an unknown way is made as small as it goes, and printed as a case that
+//! can be put into `tests/conformance/`.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+
+use super::batch::{self, Outcome};
+use super::case::Case;
+use super::judge::describe;
+use super::kind::Kind;
+use super::known;
+use super::random::{self, Tree};
+use kit::terminal::say;
+
+/// Cases made before any is run.
+const CHUNK: usize = 1000;
+/// Steps on the way to a small case.
+const STEPS: usize = 60;
+/// Cases that are made small; more are only counted.
+const SHRUNK: usize = 8;
+
+/// Runs `cases` cases of `seed`; whether each was equal, or differed in a known way.
+///
+/// # Errors
+/// When nothing can be run.
+pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
+    let mut known: BTreeMap<Kind, usize> = BTreeMap::new();
+    let (mut done, mut unknown) = (0, Vec::new());
+    let mut trees = random::trees(seed, cases);
+    loop {
+        let chunk: Vec<Tree> = trees.by_ref().take(CHUNK).collect();
+        if chunk.is_empty() {
+            break;
+        }
+        let made: Vec<Case> = chunk.iter().map(|tree| tree.current()).collect();
+        let outcomes = batch::run(&made, known::kind).await?;
+        for ((tree, case), outcome) in chunk.into_iter().zip(&made).zip(&outcomes) {
+            let Some(difference) = &outcome.difference else { continue };
+            match known::kind(case, difference) {
+                Some(kind) => *known.entry(kind).or_default() += 1,
+                None => unknown.push(tree),
+            }
+        }
+        done += made.len();
+        let kinds: Vec<String> = known.iter().map(|(kind, count)| format!("{kind:?} {count}")).collect();
+        say(&format!(
+            "seed {seed}: {done} cases, unintended {}, known {}\n",
+            unknown.len(),
+            kinds.join(", ")
+        ));
+    }
+    let right = unknown.is_empty();
+    let shrunk = unknown.into_iter().take(SHRUNK).map(shrink);
+    for (case, outcome) in try_join_all(shrunk).await? {
+        let yaml = serde_saphyr::to_string(&vec![&case]).map_err(|error| error.to_string())?;
+        say(&format!("\n{yaml}{}", describe(&outcome.direct, &outcome.through)));
+    }
+    Ok(right)
+}
+
+/// The smallest case on the way down that still differs in an unknown way.
+async fn shrink(mut tree: Tree) -> Result<(Case, Outcome), String> {
+    let mut smallest = None;
+    for _ in 0..STEPS {
+        let case = tree.current();
+        let outcome = batch::run(std::slice::from_ref(&case), known::kind).await?.remove(0);
+        let differs =
+            outcome.difference.as_ref().is_some_and(|difference| known::kind(&case, difference).is_none());
+        let first = smallest.is_none();
+        if differs || first {
+            smallest = Some((case, outcome));
+        }
+        let goes_on = if differs { tree.simplify() } else { !first && tree.complicate() };
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(smallest.expect("the first step leaves a case"))
+}

@@ -1,0 +1,113 @@
+//! Two sides of a case, and what differs between them.
+
+use std::fmt;
+
+use super::case::Case;
+use super::seen::{Request, Seen, show};
+use kit::oracle::{Answer, ProbeResult};
+
+/// What kubelet makes of a probe (`pkg/kubelet/prober/worker.go`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Success, with or without a warning.
+    Success,
+    /// Failure.
+    Failure,
+    /// An error of the prober: kubelet throws the probe away and counts nothing.
+    Error,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// One side of a case: what kubelet said, and what the application saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The status that kubelet printed, `HTTP probe failed with statuscode: 520`.
+    pub status: Option<u16>,
+    /// All that kubelet said.
+    pub said: String,
+    /// The requests, with ports by name.
+    pub seen: Seen,
+}
+
+impl Side {
+    /// Of an answer of kubelet's prober and what the application saw.
+    pub fn new(answer: &Answer, seen: &Seen, ports: &[(String, String)]) -> Self {
+        let verdict = match (&answer.error, answer.result) {
+            (Some(_), _) | (None, ProbeResult::Unknown) => Verdict::Error,
+            (None, ProbeResult::Success | ProbeResult::Warning) => Verdict::Success,
+            (None, ProbeResult::Failure) => Verdict::Failure,
+        };
+        let status = answer.output.strip_prefix("HTTP probe failed with statuscode: ");
+        let mut said = answer.error.clone().unwrap_or_else(|| answer.output.clone());
+        for (name, port) in ports {
+            said = said.replace(&format!(":{port}"), &format!(":{{{name}}}"));
+        }
+        let status = status.and_then(|status| status.parse().ok());
+        let mut side = Self { verdict, status, said, seen: Vec::new() };
+        side.see(seen, ports);
+        side
+    }
+
+    /// Replaces what the application saw.
+    pub fn see(&mut self, seen: &Seen, ports: &[(String, String)]) {
+        let named = |requests: &Vec<Request>| requests.iter().map(|request| request.named(ports)).collect();
+        self.seen = seen.iter().map(named).collect();
+    }
+
+    /// The verdict, and the status if there is one.
+    pub fn short(&self) -> String {
+        self.status.map_or_else(|| self.verdict.to_string(), |status| format!("{} {status}", self.verdict))
+    }
+}
+
+/// What differs between a direct probe and one through the filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Another verdict.
+    Verdict,
+    /// The application saw other requests, or other connections.
+    Requests,
+    /// It saw the same but for headers that Envoy must not send over HTTP/2, and hence sends to no TLS port.
+    ConnectionHeaders,
+}
+
+/// Headers that HTTP/2 forbids, or that Go sends over it and not over HTTP/1.1.
+const OF_A_CONNECTION: [&str; 5] = ["Connection", "Keep-Alive", "Upgrade", "Proxy-Connection", "Trailer"];
+
+/// Compares; `None` where both sides are equal.
+pub fn difference(case: &Case, direct: &Side, through: &Side) -> Option<Difference> {
+    if direct.verdict != through.verdict {
+        return Some(Difference::Verdict);
+    }
+    // The requests of tcp and grpc probes are no application's business.
+    if case.probe.http_get.is_none() || direct.seen == through.seen {
+        return None;
+    }
+    let without = |seen: &Seen| -> Seen {
+        let requests = |requests: &Vec<Request>| -> Vec<Request> {
+            requests.iter().map(|request| request.without(&OF_A_CONNECTION)).collect()
+        };
+        seen.iter().map(requests).collect()
+    };
+    let only_those = without(&direct.seen) == without(&through.seen);
+    Some(if only_those && case.uses_tls() { Difference::ConnectionHeaders } else { Difference::Requests })
+}
+
+/// Both sides as text, for a report.
+pub fn describe(direct: &Side, through: &Side) -> String {
+    let side = |name: &str, side: &Side| {
+        format!("  {name}: {}: {:?}\n    saw {}\n", side.verdict, side.said, show(&side.seen))
+    };
+    side("direct ", direct) + &side("through", through)
+}

@@ -1,0 +1,119 @@
+//! The written cases: run, compared with what they are marked to show, and reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::batch::{self, Outcome};
+use super::case::Case;
+use super::expand::{self, Chapter};
+use super::judge::{Difference, describe};
+use super::kind::Kind;
+use kit::envoy::workspace;
+
+/// A case that was run, and what its difference is.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The case.
+    pub case: Case,
+    /// What was found.
+    pub outcome: Outcome,
+}
+
+impl Finding {
+    /// The kind of its difference, if it has one of any kind.
+    pub fn kind(&self) -> Option<Kind> {
+        kind(&self.case, self.outcome.difference.as_ref()?)
+    }
+
+    /// Why this is not as it should be.
+    pub fn wrong(&self) -> Option<String> {
+        let (found, marked) = (self.kind(), self.case.differs);
+        let text = describe(&self.outcome.direct, &self.outcome.through);
+        match (&self.outcome.difference, found, marked) {
+            (Some(difference), None, _) => Some(format!("{difference:?} differs:\n{text}")),
+            (_, found, Some(marked)) if found != Some(marked) => {
+                Some(format!("is marked {marked:?} and differs otherwise or not at all:\n{text}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A chapter that was run.
+pub struct Findings {
+    /// Its title.
+    pub title: String,
+    /// In the order of its cases.
+    pub findings: Vec<Finding>,
+}
+
+/// Runs every case of `tests/conformance` whose `chapter: name` contains `only`.
+///
+/// # Errors
+/// When a case cannot be read, or nothing can be run.
+pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
+    let chapters = expand::read(&workspace().join("tests/conformance"))?;
+    refuse_twins(&chapters)?;
+    let chapters: Vec<Chapter> = chapters
+        .into_iter()
+        .map(|chapter| {
+            let chosen = |case: &Case| format!("{}: {}", chapter.title, case.name).contains(only);
+            Chapter { cases: chapter.cases.into_iter().filter(chosen).collect(), title: chapter.title }
+        })
+        .collect();
+    let cases: Vec<Case> = chapters.iter().flat_map(|chapter| &chapter.cases).cloned().collect();
+    let outcomes = batch::run(&cases, kind).await?;
+    let mut findings = cases.into_iter().zip(outcomes).map(|(case, outcome)| Finding { case, outcome });
+    Ok(chapters
+        .into_iter()
+        .map(|chapter| {
+            let count = chapter.cases.len();
+            Findings { title: chapter.title, findings: findings.by_ref().take(count).collect() }
+        })
+        .collect())
+}
+
+/// The kind of a difference: as marked; what TLS leaves out needs no mark.
+fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
+    let left_out = *difference == Difference::ConnectionHeaders;
+    left_out.then_some(Kind::D7).or(case.differs)
+}
+
+fn refuse_twins(chapters: &[Chapter]) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for case in chapters.iter().flat_map(|chapter| &chapter.cases) {
+        if !names.insert(&case.name) {
+            return Err(format!("{}: two cases are called so", case.name));
+        }
+        if case.probe.handler().is_none() {
+            return Err(format!("{}: probe needs httpGet, tcpSocket or grpc", case.name));
+        }
+    }
+    Ok(())
+}
+
+/// `{"cases", "equal", "different": [{"kind", "reason", "cases"}]}`: an entry for each known kind, and one for each
+/// case that differs without a kind.
+pub fn json(chapters: &[Findings]) -> Value {
+    let findings = || chapters.iter().flat_map(|chapter| &chapter.findings);
+    let mut kinds: BTreeMap<Kind, Vec<&str>> = BTreeMap::new();
+    let mut different: Vec<Value> = Vec::new();
+    for finding in findings().filter(|finding| finding.outcome.difference.is_some()) {
+        match finding.kind() {
+            Some(kind) => kinds.entry(kind).or_default().push(&finding.case.name),
+            None => different.push(json!({
+                "kind": "unintended", "reason": finding.wrong(), "cases": [finding.case.name],
+            })),
+        }
+    }
+    let known = kinds
+        .iter()
+        .map(|(kind, cases)| json!({"kind": format!("{kind:?}"), "reason": kind.reason(), "cases": cases}));
+    different.splice(0..0, known);
+    json!({
+        "cases": findings().count(),
+        "equal": findings().filter(|finding| finding.outcome.difference.is_none()).count(),
+        "different": different,
+    })
+}

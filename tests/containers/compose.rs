@@ -1,0 +1,126 @@
+//! The compose files: what stands in them, without a daemon, and what becomes of them, with one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use app_health_agent::args::{Args, Command};
+use app_health_agent::config::{BootstrapConfig, Environment};
+use clap::Parser as _;
+use serde_json::Value;
+use kit::docker::Daemon;
+use kit::envoy::workspace;
+use kit::not_tested;
+use kit::caller;
+use kit::example;
+
+const STATE_DIR: &str = "/var/run/app-health/state";
+
+fn file(name: &str) -> PathBuf {
+    workspace().join("envoy-config/compose").join(name)
+}
+
+fn services(name: &str) -> Value {
+    example::parse(&std::fs::read_to_string(file(name)).expect("the file is there"))["services"].take()
+}
+
+fn words(list: &Value) -> Vec<String> {
+    let list = list.as_array().expect("a list").iter();
+    list.map(|word| word.as_str().expect("a word").to_owned()).collect()
+}
+
+fn parse(words: &[String]) -> Command {
+    let line = ["app-health-agent".to_owned()].into_iter().chain(words.iter().cloned());
+    Args::try_parse_from(line).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
+}
+
+/// The prober table of this service with these flags of `bootstrap`: accepted without a warning.
+fn accepted(service: &Value, flags: &[String]) -> BootstrapConfig {
+    let Command::Bootstrap(args) = parse(flags) else { panic!("{flags:?}") };
+    let table = service["environment"]["ISTIO_KUBE_APP_PROBERS"].as_str().expect("text");
+    let environment = Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]);
+    let config = BootstrapConfig::new(*args, &environment).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(config.sidecar.warnings, Vec::<String>::new());
+    config
+}
+
+#[test]
+fn the_compose_files_speak_to_the_agent_as_it_is() {
+    let services = services("compose.yaml");
+    let sidecar = &services["sidecar"];
+    accepted(sidecar, &["bootstrap".to_owned()]);
+    let check = words(&sidecar["healthcheck"]["test"]);
+    assert!(matches!(parse(&check[2..]), Command::Wait(_)), "{check:?}");
+}
+
+#[test]
+fn an_envoy_apart_and_its_agent_mean_the_same_files() {
+    let services = services("envoy-apart.yaml");
+    let bootstrap = &services["bootstrap"];
+    let flags = [words(&bootstrap["command"]), vec!["--state-dir".to_owned(), STATE_DIR.to_owned()]].concat();
+    let config = accepted(bootstrap, &flags);
+    let output = config.output.expect("a file").display().to_string();
+    assert_eq!(output, format!("{STATE_DIR}/envoy.json"));
+    assert_eq!(words(&services["envoy"]["command"])[..2], ["--config-path".to_owned(), output]);
+
+    let command = words(&services["agent"]["command"]);
+    let Command::Run(run) = parse(&command) else { panic!("{command:?}") };
+    assert!(run.no_envoy);
+    assert_eq!(run.sidecar.admin, Some(config.sidecar.bootstrap.admin), "the same socket");
+    let check = words(&services["agent"]["healthcheck"]["test"]);
+    assert!(matches!(parse(&check[2..]), Command::Wait(_)), "{check:?}");
+    let volumes = format!("state:{}", STATE_DIR.trim_end_matches("/state"));
+    for service in ["bootstrap", "envoy", "agent"] {
+        assert_eq!(words(&services[service]["volumes"]), std::slice::from_ref(&volumes), "{service}");
+        assert_eq!(services[service]["network_mode"], "service:pod", "{service}");
+    }
+}
+
+/// One after the other, since they publish the same ports: what their README promises.
+pub(crate) async fn both_files(daemon: &Daemon) {
+    for (name, proxy) in [("compose.yaml", "sidecar"), ("envoy-apart.yaml", "envoy")] {
+        let file = file(name);
+        if daemon.compose(&file, &["up", "--detach", "--no-build"]).is_none() {
+            return not_tested::say(
+                "the compose files",
+                "neither `docker compose` nor docker-compose is here",
+            );
+        }
+        // The application was held back until the proxy was ready.
+        answers(15021, "/healthz/ready", 200).await;
+        answers(15020, "/app-health/app/readyz", 200).await;
+        answers(15020, "/app-health/app/livez", 200).await;
+        daemon.compose(&file, &["exec", "-T", "app", "rm", "/tmp/www/ready"]);
+        answers(15020, "/app-health/app/readyz", 404).await;
+        daemon.compose(&file, &["stop", "app"]);
+        answers(15020, "/app-health/app/livez", 502).await;
+        let merged = answers(15020, "/stats/prometheus", 200).await;
+        assert!(merged.contains("app_health_probes_total") && merged.contains("app_health_agent_ready 1"));
+        if proxy == "envoy" {
+            daemon.compose(&file, &["stop", "envoy"]);
+            assert_eq!(answers(15021, "/healthz/ready", 503).await.trim(), "envoy exited");
+            daemon.compose(&file, &["start", "envoy"]);
+        } else {
+            daemon.compose(&file, &["exec", "-T", "sidecar", "app-health-agent", "drain"]);
+            assert_eq!(answers(15021, "/healthz/ready", 503).await.trim(), "draining");
+            answers(15020, "/app-health/app/livez", 502).await;
+            daemon.compose(&file, &["restart", "sidecar"]);
+        }
+        answers(15021, "/healthz/ready", 200).await;
+        answers(15020, "/app-health/app/livez", 502).await;
+        daemon.compose(&file, &["down", "--volumes"]);
+    }
+}
+
+/// Asks the published port until the answer has this status; its body.
+async fn answers(port: u16, path: &str, status: u16) -> String {
+    let mut last = caller::Answer::default();
+    for _ in 0..1500 {
+        last = caller::get(SocketAddr::from(([127, 0, 0, 1], port)), path, &[]).await;
+        if last.status == status {
+            return last.text();
+        }
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    panic!("{status} of {path} never came, but {}: {}", last.status, last.text());
+}

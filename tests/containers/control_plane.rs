@@ -1,0 +1,31 @@
+//! The image of the control plane, on a base that has no more than the libraries.
+
+use serde_json::{Value, json};
+use kit::authority::Authority;
+use kit::docker::{CONTROL_PLANE, Daemon};
+use kit::envoy;
+
+/// As in the manifests.
+const FIELD: [&str; 5] = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];
+
+pub(crate) async fn control_plane(daemon: &Daemon) {
+    let text = daemon.ask(&["image", "inspect", "--format", "{{json .Config}}", CONTROL_PLANE]);
+    let config: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(config["User"], "1337:1337");
+    // The manifests say which command.
+    assert_eq!((&config["Entrypoint"], &config["Cmd"]), (&json!(["app-health"]), &Value::Null));
+
+    let folder = envoy::folder("containers-certificate");
+    let issued = Authority::new().sign("webhook.test");
+    for (name, text) in [("tls.crt", issued.certificate), ("tls.key", issued.key)] {
+        std::fs::write(folder.join(name), text).expect("a writable folder");
+    }
+    let mount = format!("{}:/certificate:ro", folder.display());
+    let words = ["--volume", &mount, CONTROL_PLANE, "webhook", "--cert-dir", "/certificate"];
+    let webhook = daemon.run(&[&FIELD[..], &words].concat());
+    webhook.until(15014, "/healthz/ready", 200).await;
+    let owner = webhook.among_processes("stat -c %u /proc/1");
+    assert_eq!(owner, "1337");
+    webhook.signal("TERM");
+    assert_eq!(webhook.end().await, 0, "{}", webhook.logs());
+}

@@ -1,0 +1,39 @@
+//! The shipped images in real containers, of a Docker daemon of our own. Where no daemon can be started, nothing of this is tested, and
+//! that is said where it is seen.
+
+use kit::docker::Daemon;
+use kit::not_tested;
+
+use crate::control_plane::control_plane;
+use crate::{containers_compose as compose, containers_life as life};
+
+#[test]
+fn the_image_in_real_containers() {
+    let daemon = match Daemon::start("containers") {
+        Ok(daemon) => daemon,
+        Err(reason) => return not_tested::say("the image in containers", &reason.to_string()),
+    };
+    let failed = std::thread::scope(|scope| {
+        let cases = [
+            daemon.spawn(scope, "probes", life::probes),
+            daemon.spawn(scope, "image", life::image),
+            daemon.spawn(scope, "drained", life::drained),
+            daemon.spawn(scope, "told", life::told),
+            daemon.spawn(scope, "killed", life::killed),
+            daemon.spawn(scope, "restarted", life::restarted),
+            daemon.spawn(scope, "orphans", life::orphans),
+            daemon.spawn(scope, "small", life::small),
+            daemon.spawn(scope, "state", life::state),
+            daemon.spawn(scope, "wrong", life::wrong),
+            daemon.spawn(scope, "held", life::held),
+            daemon.spawn(scope, "compose", compose::both_files),
+            daemon.spawn(scope, "control plane", control_plane),
+        ];
+        let failed = |case: std::thread::ScopedJoinHandle<'_, ()>| {
+            let name = case.thread().name().unwrap_or_default().to_owned();
+            case.join().is_err().then_some(name)
+        };
+        cases.into_iter().filter_map(failed).collect::<Vec<_>>()
+    });
+    assert_eq!(failed, Vec::<String>::new(), "these cases failed; what each of them said stands above");
+}

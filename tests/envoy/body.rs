@@ -1,0 +1,106 @@
+//! Bodies through the real Envoy: kubelet reads 10 KiB before it judges, and not a byte of the application leaves.
+
+use std::time::Duration;
+
+use serde_json::json;
+use kit::app::{App, Step, answer};
+use kit::caller::Answer;
+use kit::net;
+use kit::pod::Pod;
+
+const BLANKS: usize = 10_241;
+
+/// How an answer's body ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// Empty and whole.
+    Empty,
+    /// With blanks, upon which kubelet hangs up.
+    Blanks,
+    /// It broke, which kubelet takes as an error of the prober.
+    Broken,
+}
+
+async fn check(name: &str, steps: Vec<Step>, expected: (u16, End)) {
+    let ip = net::loopback();
+    let app = App::start(ip, steps).await;
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}});
+    let pod = Pod::start(&format!("body-{name}"), ip, &table).await;
+    let answer = pod.probe("app").await;
+    assert!(answer.body.iter().all(|byte| *byte == b' '), "{name}: {:?}", answer.text());
+    assert_eq!((answer.status, end(&answer)), expected, "{name}: {answer:?}");
+    pod.envoy.stop().await;
+}
+
+fn end(answer: &Answer) -> End {
+    match (answer.body.len(), answer.complete) {
+        (BLANKS.., _) => End::Blanks,
+        (0, true) => End::Empty,
+        (_, _) => End::Broken,
+    }
+}
+
+fn of_length(length: usize) -> Vec<Step> {
+    answer(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{}", "x".repeat(length)))
+}
+
+fn chunked(frames: &str) -> Vec<Step> {
+    answer(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{frames}"))
+}
+
+#[tokio::test]
+async fn short_bodies_vanish() {
+    check("none", of_length(0), (200, End::Empty)).await;
+    check("small", of_length(5), (200, End::Empty)).await;
+    check("failure", answer("HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\nsecret"), (500, End::Empty)).await;
+    check("chunked", chunked("5\r\nhello\r\n0\r\n\r\n"), (200, End::Empty)).await;
+    check("trailers", chunked("5\r\nhello\r\n0\r\nX-Trailer: secret\r\n\r\n"), (200, End::Empty)).await;
+    check("until-close", answer("HTTP/1.1 200 OK\r\n\r\nhello"), (200, End::Empty)).await;
+}
+
+#[tokio::test]
+async fn long_bodies_end_kubelets_patience() {
+    let endless = vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Step::WriteForEver];
+    check("endless", endless, (200, End::Blanks)).await;
+    let large = [Step::Read, Step::Write(b"HTTP/1.1 503 No\r\nContent-Length: 1000000\r\n\r\n".to_vec())];
+    let large = large.into_iter().chain([Step::Write(vec![b'x'; 20_000]), Step::Hang]).collect();
+    check("large", large, (503, End::Blanks)).await;
+}
+
+#[tokio::test]
+async fn broken_bodies_break() {
+    check("short", answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), (200, End::Broken)).await;
+    check("bad-chunk", chunked("5\r\nhello\r\nzz\r\n"), (200, End::Broken)).await;
+    check("cut-chunk", chunked("5\r\nhel"), (200, End::Broken)).await;
+    let reset = vec![
+        Step::Read,
+        Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello".to_vec()),
+        Step::Wait(Duration::from_millis(50)),
+        Step::Reset,
+    ];
+    check("reset", reset, (200, End::Broken)).await;
+    let stalls = vec![
+        Step::Read,
+        Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello".to_vec()),
+        Step::Hang,
+    ];
+    check("stalls", stalls, (200, End::Broken)).await;
+}
+
+/// An endless body costs no memory: Envoy stops reading once kubelet has what it needs.
+#[tokio::test]
+async fn an_endless_body_is_not_kept() {
+    let ip = net::loopback();
+    let endless = vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Step::WriteForEver];
+    let app = App::start(ip, endless).await;
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}});
+    let pod = Pod::start("body-memory", ip, &table).await;
+    pod.probe("app").await;
+    let before = pod.envoy.stat("server.memory_allocated").await.expect("a gauge");
+    for _ in 0..20 {
+        assert_eq!(pod.probe("app").await.status, 200);
+    }
+    let after = pod.envoy.stat("server.memory_allocated").await.expect("a gauge");
+    assert!(after < before + (1 << 20), "{before} bytes before, {after} after");
+    pod.envoy.stop().await;
+}

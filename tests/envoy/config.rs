@@ -1,0 +1,150 @@
+//! The shipped Envoy configuration: the real Envoy accepts all of it, and what goes without the filter.
+
+mod capabilities;
+mod examples;
+mod flags;
+
+use serde_json::{Value, json};
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::tls::Identity;
+use kit::app::{App, answer};
+use kit::envoy::{self, Envoy, Version, validate};
+use kit::pod::Pod;
+use kit::caller;
+use kit::example;
+use kit::net;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
+
+/// What the agent renders for these probers on an address of its own.
+fn rendered(name: &str, ip: std::net::IpAddr, probers: &Value) -> Value {
+    let bootstrap = Pod::bootstrap(name, ip, probers);
+    serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON")
+}
+
+/// The list of HTTP filters that the probe filter is in.
+fn chain(config: &mut Value) -> &mut Vec<Value> {
+    let chain = config
+        .pointer_mut("/static_resources/listeners/0/filter_chains/0/filters/1/typed_config/http_filters");
+    chain.and_then(Value::as_array_mut).expect("the probe listener comes first")
+}
+
+#[tokio::test]
+async fn every_example_is_valid() {
+    for (name, text) in example::all().into_iter().chain(example::of_machines()) {
+        let folder = envoy::folder("example");
+        let identity = Identity::new("app.example.com");
+        example::certificates(&folder, &identity);
+        for (file, pem) in [("gateway.pem", &identity.certificate), ("gateway-key.pem", &identity.key)] {
+            std::fs::write(folder.join(file), pem).expect("a writable folder");
+        }
+        let placed = example::placed(&text, net::loopback(), &folder);
+        if let Err(error) = validate(Version::Newest, &folder, &placed).await {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+/// A probe of each kind, with the application that would answer it.
+struct Applications {
+    http: App,
+    tcp: App,
+    _grpc: GrpcApp,
+}
+
+impl Applications {
+    async fn start(ip: std::net::IpAddr) -> (Self, Value) {
+        let http = App::start(ip, answer(OK)).await;
+        let tcp = App::start(ip, answer(OK)).await;
+        let grpc = GrpcApp::scripted(ip, None, GrpcAnswer::serving(1)).await;
+        let table = json!({
+            "/app-health/http/readyz": {"httpGet": {"port": http.port()}},
+            "/app-health/https/readyz": {"httpGet": {"port": http.port(), "scheme": "HTTPS"}},
+            "/app-health/tcp/readyz": {"tcpSocket": {"port": tcp.port()}},
+            "/app-health/grpc/readyz": {"grpc": {"port": grpc.port()}},
+            "/app-lifecycle/http/prestopz": {"httpGet": {"port": http.port()}},
+        });
+        (Self { http, tcp, _grpc: grpc }, table)
+    }
+}
+
+/// Asks for every declared probe, by the filter's own header and without it; all must be answered `status`, and no
+/// connection may leave.
+async fn dials_nobody(envoy: &Envoy, ip: std::net::IpAddr, apps: &Applications, table: &Value, status: u16) {
+    let listener = envoy::probe_listener(ip);
+    for path in table.as_object().expect("a table").keys() {
+        assert_eq!(caller::probe(listener, path).await.status, status, "{path}");
+        for kind in ["http", "https", "tcp", "http-x-forwarded-proto"] {
+            let destination = apps.http.address.to_string();
+            let forged = [
+                ("X-App-Health-Kind", kind),
+                ("X-App-Health-Dst", &destination),
+                ("X-Envoy-Original-Dst-Host", &destination),
+            ];
+            assert_eq!(caller::get(listener, path, &forged).await.status, status, "{path}, forged {kind}");
+        }
+    }
+    let stats =
+        envoy.admin("/stats?filter=^cluster.app_health_.*upstream_cx_total$").await.expect("an answer");
+    let clusters: Vec<&str> = stats.lines().filter(|line| line.starts_with("cluster.")).collect();
+    assert!(clusters.len() >= 7, "statistics of every cluster, not {stats}");
+    assert!(clusters.iter().all(|line| line.ends_with(": 0")), "{stats}");
+    assert_eq!((apps.http.seen(), apps.tcp.seen()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn without_the_filter_nobody_is_dialled() {
+    let ip = net::loopback();
+    let (apps, table) = Applications::start(ip).await;
+    let mut config = rendered("no-filter", ip, &table);
+    let before = chain(&mut config).len();
+    chain(&mut config).retain(|filter| filter["name"] != "envoy.filters.http.wasm");
+    assert_eq!(chain(&mut config).len(), before - 1);
+    let envoy = Envoy::start(Version::Newest, envoy::folder("no-filter"), &config, 1).await;
+    dials_nobody(&envoy, ip, &apps, &table, 404).await;
+    envoy.stop().await;
+}
+
+/// A module that starts, and traps at every request.
+const TRAP: &str = r#"(module
+    (memory (export "memory") 1)
+    (global $free (mut i32) (i32.const 1024))
+    (func (export "proxy_abi_version_0_2_1"))
+    (func (export "proxy_on_memory_allocate") (param i32) (result i32)
+        global.get $free
+        global.get $free local.get 0 i32.add global.set $free)
+    (func (export "proxy_on_vm_start") (param i32 i32) (result i32) i32.const 1)
+    (func (export "proxy_on_configure") (param i32 i32) (result i32) i32.const 1)
+    (func (export "proxy_on_context_create") (param i32 i32))
+    (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) unreachable))"#;
+
+#[tokio::test]
+async fn a_filter_that_traps_dials_nobody() {
+    let ip = net::loopback();
+    let (apps, table) = Applications::start(ip).await;
+    let folder = envoy::folder("trap");
+    let wasm = folder.join("trap.wasm");
+    std::fs::write(&wasm, wat::parse_str(TRAP).expect("a module")).expect("a writable folder");
+    let mut config = rendered("trap", ip, &table);
+    let filter = chain(&mut config).iter_mut().find(|filter| filter["name"] == "envoy.filters.http.wasm");
+    filter.expect("the filter")["typed_config"]["config"]["vm_config"]["code"] =
+        json!({"local": {"filename": wasm}});
+    let envoy = Envoy::start(Version::Newest, folder, &config, 1).await;
+    dials_nobody(&envoy, ip, &apps, &table, 503).await;
+    envoy.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_filter_is_refused() {
+    let folder = envoy::folder("no-wasm");
+    let wasm = folder.join("no.wasm");
+    let ip = net::loopback();
+    let config = rendered("no-wasm", ip, &json!({})).to_string();
+    let config = config.replace(&kit::pod::wasm().display().to_string(), &wasm.display().to_string());
+    for bytes in [None, Some(b"".as_slice()), Some(b"no wasm")] {
+        if let Some(bytes) = bytes {
+            std::fs::write(&wasm, bytes).expect("a writable folder");
+        }
+        validate(Version::Newest, &folder, &config).await.expect_err("Envoy must not start with it");
+    }
+}

@@ -1,0 +1,124 @@
+//! The filter's capability allow-list: all that it needs and nothing more, in every shipped configuration.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::{App, answer};
+use kit::envoy::{self, Envoy, Version, validate, workspace};
+use kit::caller;
+use kit::example;
+use kit::net;
+
+use super::{OK, chain, rendered};
+
+/// What may be missing without anything to see: nothing has to be done at that moment, and an Envoy that may not ask
+/// takes it that all is well.
+const UNSEEN: [&str; 1] = ["proxy_on_vm_start"];
+
+/// The allow-list of a configuration, newest place.
+fn listed(wasm: &Value) -> BTreeSet<String> {
+    let list = &wasm["config"]["vm_config"]["capability_restriction_config"]["allowed_capabilities"];
+    list.as_object().expect("an allow-list").keys().cloned().collect()
+}
+
+#[test]
+fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
+    let engine = wasmtime::Engine::default();
+    let filter = wasmtime::Module::from_file(&engine, kit::pod::wasm()).expect("the filter compiles");
+    let imports: BTreeSet<String> = filter.imports().map(|import| import.name().to_owned()).collect();
+    let exports = filter.exports().map(|export| export.name().to_owned());
+    let callbacks: BTreeSet<String> = exports.filter(|name| name.starts_with("proxy_on_")).collect();
+    // Memory for what Envoy hands over is asked for by Envoy itself; no list restricts it.
+    let callbacks: BTreeSet<String> =
+        callbacks.into_iter().filter(|name| name != "proxy_on_memory_allocate").collect();
+    let needed: BTreeSet<String> = imports.union(&callbacks).cloned().collect();
+    let template = workspace().join("envoy-config/bootstrap.yaml");
+    let mut configurations = example::all();
+    configurations
+        .insert("bootstrap.yaml".into(), std::fs::read_to_string(template).expect("the template is there"));
+    let mut lists = 0;
+    for (name, text) in configurations {
+        for wasm in example::typed(&example::parse(&text), "Wasm") {
+            lists += 1;
+            assert_eq!(listed(wasm), needed, "{name}");
+            assert_eq!(wasm["config"]["failure_policy"], "FAIL_RELOAD", "{name}");
+        }
+    }
+    assert!(lists >= 4, "the filter stands in {lists} configurations only");
+}
+
+/// What an Envoy with the filter shows, as lines; a probe that gets no answer is one too.
+async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
+    let listener = envoy::probe_listener(ip);
+    let mut seen = Vec::new();
+    let once = ["/app-health/app/none", "/app-health/dead/readyz", "/app-health/grpc/readyz"];
+    let then = ["/app-health/hop/readyz", "/app-lifecycle/dead/poststartz"];
+    // More often than one prober's places: each has to be given back.
+    for path in once.into_iter().chain(then).chain(["/app-health/app/readyz"; 10]) {
+        let asked = tokio::time::timeout(Duration::from_secs(5), caller::probe(listener, path)).await;
+        seen.push(match asked {
+            Ok(answer) => format!("{path}: {} {:?} {}", answer.status, answer.word(), answer.complete),
+            Err(_) => format!("{path}: no answer"),
+        });
+    }
+    let metrics = envoy.admin("/stats?filter=^wasmcustom").await.expect("an answer");
+    seen.extend(metrics.lines().filter(|line| line.contains("=app;")).map(str::to_owned));
+    let log = envoy.log();
+    seen.extend(log.lines().filter_map(|line| line.find("probe dead/").map(|at| line[at..].to_owned())));
+    seen
+}
+
+/// Starts an Envoy without this capability (empty: with all of them); `None` if it does not start.
+async fn without(capability: &str) -> Option<Vec<String>> {
+    let ip = net::loopback();
+    let app = App::routes(std::net::SocketAddr::new(ip, 8080), None, |path| match path {
+        "/hop" => answer("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
+        _ => answer(OK),
+    });
+    let app = app.await;
+    let grpc = GrpcApp::scripted(ip, None, GrpcAnswer::serving(1)).await;
+    let probers = json!({
+        "/app-health/app/readyz": {"httpGet": {"port": app.port()}},
+        "/app-health/hop/readyz": {"httpGet": {"port": app.port(), "path": "/hop"}},
+        "/app-health/dead/readyz": {"httpGet": {"port": 1}},
+        "/app-health/grpc/readyz": {"grpc": {"port": grpc.port()}},
+        "/app-lifecycle/dead/poststartz": {"httpGet": {"port": 1}},
+    });
+    let name = format!("cap-{}", capability.trim_start_matches("proxy_"));
+    let mut config = rendered(&name, ip, &probers);
+    let filter = chain(&mut config).iter_mut().find(|filter| filter["name"] == "envoy.filters.http.wasm");
+    let vm_config = &mut filter.expect("the filter")["typed_config"]["config"]["vm_config"];
+    let list = &mut vm_config["capability_restriction_config"]["allowed_capabilities"];
+    let removed = list.as_object_mut().expect("an allow-list").remove(capability);
+    assert_eq!(removed.is_none(), capability.is_empty(), "{capability} is not in the list");
+    let folder = envoy::folder(&name);
+    validate(Version::Newest, &folder, &config.to_string()).await.ok()?;
+    let envoy = Envoy::start(Version::Newest, folder, &config, 1).await;
+    let seen = observe(&envoy, ip).await;
+    envoy.stop().await;
+    Some(seen)
+}
+
+#[tokio::test]
+async fn taking_any_capability_away_shows() {
+    let template = workspace().join("envoy-config/bootstrap.yaml");
+    let template = example::parse(&std::fs::read_to_string(template).expect("the template is there"));
+    let capabilities: Vec<String> = listed(example::typed(&template, "Wasm")[0]).into_iter().collect();
+    let whole = without("").await.expect("Envoy starts with all of them");
+    for expected in ["/app-health/app/readyz: 200 \"\" true", "/app-health/hop/readyz: 200", "probe dead/"] {
+        assert!(whole.iter().any(|line| line.starts_with(expected)), "{expected}: not in {whole:#?}");
+    }
+    let mut unseen = Vec::new();
+    for batch in capabilities.chunks(4) {
+        let results = join_all(batch.iter().map(|capability| without(capability))).await;
+        for (capability, seen) in batch.iter().zip(results) {
+            if seen.as_ref() == Some(&whole) {
+                unseen.push(capability.as_str());
+            }
+        }
+    }
+    assert_eq!(unseen, UNSEEN, "these can be missing");
+}

@@ -1,0 +1,112 @@
+//! What the end-to-end tests share: rows of an application and a prober, probed all at once through one Envoy.
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::tls::{self, Tls};
+use kit::app::{App, Step};
+use kit::envoy::Version;
+use kit::net;
+use kit::pod::Pod;
+
+/// What listens on the probed port.
+pub(crate) enum Listens {
+    /// A scripted application.
+    Plain(Vec<Step>),
+    /// The same over TLS.
+    OverTls(Tls, Vec<Step>),
+    /// A gRPC server with one answer, over TLS if so.
+    Grpc(Option<Tls>, GrpcAnswer),
+    /// Nobody.
+    Nobody,
+}
+
+/// One case.
+pub(crate) struct Row {
+    /// Also the container's name.
+    pub(crate) name: &'static str,
+    /// What listens.
+    pub(crate) app: Listens,
+    /// The prober; `"PORT"` stands for the application's port.
+    pub(crate) prober: Value,
+    /// The status that kubelet gets.
+    pub(crate) status: u16,
+    /// The word of the answer's body; empty for none.
+    pub(crate) word: &'static str,
+}
+
+enum Running {
+    App(App),
+    Grpc(GrpcApp),
+    Nobody(u16),
+}
+
+impl Running {
+    fn port(&self) -> u16 {
+        match self {
+            Self::App(app) => app.port(),
+            Self::Grpc(app) => app.port(),
+            Self::Nobody(port) => *port,
+        }
+    }
+}
+
+/// Starts every row's application, an Envoy with all of their probers, probes each at once, and shows every row
+/// whose answer is another than expected.
+pub(crate) async fn check(name: &str, rows: Vec<Row>) {
+    check_with(name, Version::Newest, rows).await;
+}
+
+/// The same with an Envoy of this version.
+pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
+    tls::install_provider();
+    let ip = net::loopback();
+    let mut running = Vec::new();
+    let mut table = Map::new();
+    for row in &rows {
+        let app = match &row.app {
+            Listens::Plain(steps) => Running::App(App::start(ip, steps.clone()).await),
+            Listens::OverTls(tls, steps) => {
+                Running::App(App::start_tls(ip, tls.acceptor(), steps.clone()).await)
+            }
+            Listens::Grpc(tls, answer) => {
+                let acceptor = tls.as_ref().map(Tls::acceptor);
+                Running::Grpc(GrpcApp::scripted(ip, acceptor, answer.clone()).await)
+            }
+            Listens::Nobody => Running::Nobody(App::start(ip, Vec::new()).await.port()),
+        };
+        let prober = row.prober.to_string().replace("\"PORT\"", &app.port().to_string());
+        let prober = serde_json::from_str(&prober).expect("a prober is JSON");
+        let before = table.insert(format!("/app-health/{}/readyz", row.name), prober);
+        assert!(before.is_none(), "two rows are called {}", row.name);
+        running.push(app);
+    }
+    let bootstrap = Pod::bootstrap(name, ip, &Value::Object(table));
+    let pod = Pod::with(name, version, &bootstrap).await;
+    let mut wrong = Vec::new();
+    // Fewer at once than the breakers and the rate limit let through.
+    for batch in rows.chunks(16) {
+        let answers = join_all(batch.iter().map(|row| pod.probe(row.name))).await;
+        for (row, answer) in batch.iter().zip(answers) {
+            let word = if answer.text().trim().is_empty() { String::new() } else { answer.word() };
+            if (answer.status, word.as_str()) != (row.status, row.word) {
+                wrong.push(format!(
+                    "{}: {} {:?}, not {} {:?}",
+                    row.name, answer.status, word, row.status, row.word
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), pod.envoy.log());
+    pod.envoy.stop().await;
+}
+
+/// An `httpGet` of `/` on the application's port.
+pub(crate) fn http_get() -> Value {
+    json!({"httpGet": {"port": "PORT", "path": "/"}})
+}
+
+/// The same over TLS.
+pub(crate) fn https_get() -> Value {
+    json!({"httpGet": {"port": "PORT", "path": "/", "scheme": "HTTPS"}})
+}

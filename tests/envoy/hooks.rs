@@ -1,0 +1,59 @@
+//! Lifecycle hooks through the real Envoy: kubelet takes any answer as success, so no answer means none.
+
+use std::time::Duration;
+
+use serde_json::json;
+use kit::app::{App, Step, answer};
+use kit::caller;
+use kit::net;
+use kit::pod::Pod;
+
+#[tokio::test]
+async fn an_answer_only_where_the_application_gave_one() {
+    let ip = net::loopback();
+    let good = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
+    let bad = App::start(ip, answer("HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\nsecret")).await;
+    let closed = App::start(ip, vec![Step::Read]).await;
+    let slow = vec![
+        Step::Read,
+        Step::Wait(Duration::from_millis(2500)),
+        Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
+    ];
+    let slow = App::start(ip, slow).await;
+    let silent = App::start(ip, vec![Step::Hang]).await;
+    let hook = |port: u16| json!({"httpGet": {"port": port, "path": "/bye"}});
+    let mut hurried = hook(silent.port());
+    hurried["timeoutSeconds"] = 1.into();
+    // Kubelet would ask such a hook again in plaintext.
+    let unread = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let plaintext = App::start(ip, vec![Step::Write(unread)]).await;
+    let mut secure = hook(plaintext.port());
+    secure["httpGet"]["scheme"] = "HTTPS".into();
+    let table = json!({
+        "/app-lifecycle/good/prestopz": hook(good.port()),
+        "/app-lifecycle/bad/poststartz": hook(bad.port()),
+        "/app-lifecycle/closed/prestopz": hook(closed.port()),
+        "/app-lifecycle/refused/poststartz": hook(1),
+        "/app-lifecycle/plaintext/prestopz": secure,
+        // Probes have one second by default; hooks have not.
+        "/app-lifecycle/slow/prestopz": hook(slow.port()),
+        "/app-lifecycle/hurried/prestopz": hurried,
+    });
+    let pod = Pod::start("hooks", ip, &table).await;
+    for (path, status) in [
+        ("/app-lifecycle/good/prestopz", 200),
+        ("/app-lifecycle/bad/poststartz", 500),
+        ("/app-lifecycle/closed/prestopz", 0),
+        ("/app-lifecycle/refused/poststartz", 0),
+        ("/app-lifecycle/slow/prestopz", 200),
+        ("/app-lifecycle/hurried/prestopz", 0),
+        ("/app-lifecycle/plaintext/prestopz", 0),
+        ("/app-lifecycle/none/prestopz", 404),
+        ("/app-health/good/prestopz", 404),
+    ] {
+        let answer = caller::probe(pod.listener, path).await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
+    assert_eq!(plaintext.seen().len(), 1, "one connection, and no second try");
+    pod.envoy.stop().await;
+}

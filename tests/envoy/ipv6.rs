@@ -1,0 +1,89 @@
+//! IPv6 through the real Envoy: from `::6` in a network namespace of our own where there is root, else from `::1`.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+use serde_json::json;
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::tls::{self, Tls};
+use kit::app::{App, answer};
+use kit::caller;
+use kit::envoy::Version;
+use kit::not_tested;
+use kit::pod::Pod;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const IP: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+const SOURCE: IpAddr = IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6));
+
+/// Puts this thread, and what it starts, into a network namespace whose `lo` has `::6`.
+fn namespace() -> bool {
+    let ip = |arguments: &str| {
+        let status = Command::new("ip").args(arguments.split(' ')).status();
+        status.is_ok_and(|status| status.success())
+    };
+    unshare(CloneFlags::CLONE_NEWNET).is_ok() && ip("link set lo up") && ip("-6 address add ::6/128 dev lo")
+}
+
+#[test]
+fn every_kind_over_ipv6() {
+    // A thread of its own: the namespace belongs to it alone and ends with it.
+    let test = std::thread::spawn(|| {
+        let own_namespace = namespace();
+        if !own_namespace {
+            not_tested::say("the source address ::6", "no root, or no program `ip`");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(probes(own_namespace));
+    });
+    test.join().expect("every kind works over IPv6");
+}
+
+async fn probes(own_namespace: bool) {
+    tls::install_provider();
+    let app = App::start(IP, answer(OK)).await;
+    let over_tls = App::start_tls(IP, Tls::default().acceptor(), answer(OK)).await;
+    let health = GrpcApp::scripted(IP, None, GrpcAnswer::serving(1)).await;
+    let target = app.address;
+    let hop = move |_: &str| {
+        answer(format!("HTTP/1.1 302 Found\r\nLocation: http://{target}/\r\nContent-Length: 0\r\n\r\n"))
+    };
+    let redirect = App::routes(SocketAddr::new(IP, 0), None, hop).await;
+    let nobody = App::start(IP, Vec::new()).await.port();
+    let free = App::start(IP, Vec::new()).await.port();
+    let table = json!({
+        "/app-health/http/readyz": {"httpGet": {"port": app.port()}},
+        "/app-health/https/readyz": {"httpGet": {"port": over_tls.port(), "scheme": "HTTPS"}},
+        "/app-health/tcp/readyz": {"tcpSocket": {"port": app.port()}},
+        "/app-health/grpc/readyz": {"grpc": {"port": health.port()}},
+        "/app-health/redirect/readyz": {"httpGet": {"port": redirect.port()}},
+        "/app-health/refused/readyz": {"httpGet": {"port": nobody}},
+        "/app-health/tcp-refused/readyz": {"tcpSocket": {"port": nobody}},
+    });
+    let mut bootstrap = Pod::bootstrap("ipv6", IP, &table);
+    bootstrap.probe_address = SocketAddr::new(IP, free);
+    bootstrap.stats_address = None;
+    if own_namespace {
+        bootstrap.sources = vec![SOURCE];
+    }
+    let pod = Pod::with("ipv6", Version::Newest, &bootstrap).await;
+    for (container, status) in [
+        ("http", 200),
+        ("https", 200),
+        ("tcp", 200),
+        ("grpc", 200),
+        ("redirect", 200),
+        ("refused", 502),
+        ("tcp-refused", 502),
+    ] {
+        let path = format!("/app-health/{container}/readyz");
+        let answer = caller::probe(pod.listener, &path).await;
+        assert_eq!(answer.status, status, "{container}: {answer:?}\n{}", pod.envoy.log());
+    }
+    let seen = app.seen();
+    let first = seen.first().expect("a connection");
+    assert_eq!(first.header("Host"), Some(app.address.to_string()));
+    assert_eq!(first.peer.ip(), if own_namespace { SOURCE } else { IP });
+    pod.envoy.stop().await;
+}

@@ -1,0 +1,93 @@
+//! What an earlier probe leaves behind must not answer for the next one, through the real Envoy.
+
+use std::time::Duration;
+
+use serde_json::json;
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::tls::{self, Tls};
+use kit::app::{App, Step, answer};
+use kit::pod::Pod;
+use kit::caller;
+use kit::net;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// A handshake that hangs stays with its own probe: the next one dials anew, for routes and for callouts.
+#[tokio::test]
+async fn a_hanging_handshake_hangs_one_probe() {
+    tls::install_provider();
+    let ip = net::loopback();
+    let acceptor = Tls::with_alpn(&["http/1.1"]).acceptor();
+    let listener = TcpListener::bind((ip, 0)).await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        let mut hanging = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            if hanging.is_empty() {
+                hanging.push(stream);
+                continue;
+            }
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(OK).await;
+                let _ = stream.shutdown().await;
+            });
+        }
+    });
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": port, "scheme": "HTTPS"}}});
+    let pod = Pod::start("leftover-tls", ip, &table).await;
+    assert_eq!(pod.probe("app").await.status, 504);
+    for _ in 0..3 {
+        assert_eq!(pod.probe("app").await.status, 200, "{}", pod.envoy.log());
+    }
+    pod.envoy.stop().await;
+}
+
+/// Callers that leave do not make room for more callouts than a prober may have, and others find theirs.
+#[tokio::test]
+async fn callouts_of_callers_that_left_keep_their_places() {
+    let ip = net::loopback();
+    let hung = App::start(ip, vec![Step::Hang]).await;
+    let good = GrpcApp::scripted(ip, None, GrpcAnswer::serving(1)).await;
+    let table = json!({
+        "/app-health/hung/readyz": {"grpc": {"port": hung.port()}, "timeoutSeconds": 60},
+        "/app-health/good/readyz": {"grpc": {"port": good.port()}},
+    });
+    let pod = Pod::start("leftover-callouts", ip, &table).await;
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(pod.listener).await.expect("Envoy listens");
+        stream.write_all(b"GET /app-health/hung/readyz HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("sent");
+        // Long enough for the request to be read; then a FIN.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(pod.probe("good").await.status, 200, "{}", pod.envoy.log());
+    let active = pod.envoy.stat("cluster.app_health_grpc.upstream_rq_active").await.expect("a gauge");
+    assert!(active <= 8, "{active} callouts");
+    let answer = pod.probe("hung").await;
+    assert_eq!((answer.status, answer.word().as_str()), (429, "busy"));
+    pod.envoy.stop().await;
+}
+
+/// A declared path that is also one of the listener's own asks the application.
+#[tokio::test]
+async fn the_metrics_path_of_an_application_is_its_own() {
+    let ip = net::loopback();
+    let app = App::start(ip, answer(OK)).await;
+    let http = |path: &str| json!({"httpGet": {"port": app.port(), "path": path}});
+    let table = json!({
+        "/app-health/app/readyz": http("/stats/prometheus"),
+        "/app-health/query/readyz": http("/stats/prometheus?usedonly"),
+    });
+    let pod = Pod::start("leftover-metrics", ip, &table).await;
+    for container in ["app", "query"] {
+        assert_eq!(pod.probe(container).await.status, 200);
+    }
+    let lines: Vec<String> = app.seen_at_least(2).await.iter().map(|seen| seen.request_line()).collect();
+    assert_eq!(lines, ["GET /stats/prometheus HTTP/1.1", "GET /stats/prometheus?usedonly HTTP/1.1"]);
+    assert_eq!(caller::probe(pod.listener, "/stats/prometheus").await.status, 503);
+    pod.envoy.stop().await;
+}

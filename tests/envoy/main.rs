@@ -1,0 +1,18 @@
+//! TODO
+
+mod body;
+mod config;
+mod e2e;
+mod grpc;
+mod hooks;
+mod http;
+mod ipv6;
+mod leftover;
+mod mtls;
+mod redirect;
+mod request;
+mod security;
+mod strict_mtls;
+mod strict_mtls_kit;
+mod tcp;
+mod tls;

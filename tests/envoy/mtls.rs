@@ -1,0 +1,97 @@
+//! The example with strict mutual TLS, really run: who has no certificate gets no word, kubelet gets its answer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use kit::app::tls::{self, Identity};
+use kit::app::{App, answer};
+use kit::caller::tls::Caller;
+use kit::caller::{self, Answer};
+use kit::envoy::{self, Envoy, Version};
+use kit::example;
+use kit::net;
+use kit::pod;
+use tokio::net::TcpStream;
+
+const NAME: &str = "app.example.com";
+
+/// The example on an address of its own, its application, and the identity that its listener trusts.
+struct Running {
+    ip: IpAddr,
+    identity: Identity,
+    envoy: Envoy,
+}
+
+impl Running {
+    async fn start(name: &str) -> (Self, App) {
+        tls::install_provider();
+        let ip = net::loopback();
+        let folder = envoy::folder(name);
+        let identity = Identity::new(NAME);
+        example::certificates(&folder, &identity);
+        let config = example::runnable(&example::text("strict-mtls/envoy.yaml"), ip, &folder);
+        let envoy = Envoy::start(Version::Newest, folder, &config, 1).await;
+        let hello = |_: &str| answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        let app = App::routes(SocketAddr::new(ip, 8080), None, hello).await;
+        (Self { ip, identity, envoy }, app)
+    }
+
+    fn traffic(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, 8443)
+    }
+
+    async fn probe(&self, kind: &str) -> Answer {
+        caller::probe(SocketAddr::new(self.ip, 15020), &format!("/app-health/app/{kind}")).await
+    }
+
+    /// Asks the application's listener over TLS, with this certificate or none.
+    async fn ask(&self, certificate: Option<&Identity>) -> std::io::Result<Answer> {
+        let identity = certificate.map(|of| (of.certificate.as_str(), of.key.as_str()));
+        let caller = Caller { server: NAME, authority: &self.identity.authority, identity };
+        caller.get(self.traffic(), "/").await
+    }
+}
+
+#[tokio::test]
+async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
+    let (running, app) = Running::start("mtls").await;
+    assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "no HTTP answer at all");
+    running.ask(None).await.expect_err("without a certificate the handshake fails");
+    let stranger = Identity::new(NAME);
+    running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is as good as none");
+    assert_eq!(app.seen(), [], "none of them reached the application");
+
+    let ours = running.ask(Some(&running.identity)).await.expect("with a certificate it works");
+    assert_eq!((ours.status, ours.text().as_str()), (200, "hello"));
+
+    for kind in ["readyz", "livez"] {
+        let probed = running.probe(kind).await;
+        assert_eq!((probed.status, probed.text().as_str()), (200, ""), "{kind}");
+    }
+    let seen = app.seen_at_least(3).await;
+    let probe = seen.iter().find(|seen| seen.request_line() == "GET /ready HTTP/1.1").expect("readyz came");
+    assert_eq!(probe.peer.ip(), pod::SOURCE);
+    running.envoy.stop().await;
+}
+
+/// Envoy accepts each connection on the captured port whether or not the application lives, so a tcpSocket probe of
+/// that port says nothing. The filter asks the application itself.
+#[tokio::test]
+async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead() {
+    let (running, app) = Running::start("mtls-tcp").await;
+    assert_eq!(running.probe("livez").await.status, 200);
+    let address = app.address;
+    drop(app);
+    for _ in 0..100 {
+        if TcpStream::connect(address).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    TcpStream::connect(running.traffic()).await.expect("the captured port accepts all the same");
+    for kind in ["livez", "readyz"] {
+        let probed = running.probe(kind).await;
+        assert_eq!((probed.status, probed.word().as_str()), (502, "refused"), "{kind}");
+    }
+    running.envoy.stop().await;
+}

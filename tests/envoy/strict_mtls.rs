@@ -1,0 +1,237 @@
+//! Strict mutual TLS as `envoy-config/kubernetes/strict-mtls` sets it up: what kubelet's probes see there before they are rewritten and
+//! afterwards; who reaches the application, and what nobody reaches.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use kit::app::grpc::GrpcApp;
+use kit::app::tls::install_provider;
+use kit::app::{App, answer};
+use kit::authority::{Authority, Issued};
+use kit::caller::tls::Caller;
+use kit::caller::{self, Answer};
+use kit::envoy::Version;
+use kit::agent;
+use kit::container_tools;
+use kit::not_tested;
+use tokio::net::TcpStream;
+use tonic::transport::Endpoint;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::strict_mtls_kit::{BEYOND, Injected, Network, POD, POD6};
+
+const NAME: &str = "shop.example.com";
+const SHOP: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: shop}
+spec:
+  containers:
+  - name: http
+    image: shop:1
+    readinessProbe: {httpGet: {path: /ready, port: 8080}}
+    livenessProbe: {tcpSocket: {port: 8080}}
+    startupProbe: {httpGet: {path: /sick, port: 8080}}
+  - name: grpc
+    image: shop:1
+    readinessProbe: {grpc: {port: 9000}}
+    livenessProbe: {grpc: {port: 8081}}
+  - name: dead
+    image: shop:1
+    readinessProbe: {httpGet: {path: /ready, port: 8081}}
+    livenessProbe: {tcpSocket: {port: 8081}}
+";
+/// What the application says, which only it can know.
+const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const SICK: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nsick";
+
+/// A test of that name, in a runtime of this thread alone: its sockets are in the namespace of the moment.
+fn by_itself(test: impl Future<Output = ()>) {
+    install_provider();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(test);
+}
+
+/// The client that the authority knows.
+struct Client {
+    authority: Authority,
+    issued: Issued,
+}
+
+impl Client {
+    fn new() -> Self {
+        let authority = Authority::new();
+        let issued = authority.sign("client.example.com");
+        Self { authority, issued }
+    }
+
+    async fn ask(&self, ip: IpAddr, port: u16) -> std::io::Result<Answer> {
+        self.ask_with(Some(&self.issued), ip, port).await
+    }
+
+    async fn ask_with(&self, issued: Option<&Issued>, ip: IpAddr, port: u16) -> std::io::Result<Answer> {
+        let identity = issued.map(|issued| (issued.certificate.as_str(), issued.key.as_str()));
+        let caller = Caller { server: NAME, authority: &self.authority.pem(), identity };
+        caller.get(SocketAddr::new(ip, port), "/ready").await
+    }
+
+    /// Whether it gets the application's own word.
+    async fn reaches(&self, ip: IpAddr, port: u16) -> bool {
+        self.ask(ip, port).await.is_ok_and(|answer| answer.text() == "hello")
+    }
+}
+
+#[test]
+fn both_envoys_accept_it_together_with_ours() {
+    by_itself(async {
+        let injected = Injected::new("strict-valid", SHOP).await;
+        injected.mount(&Authority::new(), NAME);
+        for version in [Version::Newest, Version::Floor] {
+            let (wanted, state) = (version.bootstrap().to_string(), injected.state_dir());
+            let flags =
+                ["bootstrap", "--envoy-version", &wanted, "--stats-address", "off", "--state-dir", &state];
+            let ours = agent::run(&flags, &[]).await;
+            assert_eq!(ours.code, Some(0), "{}", ours.stderr);
+            let output = tokio::process::Command::new(version.binary())
+                .args(["--mode", "validate", "--config-path"])
+                .arg(injected.configuration())
+                .args(["--config-yaml", &ours.stdout])
+                .output()
+                .await
+                .expect("Envoy starts");
+            assert!(output.status.success(), "{version:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    });
+}
+
+#[test]
+fn the_same_pod_with_plain_probes_and_with_ours() {
+    // A thread of its own: the namespaces belong to it alone and end with it.
+    let test = std::thread::spawn(|| {
+        by_itself(async {
+            let injected = Injected::new("strict", SHOP).await;
+            let Some(network) = Network::new().await else {
+                return not_tested::say("strict mutual TLS in a network namespace", "no root");
+            };
+            if container_tools::find("iptables-restore").is_none() {
+                return not_tested::say("strict mutual TLS in a network namespace", "no iptables");
+            }
+            network.in_pod(async { injected.capture() }).await;
+            run(&network, &injected).await;
+        });
+    });
+    test.join().expect("strict mutual TLS");
+}
+
+async fn run(network: &Network, injected: &Injected) {
+    let client = Client::new();
+    injected.mount(&client.authority, NAME);
+    let serve = |path: &str| answer(if path == "/sick" { SICK } else { HELLO });
+    let address = |address: &str| address.parse().expect("an address");
+    let app = network.in_pod(App::routes(address("[::]:8080"), None, serve)).await;
+    let _grpc = network.in_pod(GrpcApp::real(address("0.0.0.0:9000"))).await;
+    let _own = network.in_pod(App::routes(address("0.0.0.0:15001"), None, serve)).await;
+    let stranger = network.beyond(App::routes(address("0.0.0.0:8080"), None, serve)).await;
+    let _sidecar = network.in_pod(async { injected.start() }).await;
+    let ready = async || caller::probe(SocketAddr::new(POD, 15021), "/healthz/ready").await.status;
+    for _ in 0..2000 {
+        if ready().await == 200 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(ready().await, 200, "{}", injected.log());
+
+    as_declared(&app).await;
+    rewritten(injected).await;
+    nothing_else_in_plaintext(&client, &app).await;
+    with_a_certificate(&client, &app, &stranger).await;
+    renewed(injected, &client).await;
+}
+
+/// What kubelet sees of probes that are not rewritten: HTTP and gRPC never succeed, and TCP always does.
+async fn as_declared(app: &App) {
+    assert_eq!(caller::probe(SocketAddr::new(POD, 8080), "/ready").await.status, 0);
+    for port in [9000, 8081] {
+        let endpoint =
+            Endpoint::from_shared(format!("http://{}", SocketAddr::new(POD, port))).expect("a URL");
+        if let Ok(channel) = endpoint.connect().await {
+            let mut health = HealthClient::new(channel);
+            health.check(HealthCheckRequest::default()).await.expect_err("grpc in plaintext");
+        }
+    }
+    TcpStream::connect(SocketAddr::new(POD, 8080)).await.expect("the application is there");
+    TcpStream::connect(SocketAddr::new(POD, 8081)).await.expect("and passes where nothing listens");
+    assert_eq!(app.seen(), [], "none of it came to the application");
+}
+
+/// What kubelet sees of the same probes as the injector wrote them.
+async fn rewritten(injected: &Injected) {
+    let verdicts = [
+        ("http", "readinessProbe", 200, ""),
+        ("http", "livenessProbe", 200, ""),
+        ("http", "startupProbe", 503, ""),
+        ("grpc", "readinessProbe", 200, ""),
+        ("grpc", "livenessProbe", 502, "refused"),
+        ("dead", "readinessProbe", 502, "refused"),
+        ("dead", "livenessProbe", 502, "refused"),
+    ];
+    for (container, field, status, word) in verdicts {
+        let (address, path) = injected.probe(container, field);
+        let probed = caller::probe(address, &path).await;
+        assert_eq!((probed.status, probed.word().as_str()), (status, word), "{container} {field}");
+    }
+}
+
+/// Without a certificate, or with somebody else's: not by any port, and not by any family of addresses.
+async fn nothing_else_in_plaintext(client: &Client, app: &App) {
+    let before = app.seen().len();
+    let other = Authority::new().sign("client.example.com");
+    for port in [8080, 8081, 9000, 15000, 15001, 15004, 15006, 15090] {
+        let address = SocketAddr::new(POD, port);
+        assert_eq!(caller::probe(address, "/ready").await.status, 0, "{port}");
+        client.ask_with(None, POD, port).await.expect_err("without a certificate");
+        client.ask_with(Some(&other), POD, port).await.expect_err("with one of another authority");
+        assert_eq!(caller::probe(SocketAddr::new(POD6, port), "/ready").await.status, 0, "IPv6, {port}");
+    }
+    for path in [
+        "/",
+        "/ready",
+        "/app-health/other/readyz",
+        "/app-lifecycle/http/prestopz",
+        "http://10.78.0.2:8080/ready",
+    ] {
+        let answer = caller::probe(SocketAddr::new(POD, 15020), path).await;
+        assert!(matches!(answer.status, 400 | 404), "{path}: {answer:?}");
+    }
+    assert_eq!(caller::probe(SocketAddr::new(POD, 15021), "/ready").await.status, 404);
+    assert_eq!(app.seen().len(), before, "not so much as a connection came to the application");
+}
+
+/// With a certificate: what was dialled on this Pod, and nothing but that.
+async fn with_a_certificate(client: &Client, app: &App, stranger: &App) {
+    assert!(!client.reaches(BEYOND, 8080).await, "the Pod relays");
+    assert_eq!(stranger.seen(), [], "nothing leaves the Pod");
+    assert!(client.reaches(POD, 8080).await);
+    let last = app.seen().pop().expect("a connection");
+    assert_eq!(last.peer.ip().to_canonical(), kit::pod::SOURCE);
+    for port in [8081, 15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090] {
+        assert!(!client.reaches(POD, port).await, "{port}");
+        assert!(client.ask(POD, port).await.map_or(0, |answer| answer.status) == 0, "{port}");
+    }
+}
+
+/// A Secret that changes is read again: the new authority's client comes in, the old one's no more.
+async fn renewed(injected: &Injected, client: &Client) {
+    let next = Client::new();
+    injected.renew(&next.authority, NAME);
+    for _ in 0..1000 {
+        if next.reaches(POD, 8080).await {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(next.reaches(POD, 8080).await, "{}", injected.log());
+    next.ask_with(Some(&client.issued), POD, 8080).await.expect_err("with the old authority's certificate");
+}

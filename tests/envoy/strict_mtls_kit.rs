@@ -1,0 +1,210 @@
+//! What `envoy-config/kubernetes/strict-mtls` makes of a Pod, without Kubernetes: the Pod's network is a namespace, and in it run the
+//! commands of its containers, as the injector wrote them.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use serde_json::Value;
+use kit::agent;
+use kit::authority::Authority;
+use kit::container_tools;
+use kit::envoy::{self, Version, workspace};
+use tokio::process::Child;
+
+/// The Pod's address, and the one over IPv6.
+pub(crate) const POD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 2));
+pub(crate) const POD6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 2));
+/// A machine that the caller has no way to, unless the Pod relays.
+pub(crate) const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2));
+
+/// Where the template mounts Envoy's configuration, and the certificate.
+const CONFIG: &str = "/etc/strict-mtls/";
+const CERTIFICATE: &str = "/etc/strict-mtls-certificate";
+
+fn run(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Namespaces of a Pod, of a caller, and of a machine behind the Pod.
+pub(crate) struct Network {
+    pod: File,
+    beyond: File,
+    caller: File,
+}
+
+impl Network {
+    /// This thread is in the caller's then; `None` without root or `ip`.
+    pub(crate) async fn new() -> Option<Self> {
+        let fresh = || {
+            unshare(CloneFlags::CLONE_NEWNET).ok()?;
+            run("ip link set lo up").then(|| File::open("/proc/thread-self/ns/net").ok())?
+        };
+        let network = Self { pod: fresh()?, beyond: fresh()?, caller: fresh()? };
+        let path = |namespace: &File| format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
+        let link = |name: &str, other: &str, namespace: &File| {
+            run(&format!("ip link add {name} type veth peer name {other} netns {}", path(namespace)))
+        };
+        let address = |link: &str, addresses: &[&str]| {
+            let add = |address: &&str| run(&format!("ip address add {address} dev {link}"));
+            addresses.iter().all(add) && run(&format!("ip link set {link} up"))
+        };
+        let made = link("pod0", "eth0", &network.pod)
+            && address("pod0", &["10.78.0.1/24", "fd78::1/64 nodad"])
+            && run("ip route add 10.79.0.0/24 via 10.78.0.2")
+            && network
+                .in_pod(async {
+                    address("eth0", &["10.78.0.2/24", "fd78::2/64 nodad"])
+                        && link("eth1", "eth0", &network.beyond)
+                        && address("eth1", &["10.79.0.1/24"])
+                })
+                .await
+            && network
+                .beyond(async {
+                    address("eth0", &["10.79.0.2/24"]) && run("ip route add 10.78.0.0/24 via 10.79.0.1")
+                })
+                .await;
+        made.then_some(network)
+    }
+
+    /// Does something in the Pod's namespace: sockets and processes stay there.
+    pub(crate) async fn in_pod<T>(&self, what: impl Future<Output = T>) -> T {
+        self.inside(&self.pod, what).await
+    }
+
+    /// The same behind the Pod.
+    pub(crate) async fn beyond<T>(&self, what: impl Future<Output = T>) -> T {
+        self.inside(&self.beyond, what).await
+    }
+
+    async fn inside<T>(&self, namespace: &File, what: impl Future<Output = T>) -> T {
+        setns(namespace, CloneFlags::CLONE_NEWNET).expect("a namespace of ours");
+        let result = what.await;
+        setns(&self.caller, CloneFlags::CLONE_NEWNET).expect("a namespace of ours");
+        result
+    }
+}
+
+/// A Pod with the sidecar of the template.
+pub(crate) struct Injected {
+    pod: Value,
+    folder: PathBuf,
+}
+
+impl Injected {
+    /// What the injector makes of this Pod.
+    pub(crate) async fn new(name: &str, pod: &str) -> Self {
+        let folder = envoy::folder(name);
+        let file = folder.join("pod.yaml");
+        std::fs::write(&file, pod).expect("a writable folder");
+        let template = workspace().join("envoy-config/kubernetes/strict-mtls/sidecar.yaml");
+        let text = |path: &Path| path.to_str().expect("a path").to_owned();
+        let words = ["inject", "--strict", "--format", "json", "--template"];
+        let mut command = agent::command_of("app-health", &words);
+        command.args([text(&template), "-f".to_owned(), text(&file)]);
+        let outcome = agent::finish(command.spawn().expect("the injector starts")).await;
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+        Self { pod: serde_json::from_str(&outcome.stdout).expect("JSON"), folder }
+    }
+
+    /// Runs the container that captures, with the rights that it is given and no others: in Debian's root that
+    /// `CONTAINER_TOOLS` names, if it is there.
+    pub(crate) fn capture(&self) {
+        let container = &self.pod["spec"]["initContainers"][0];
+        let words = container["command"].as_array().expect("a command").iter().filter_map(Value::as_str);
+        let words: Vec<&str> = words.collect();
+        assert_eq!(container["securityContext"]["capabilities"]["add"], serde_json::json!(["NET_ADMIN"]));
+        let mut command = container_tools::command("setpriv");
+        command.args(["--bounding-set=-all,+net_admin", "--inh-caps=-all"]).stdout(Stdio::null());
+        assert!(command.args(words).status().expect("setpriv starts").success(), "the capture");
+    }
+
+    /// Writes what is mounted: Envoy's configuration, and a Secret as kubelet does.
+    pub(crate) fn mount(&self, authority: &Authority, name: &str) {
+        let (config, secret) = (self.config(), self.secret());
+        for folder in [&config, &secret] {
+            std::fs::create_dir_all(folder).expect("a writable folder");
+        }
+        for file in ["envoy.yaml", "certificate.yaml", "authority.yaml"] {
+            let shipped = workspace().join("envoy-config/kubernetes/strict-mtls/namespace").join(file);
+            let text = std::fs::read_to_string(shipped).expect("a shipped file");
+            std::fs::write(config.join(file), self.placed(&text)).expect("a writable folder");
+        }
+        for file in ["tls.crt", "tls.key", "ca.crt"] {
+            std::os::unix::fs::symlink(Path::new("..data").join(file), secret.join(file)).expect("a link");
+        }
+        self.renew(authority, name);
+    }
+
+    /// Puts another certificate into the mounted Secret: a new folder, and the one link is moved to it.
+    pub(crate) fn renew(&self, authority: &Authority, name: &str) {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+        let version = format!("..{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let (secret, issued) = (self.secret(), authority.sign(name));
+        std::fs::create_dir(secret.join(&version)).expect("a new folder");
+        for (file, pem) in
+            [("tls.crt", issued.certificate), ("tls.key", issued.key), ("ca.crt", authority.pem())]
+        {
+            std::fs::write(secret.join(&version).join(file), pem).expect("a writable folder");
+        }
+        std::os::unix::fs::symlink(&version, secret.join("..data_tmp")).expect("a link");
+        std::fs::rename(secret.join("..data_tmp"), secret.join("..data")).expect("a link");
+    }
+
+    /// Starts the sidecar in the namespace of this thread.
+    pub(crate) fn start(&self) -> Child {
+        let sidecar = &self.pod["spec"]["initContainers"][1];
+        let mut command = agent::command(&["run"]);
+        for variable in sidecar["env"].as_array().expect("variables") {
+            if let (Some(name), Some(value)) = (variable["name"].as_str(), variable["value"].as_str()) {
+                command.env(name, self.placed(value));
+            }
+        }
+        command.env("INSTANCE_IP", POD.to_string()).env("APP_HEALTH_STATE_DIR", self.state_dir());
+        command.arg("--envoy").arg(Version::Newest.binary());
+        let log = File::create(self.folder.join("agent.log")).expect("a writable folder");
+        command.stdout(Stdio::null()).stderr(log).spawn().expect("the agent starts")
+    }
+
+    /// Where kubelet asks for this probe of a container, and the path.
+    pub(crate) fn probe(&self, container: &str, field: &str) -> (SocketAddr, String) {
+        let containers = self.pod["spec"]["containers"].as_array().expect("containers");
+        let found = containers.iter().find(|found| found["name"] == container).expect("a container");
+        let probe = &found[field]["httpGet"];
+        let port = probe["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+        (SocketAddr::new(POD, port), probe["path"].as_str().expect("a path").to_owned())
+    }
+
+    /// The agent's log, Envoy's within it.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
+    }
+
+    /// Envoy's configuration, for each Envoy to judge.
+    pub(crate) fn configuration(&self) -> PathBuf {
+        self.config().join("envoy.yaml")
+    }
+
+    /// The agent's own folder.
+    pub(crate) fn state_dir(&self) -> String {
+        self.folder.join("state").to_str().expect("a path").to_owned()
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("config")
+    }
+
+    fn secret(&self) -> PathBuf {
+        self.folder.join("secret")
+    }
+
+    /// A text of the Pod with the test's folders for the Pod's.
+    fn placed(&self, text: &str) -> String {
+        let folder = |path: PathBuf| path.to_str().expect("a path").to_owned();
+        text.replace(CERTIFICATE, &folder(self.secret())).replace(CONFIG, &(folder(self.config()) + "/"))
+    }
+}

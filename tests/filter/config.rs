@@ -1,0 +1,202 @@
+//! Configurations through the real wasm: refused as a whole with the text in the log, or accepted; nothing traps.
+
+use wasm_host::Vm;
+use wasm_host::life::Life;
+use wasm_host::transcript::LogLevel;
+
+use crate::kit::{check, started};
+
+const REJECTED: &str = "app_health_config_rejected_total";
+
+/// Hands over a configuration: whether it was accepted, and the log.
+fn configure(configuration: impl AsRef<[u8]>) -> (Vm, bool, Vec<(LogLevel, String)>) {
+    let mut vm = started();
+    let accepted = vm.configure(configuration.as_ref()).unwrap();
+    let log = vm.transcript().log();
+    (vm, accepted, log)
+}
+
+/// A table with one prober of the path that the rows mean.
+fn with(prober: &str) -> String {
+    format!(r#"{{"podIP": "10.0.0.5", "probers": {{"/app-health/app/livez": {prober}}}}}"#)
+}
+
+fn port(port: &str) -> String {
+    with(&format!(r#"{{"httpGet": {{"port": {port}}}}}"#))
+}
+
+/// The prefix of every place in that table.
+const P: &str = r#"probers["/app-health/app/livez"]"#;
+
+#[test]
+fn a_refused_configuration_names_key_value_and_reason() {
+    let tcp = r#"{"tcpSocket": {"port": 80}}"#;
+    let rows: Vec<(String, String)> = vec![
+        (
+            with(tcp).replace("10.0.0.5", "localhost"),
+            r#"podIP = "localhost": must be an IPv4 or IPv6 address of the pod"#.into(),
+        ),
+        (
+            with(tcp).replace(r#""podIP": "10.0.0.5","#, ""),
+            "podIP = null: needed when there are probers".into(),
+        ),
+        ("[]".into(), r#"configuration = "[]": must be an object at line 1 column 1"#.into()),
+        (with("null"), format!("{P} = null: must be an object")),
+        (with("{}"), format!("{P} = {{}}: needs exactly one of httpGet, tcpSocket, grpc")),
+        (
+            with(r#"{"tcpSocket": {"port": 1}, "grpc": {"port": 2}}"#),
+            format!(
+                r#"{P} = {{"tcpSocket":{{"port":1}},"grpc":{{"port":2}}}}: needs exactly one of httpGet, tcpSocket, grpc"#
+            ),
+        ),
+        (port("70000"), format!("{P}.httpGet.port = 70000: must be 1 to 65535")),
+        (port("-1"), format!("{P}.httpGet.port = -1: must be 1 to 65535")),
+        (port("null"), format!("{P}.httpGet.port = null: must be 1 to 65535")),
+        (port(r#""http""#), format!(r#"{P}.httpGet.port = "http": must be an integer"#)),
+        (port("80.0"), format!("{P}.httpGet.port = 80.0: must be an integer")),
+        (port("15021"), format!("{P}.httpGet.port = 15021: is a port of the proxy")),
+        (
+            with(r#"{"tcpSocket": {"port": 80}, "timeoutSeconds": -1}"#),
+            format!("{P}.timeoutSeconds = -1: must be 0 or more"),
+        ),
+        (
+            with(r#"{"httpGet": {"port": 80, "scheme": "FTP"}}"#),
+            format!(r#"{P}.httpGet.scheme = "FTP": must be HTTP or HTTPS"#),
+        ),
+        (
+            with(r#"{"grpc": {"port": 80, "mode": "mTLS"}}"#),
+            format!(r#"{P}.grpc.mode = "mTLS": must be Plaintext or TLS"#),
+        ),
+        (
+            with(r#"{"httpGet": {"port": 80, "httpHeaders": [{"name": ":path", "value": "x"}]}}"#),
+            format!(r#"{P}.httpGet.httpHeaders[0].name = ":path": must be a header name"#),
+        ),
+        (
+            with(r#"{"httpGet": {"port": 80, "httpHeaders": [{"name": "a", "value": "a\r\nb"}]}}"#),
+            format!(r#"{P}.httpGet.httpHeaders[0].value = "a\r\nb": must not contain CR, LF or NUL"#),
+        ),
+        (
+            r#"{"probers": {"/app-health//livez": null}}"#.into(),
+            "probers = \"/app-health//livez\": must be /app-health/<container>/{livez,readyz,startupz} or \
+             /app-lifecycle/<container>/{prestopz,poststartz}"
+                .into(),
+        ),
+    ];
+    for (configuration, text) in rows {
+        let (vm, accepted, log) = configure(&configuration);
+        assert!(!accepted, "{configuration}");
+        assert_eq!(log, [(LogLevel::Error, format!("configuration refused: {text}"))]);
+        assert_eq!(vm.host().metrics.value(REJECTED), Some(1));
+    }
+}
+
+#[test]
+fn what_is_not_json_is_refused_in_printable_characters() {
+    let rows: [&[u8]; 9] = [
+        b"{",
+        b"{} x",
+        b"NaN",
+        b"\xff",
+        b"\0",
+        b"{\"a\xff\": 1}",
+        b"nul",
+        b"{\"probers\": \"{\"}",
+        b"{\"probers\": \"\\u0000\"}",
+    ];
+    for configuration in rows {
+        let (_, accepted, log) = configure(configuration);
+        let [(LogLevel::Error, line)] = log.as_slice() else { panic!("{log:?}") };
+        assert!(!accepted && line.starts_with("configuration refused: "), "{line}");
+        assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
+        assert!(line.contains("line 1 column"), "{line}");
+    }
+}
+
+#[test]
+fn a_configuration_without_probers_answers_404() {
+    let rows = [
+        "",
+        "null",
+        "{}",
+        " \n",
+        r#"{"probers": null}"#,
+        r#"{"probers": {}}"#,
+        r#"{"probers": ""}"#,
+        r#"{"other": 1}"#,
+    ];
+    for configuration in rows {
+        let (mut vm, accepted, log) = configure(configuration);
+        assert!(accepted && log.is_empty(), "{configuration}: {log:?}");
+        check(&mut vm, vec![(configuration, Life::get("/app-health/app/livez"), "404 unknown_probe")]);
+        assert_eq!(vm.host().metrics.value(REJECTED), None);
+    }
+}
+
+#[test]
+fn the_table_may_be_a_string_and_a_host_is_a_warning() {
+    let table = r#"{"/app-health/app/livez": {"tcpSocket": {"port": 80, "host": "elsewhere"}}}"#;
+    let (mut vm, accepted, log) = configure(format!(r#"{{"podIP": "fd00::5", "probers": {table:?}}}"#));
+    assert!(accepted);
+    let warning = format!("{P}.tcpSocket.host: ignored, only the pod's own address is dialled");
+    assert_eq!(log, [(LogLevel::Warn, warning)]);
+    let (context, _) = vm.request(Life::get("/app-health/app/livez").head, true).unwrap();
+    let head = &vm.stream(context).unwrap().request_headers;
+    assert_eq!(crate::kit::value(head, ":authority"), "[fd00::5]:80");
+}
+
+/// Arrays, one within the other, as a field that nobody reads, and as the table.
+#[test]
+fn nesting_is_refused_beyond_32_levels_and_never_traps() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    for (levels, fits) in [(1, true), (30, true), (31, true), (32, false), (127, false), (10_000, false)] {
+        // The object around it is a level too.
+        for value in [nested(levels), objects(levels)] {
+            let (_, accepted, log) = configure(format!(r#"{{"other": {value}}}"#));
+            assert_eq!(accepted, fits, "{levels}: {log:?}");
+            if !fits {
+                assert_eq!(log[0].1, "configuration refused: configuration = …: more than 32 levels");
+            }
+        }
+    }
+    for levels in [31, 32, 33, 128, 10_000, 100_000] {
+        let rows = [nested(levels), objects(levels), "[".repeat(levels), "{\"a\":".repeat(levels)];
+        for value in rows {
+            assert!(!configure(&value).1 || value.starts_with('{'), "{levels}");
+            let (_, accepted, _) = configure(format!(r#"{{"podIP": "10.0.0.5", "probers": {value:?}}}"#));
+            assert!(!accepted, "{levels}");
+        }
+    }
+}
+
+#[test]
+fn sizes_have_limits() {
+    let of_size = |size: usize| format!("{{{}}}", " ".repeat(size - 2));
+    assert!(configure(of_size(1 << 20)).1);
+    let (_, accepted, log) = configure(of_size((1 << 20) + 1));
+    let text = "configuration refused: configuration = …: more than 1 MiB";
+    assert_eq!((accepted, log), (false, vec![(LogLevel::Error, text.to_owned())]));
+}
+
+#[test]
+fn ten_thousand_probers_are_served_and_one_more_is_refused() {
+    let table = |count: usize| {
+        let rows: Vec<_> = (0..count)
+            .map(|number| format!(r#""/app-health/c{number}/livez": {{"tcpSocket": {{"port": 80}}}}"#))
+            .collect();
+        format!(r#"{{"podIP": "10.0.0.5", "probers": {{{}}}}}"#, rows.join(","))
+    };
+    let mut vm = started();
+    // Some 170,000 instructions for each prober.
+    vm.host_mut().fuel = 5_000_000_000;
+    assert!(vm.configure(table(10_000).as_bytes()).unwrap());
+    let rows = vec![
+        ("first", Life::get("/app-health/c0/livez").application::<&str>(200, []), "200"),
+        ("last", Life::get("/app-health/c9999/livez").application::<&str>(200, []), "200"),
+        ("other", Life::get("/app-health/c10000/livez"), "404 unknown_probe"),
+    ];
+    check(&mut vm, rows);
+    let (_, accepted, log) = configure(table(10_001));
+    assert!(!accepted);
+    assert_eq!(log[0].1, "configuration refused: probers = …: more than 10000 probers");
+}

@@ -1,0 +1,238 @@
+//! A host that fails: every call of every life with every status, now and then and always; values, pointers and ids
+//! that make no sense. Whatever it does, nothing traps, nothing is dialled without filter state, nothing of the
+//! application goes out, and nobody is left waiting where an answer or a reset is possible.
+
+use std::collections::BTreeMap;
+
+use wasm_host::life::{End, Life};
+use wasm_host::lives::{self, GRPC, HOOK, HTTP, SECRET, TABLE};
+use wasm_host::{ALLOWED, Fault, Vm};
+use wasm_host::transcript::Effect;
+
+use crate::kit::{check, forget, shown, started, with_table};
+
+/// The ones that Envoy answers, and one that it does not.
+const STATUSES: [u32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9999];
+const READS: [&str; 3] = ["proxy_get_header_map_value", "proxy_get_property", "proxy_get_buffer_bytes"];
+
+/// A life without faults: its end, and the calls that it makes.
+fn without_faults(life: &Life) -> (End, BTreeMap<&'static str, u32>) {
+    let mut vm = with_table();
+    let end = life.live(&mut vm).unwrap();
+    (end, vm.host().calls.by_name().clone())
+}
+
+/// Lives a life with the faults that are planned, and checks what holds whatever the host does.
+fn survive(vm: &mut Vm, life: &Life, what: &str) -> End {
+    forget(vm);
+    let end = life.live(vm).unwrap_or_else(|error| panic!("{what}: {error}"));
+    vm.host_mut().clear_faults();
+    assert!(!format!("{end:?}").contains(SECRET), "{what}: {end:?}");
+    let mut state_is_set = false;
+    for effect in vm.transcript().effects() {
+        match effect {
+            Effect::Foreign { .. } => state_is_set = true,
+            Effect::RequestHeadersSet(_) => assert!(state_is_set, "{what}: dialled without filter state"),
+            other => assert!(!format!("{other:?}").contains(SECRET), "{what}: {other:?}"),
+        }
+    }
+    match shown(&end).split_once(' ').map_or(shown(&end), |(first, _)| first.to_owned()).as_str() {
+        "passed" | "waiting" | "reset" => {}
+        status => assert!(status.parse::<u16>().is_ok(), "{what}: {end:?}"),
+    }
+    end
+}
+
+fn is_success(end: &End) -> bool {
+    matches!(shown(end).trim_start_matches("passed ").as_bytes(), [b'2' | b'3', ..])
+}
+
+/// The callers of these are left waiting: a reset that is refused, an answer that cannot find its stream.
+fn may_wait(call: &str) -> bool {
+    ["proxy_close_stream", "proxy_set_effective_context"].contains(&call)
+}
+
+#[test]
+fn each_call_fails_always_and_once_with_each_status() {
+    for (name, life) in lives::all() {
+        let (good, calls) = without_faults(&life);
+        let hook = life.head[1].1.starts_with(HOOK.as_bytes());
+        let mut vm = with_table();
+        for (call, count) in calls {
+            for status in STATUSES {
+                for nth in 0..=count {
+                    match nth {
+                        0 => vm.host_mut().fault(call, Fault::Status(status)),
+                        nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
+                    }
+                    let what = format!("{name}, {call} {status}, number {nth} of {count}");
+                    let end = survive(&mut vm, &life, &what);
+                    let waits = end == End::Waiting && good != End::Waiting;
+                    assert!(!waits || may_wait(call), "{what}: waits");
+                    // NotFound is no fault but an absence: a redirect without `Location` is a success.
+                    let passes = hook || status == 1 || is_success(&good);
+                    assert!(passes || !is_success(&end), "{what}: {end:?}, not {good:?}");
+                }
+            }
+            assert_eq!(survive(&mut vm, &life, name), good, "{name} after {call}");
+        }
+    }
+}
+
+#[test]
+fn two_calls_fail_at_once_and_all_of_them() {
+    for (name, life) in lives::all() {
+        let (good, _) = without_faults(&life);
+        let mut vm = with_table();
+        for first in ALLOWED {
+            for second in ALLOWED {
+                let calls = [first, second];
+                for call in calls {
+                    vm.host_mut().fault(call, Fault::Status(10));
+                }
+                let what = format!("{name}, {calls:?}");
+                let end = survive(&mut vm, &life, &what);
+                let waits = end == End::Waiting && good != End::Waiting;
+                assert!(!waits || calls.iter().any(|call| may_wait(call)), "{what}: waits");
+            }
+        }
+        for call in ALLOWED {
+            vm.host_mut().fault(call, Fault::Status(2));
+        }
+        survive(&mut vm, &life, name);
+        assert_eq!(survive(&mut vm, &life, name), good, "{name}");
+    }
+}
+
+#[test]
+fn what_a_failed_call_means() {
+    let life = |name: &str| lives::all().into_iter().find(|(other, _)| *other == name).unwrap().1;
+    let set_headers = "proxy_set_header_map_pairs";
+    let rows = [
+        ("http ok", "proxy_call_foreign_function", 1, "530 configuration"),
+        ("http ok", set_headers, 1, "530 configuration"),
+        ("http ok", set_headers, 2, "530 configuration"),
+        ("http ok", "proxy_set_buffer_bytes", 1, "reset"),
+        ("http endless", "proxy_set_buffer_bytes", 2, "reset"),
+        ("http refused", "proxy_send_local_response", 1, "reset"),
+        ("http application", "proxy_get_property", 1, "530 configuration"),
+        ("hook ok", "proxy_call_foreign_function", 1, "reset"),
+        ("tcp connected", "proxy_call_foreign_function", 1, "530 configuration"),
+        ("grpc serving", "proxy_http_call", 1, "503 overloaded"),
+        ("grpc serving", "proxy_send_local_response", 1, "reset"),
+        ("grpc serving", "proxy_get_buffer_bytes", 1, "526 grpc_error"),
+        ("redirect followed", "proxy_http_call", 2, "503 overloaded"),
+        // The reads of a first answer: `:path`, `:method`, `user-agent`, `:status`, `location`.
+        ("redirect followed", "proxy_get_header_map_value", 5, "528 redirect"),
+        ("redirect followed", "proxy_get_current_time_nanoseconds", 1, "530 configuration"),
+        ("undeclared", "proxy_send_local_response", 1, "reset"),
+    ];
+    for (name, call, nth, expected) in rows {
+        let mut vm = with_table();
+        vm.host_mut().fault_nth(call, nth, Fault::Status(10));
+        check(&mut vm, vec![(name, life(name), expected)]);
+    }
+}
+
+#[test]
+fn a_foreign_function_that_is_missing_is_a_matter_of_the_configuration() {
+    for path in [HTTP, lives::TCP] {
+        let mut vm = with_table();
+        vm.host_mut().foreign_functions.clear();
+        check(&mut vm, vec![(path, Life::get(path), "530 configuration")]);
+    }
+}
+
+#[test]
+fn a_configuration_survives_every_fault_and_is_whole_or_refused() {
+    let mut vm = started();
+    assert!(vm.configure(TABLE).unwrap());
+    for (call, count) in vm.host().calls.by_name() {
+        for status in STATUSES {
+            for nth in 0..=*count {
+                let mut vm = started();
+                match nth {
+                    0 => vm.host_mut().fault(call, Fault::Status(status)),
+                    nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
+                }
+                let accepted = vm.configure(TABLE).unwrap();
+                assert_eq!(accepted, *call != "proxy_get_buffer_bytes", "{call} {status} {nth}");
+                let served = if accepted { "waiting" } else { "passed" };
+                check(&mut vm, vec![("http", Life::get(HTTP), served), ("grpc", Life::get(GRPC), served)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_configuration_that_comes_in_part_is_refused() {
+    for part in [&b""[..], b"{}", b"null"] {
+        let mut vm = started();
+        vm.host_mut().fault("proxy_get_buffer_bytes", Fault::Value(part.to_vec()));
+        assert!(!vm.configure(TABLE).unwrap(), "{}", part.escape_ascii());
+    }
+}
+
+/// Every read of every life gives that instead.
+fn check_reads(faults: &[Fault]) {
+    for (name, life) in lives::all() {
+        let (good, calls) = without_faults(&life);
+        let mut vm = with_table();
+        for call in READS {
+            for fault in faults {
+                for nth in 1..=calls.get(call).copied().unwrap_or(0) {
+                    vm.host_mut().fault_nth(call, nth, fault.clone());
+                    let shown: String = format!("{fault:?}").chars().take(60).collect();
+                    survive(&mut vm, &life, &format!("{name}, {call} {nth}, {shown}"));
+                }
+            }
+        }
+        assert_eq!(survive(&mut vm, &life, name), good, "{name}");
+    }
+}
+
+#[test]
+fn values_are_any_bytes() {
+    let high: Vec<u8> = (0x80..=0xff).collect();
+    let mut values = vec![Vec::new(), high, vec![0xff; 70_000], vec![0; 8], vec![0xff; 8], vec![b'9'; 40]];
+    values.extend((0x80..=0xff).map(|byte| vec![byte]));
+    values.extend(["\0", "%", ":", "http://[", "-1", "200 ", "GET\0", "?"].map(|text| text.into()));
+    check_reads(&values.into_iter().map(Fault::Value).collect::<Vec<_>>());
+}
+
+#[test]
+fn pointers_are_any_numbers() {
+    let pointers =
+        [(0, 0), (0, 65_536), (1, u32::MAX), (u32::MAX, 1), (131_071, 2), (4, 5), (u32::MAX, u32::MAX)];
+    check_reads(&pointers.map(|(pointer, size)| Fault::Pointer { pointer, size }));
+}
+
+#[test]
+fn ids_are_any_numbers() {
+    for id in [0, 1, 4, u32::MAX] {
+        let mut vm = started();
+        vm.host_mut().fault("proxy_define_metric", Fault::Id(id));
+        assert!(vm.configure(TABLE).unwrap());
+        for (name, life) in lives::all() {
+            vm.host_mut().fault("proxy_http_call", Fault::Id(id));
+            vm.host_mut().fault("proxy_define_metric", Fault::Id(id));
+            survive(&mut vm, &life, name);
+        }
+    }
+}
+
+#[test]
+fn memory_is_handed_out_in_any_size_or_not_at_all() {
+    let mut vm = with_table();
+    let pages = vm.memory_pages();
+    for size in (0..5_000).step_by(7) {
+        let pointer = vm.call("proxy_on_memory_allocate", &[size]).unwrap().unwrap();
+        assert!(pointer != 0, "{size}");
+    }
+    assert!(vm.memory_pages() <= pages + 1);
+    for size in [i32::MAX, i32::MIN, -1, -65_536, 100 << 20] {
+        assert_eq!(vm.call("proxy_on_memory_allocate", &[size]).unwrap(), Some(0), "{size}");
+    }
+    assert!(vm.memory_pages() <= pages + 1);
+    check(&mut vm, vec![("after", Life::get(HTTP).application::<&str>(200, []), "passed 200 and 0 blanks")]);
+}

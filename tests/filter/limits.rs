@@ -1,0 +1,103 @@
+//! What a request may cost: host calls, and places in flight.
+
+use wasm_host::life::Life;
+use wasm_host::lives::{GRPC, HOOK, HTTP, TCP};
+use wasm_host::{Action, Vm};
+use wasm_host::transcript::headers;
+
+use crate::kit::{check, forget, get, reply, with_table};
+
+#[test]
+fn a_path_that_is_not_ours_costs_one_host_call() {
+    for path in ["/", "/stats/prometheus", "/app-health", "/APP-HEALTH/app/readyz", "*", ""] {
+        let mut vm = with_table();
+        let (context, action) = vm.request(get(path), true).unwrap();
+        vm.finish(context).unwrap();
+        assert_eq!((action, vm.host().calls.total()), (Action::Continue, 1), "{path}");
+    }
+}
+
+#[test]
+fn a_routed_probe_costs_ten_host_calls_from_the_first_one_on() {
+    let mut vm = with_table();
+    for round in 0..3 {
+        forget(&mut vm);
+        let life = Life::get(HTTP).application(200, [("server", "x")]).chunk("small", false).chunk("", true);
+        life.live(&mut vm).unwrap();
+        let calls: Vec<_> = vm.host().calls.by_name().iter().map(|(name, count)| (*name, *count)).collect();
+        let expected = [
+            ("proxy_call_foreign_function", 1),
+            ("proxy_get_header_map_value", 4),
+            ("proxy_increment_metric", 1),
+            ("proxy_record_metric", 1),
+            ("proxy_set_buffer_bytes", 1),
+            ("proxy_set_header_map_pairs", 2),
+        ];
+        assert_eq!((calls, vm.host().calls.total()), (expected.to_vec(), 10), "round {round}");
+    }
+}
+
+/// Eight requests of a prober get through, the ninth does not, whatever becomes of the eight in the meantime.
+fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
+    let mut vm = with_table();
+    for round in 0..3 {
+        let contexts: Vec<u32> = (0..8)
+            .map(|_| {
+                let (context, _) = vm.request(get(path), true).unwrap();
+                assert!(vm.stream(context).unwrap().local_reply.is_none(), "{path} round {round}");
+                context
+            })
+            .collect();
+        let busy = Life::get(path).live(&mut vm).unwrap();
+        assert_eq!(busy, reply(429, "busy: too many of this probe at once"), "{path} round {round}");
+        for context in contexts {
+            then(&mut vm, context);
+            vm.finish(context).unwrap();
+        }
+        // Callers that left do not take their callouts with them; those end later.
+        while vm.host().newest_callout() > 0 {
+            let token = vm.host().newest_callout();
+            vm.callout_failed(token).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_ninth_in_flight_is_refused_until_one_ends() {
+    let respond = |vm: &mut Vm, context, status: &str, details: &[u8]| {
+        vm.set_property(context, &["response", "code_details"], details).unwrap();
+        vm.response(context, headers([(":status", status)]), false).unwrap();
+    };
+    check_busy(HTTP, |_, _| {});
+    check_busy(HTTP, |vm, context| respond(vm, context, "200", b"via_upstream"));
+    check_busy(HTTP, |vm, context| respond(vm, context, "504", b"response_timeout"));
+    check_busy(TCP, |vm, context| respond(vm, context, "200", b""));
+    check_busy(GRPC, |_, _| {});
+    check_busy(GRPC, |vm, _| {
+        let token = vm.host().newest_callout();
+        vm.callout_failed(token).unwrap();
+    });
+}
+
+#[test]
+fn an_answer_keeps_its_place_until_its_body_has_ended() {
+    let mut vm = with_table();
+    for _ in 0..8 {
+        let (context, _) = vm.request(get(HTTP), true).unwrap();
+        vm.response(context, headers([(":status", "200")]), false).unwrap();
+        vm.response_body(context, b"endless", false).unwrap();
+    }
+    check(
+        &mut vm,
+        vec![("the same prober", Life::get(HTTP), "429 busy"), ("another one", Life::get(TCP), "waiting")],
+    );
+}
+
+#[test]
+fn a_hook_that_is_busy_is_reset() {
+    let mut vm = with_table();
+    for _ in 0..8 {
+        vm.request(get(HOOK), true).unwrap();
+    }
+    check(&mut vm, vec![("ninth", Life::get(HOOK), "reset")]);
+}

@@ -1,0 +1,80 @@
+//! Callbacks in random orders, the same in every run: nothing traps, and afterwards everything is served.
+
+use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
+use wasm_host::{CalloutAnswer, Vm, VmError};
+use wasm_host::transcript::headers;
+
+use crate::kit::{forget, get, started};
+use crate::orders::{CALLBACKS, IDS, call, serves};
+
+/// SplitMix64: the same numbers in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) >> 33).unwrap() % end
+    }
+
+    fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+/// One thing that a host may do, in turn or out of it; being told that it is out of turn is fine, a trap is not.
+fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(), VmError> {
+    let context =
+        if contexts.is_empty() || numbers.below(4) == 0 { *numbers.of(&IDS) } else { *numbers.of(contexts) };
+    match numbers.below(10) {
+        0..=2 => {
+            let path = *numbers.of(&[HTTP, TCP, GRPC, HOOK, "/app-health/x", "/"]);
+            contexts.push(vm.request(get(path), numbers.below(8) > 0)?.0);
+        }
+        3 => {
+            let status = *numbers.of(&["200", "302", "503", "", "\u{ff}"]);
+            let location = *numbers.of(&["/a", "http://other/", "http://["]);
+            vm.response(context, headers([(":status", status), ("location", location)]), false)?;
+        }
+        4 => drop(vm.response_body(context, &vec![b'x'; numbers.below(12_000)], numbers.below(3) == 0)?),
+        5 => {
+            let token = vm.host().newest_callout();
+            match numbers.below(3) {
+                0 => vm.callout_failed(token)?,
+                1 => vm.callout_answer(token, lives::grpc(Some(1), "0"))?,
+                _ => vm.callout_answer(token, CalloutAnswer::default())?,
+            }
+        }
+        6 => vm.finish(context)?,
+        7 => {
+            vm.configure(numbers.of::<&[u8]>(&[TABLE, b"{}", b"[]"]))?;
+        }
+        _ => {
+            let (callback, more) = *numbers.of(&CALLBACKS);
+            call(vm, callback, context, more);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn random_orders_never_trap() {
+    for seed in 1..=8 {
+        let (mut vm, mut numbers, mut contexts) = (started(), Numbers(seed), Vec::new());
+        for number in 0..2_000 {
+            match step(&mut vm, &mut numbers, &mut contexts) {
+                Ok(()) | Err(VmError::OutOfTurn { .. }) => {}
+                Err(error) => panic!("seed {seed}, step {number}: {error}"),
+            }
+            forget(&mut vm);
+            contexts.retain(|context| vm.stream(*context).is_some());
+            if contexts.len() > 20 {
+                contexts.remove(0);
+            }
+        }
+        assert!(vm.configure(TABLE).unwrap());
+        serves(&mut vm);
+    }
+}

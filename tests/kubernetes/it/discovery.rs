@@ -1,0 +1,72 @@
+//! Two replicas of `app-health discovery --store kubernetes` and a released API server: `./justw test-kubernetes`.
+//!
+//! Agents are scripted; the replicas have no rights but those of the shipped manifests.
+
+mod agent;
+mod conflicts;
+mod entries;
+mod outages;
+mod replica;
+mod steps;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use kubernetes_tests::kubernetes::Cluster;
+
+use replica::Replica;
+pub(crate) use steps::STEPS;
+
+/// Where workloads are.
+pub(crate) const NAMESPACE: &str = "shop";
+/// Where discovery is.
+const SYSTEM: &str = "app-health-system";
+
+/// The API server, and the replicas in front of it; which go first, since their logs are in the cluster's folder.
+pub(crate) struct World {
+    a: Option<Replica>,
+    b: Option<Replica>,
+    cluster: Cluster,
+}
+
+impl World {
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        Self { a: None, b: None, cluster }
+    }
+
+    fn a(&self) -> &Replica {
+        self.a.as_ref().expect("it runs")
+    }
+
+    fn b(&self) -> &Replica {
+        self.b.as_ref().expect("it runs")
+    }
+
+    /// Applies objects of networking.istio.io.
+    fn apply(&self, kind: &str, name: &str, annotations: &Value, spec: &Value) {
+        let object = json!({
+            "apiVersion": "networking.istio.io/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations}, "spec": spec,
+        });
+        self.cluster.apply(&object.to_string());
+    }
+
+    /// A WorkloadEntry, if it is there.
+    fn entry(&self, name: &str) -> Option<Value> {
+        let output = self.cluster.kubectl(&["get", "workloadentry", name, "-n", NAMESPACE, "-o", "json"], "");
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
+    }
+
+    /// An entry's condition, as `True ProbeSucceeded`.
+    fn condition(&self, name: &str) -> Option<String> {
+        let entry = self.entry(name)?;
+        let conditions = entry["status"]["conditions"].as_array()?.clone();
+        let healthy = conditions.iter().find(|condition| condition["type"] == "Healthy")?;
+        let text = |name: &str| healthy[name].as_str().unwrap_or_default().to_owned();
+        Some(format!("{} {}", text("status"), text("reason")))
+    }
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}

@@ -1,0 +1,86 @@
+//! A replica as a process, and an Envoy that is subscribed to what it serves.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use kit::agent::binary_of;
+use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+use kit::vm::fleet::Observer;
+use tokio::runtime::Runtime;
+
+use super::NAMESPACE;
+use super::agent::Agent;
+use crate::page;
+
+/// The only service's name on the wire.
+const SERVICE: &str = "outbound|80||payments.shop.internal";
+
+pub(crate) struct Replica {
+    process: Option<Process>,
+    observer: Observer,
+    runtime: Runtime,
+    address: SocketAddr,
+    monitoring: SocketAddr,
+}
+
+impl Replica {
+    pub(crate) fn start(cluster: &Cluster, instance: &str, grace: Duration) -> Self {
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let (address, monitoring) = (loopback(free_port()), loopback(free_port()));
+        let grace = format!("{}s", grace.as_secs());
+        let process = Process::start(
+            command(&binary_of("app-health"))
+                .args(["discovery", "--store", "kubernetes", "--restart-grace", "5s"])
+                .args(["--plaintext-listen", &address.to_string()])
+                .args(["--monitoring-address", &monitoring.to_string(), "--disconnect-grace", &grace])
+                .env("KUBECONFIG", cluster.kubeconfig("discovery"))
+                .env("POD_NAME", instance)
+                .env("POD_NAMESPACE", super::SYSTEM),
+            &cluster.folder.join(format!("{instance}.log")),
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let entered = runtime.enter();
+        let observer = Observer::start(address, NAMESPACE, vec![SERVICE.to_owned()]);
+        drop(entered);
+        Self { process: Some(process), observer, runtime, address, monitoring }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.page("/healthz/ready").0 == 200
+    }
+
+    /// Status and body.
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        let answer = page(self.monitoring, path);
+        (answer.status, answer.text())
+    }
+
+    /// Addresses that an Envoy is sent to.
+    pub(crate) fn endpoints(&self) -> BTreeSet<String> {
+        let sets = self.observer.sets();
+        sets.endpoints.get(SERVICE).into_iter().flatten().map(|address| address.ip().to_string()).collect()
+    }
+
+    /// An agent registers with a group or, `group` being empty, with an entry that is there.
+    pub(crate) fn connect(&self, group: &str, entry: &str, ip: &str) -> Agent {
+        Agent::start(&self.runtime, self.address, group, entry, ip)
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.process = None;
+    }
+
+    /// SIGTERM: its exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let mut process = self.process.take().expect("it runs");
+        process.signal(Signal::SIGTERM);
+        process.wait()
+    }
+}

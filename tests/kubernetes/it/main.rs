@@ -1,0 +1,74 @@
+//! Against a released Kubernetes, all of them ignored unless they are asked for: `./justw test-kubernetes`.
+//!
+//! `webhook` and `discovery` need no node: nothing runs, and what an API server accepts, calls and refuses is what is seen. `node…` run
+//! Pods on a node of our own, as root.
+
+mod discovery;
+mod node;
+mod node_alone_chaos;
+mod node_alone_docs;
+mod node_alone_strict_mtls;
+mod node_costs;
+mod node_events;
+mod node_hold;
+mod node_kinds;
+mod node_liveness;
+mod node_readiness;
+mod node_shapes;
+mod node_twins;
+mod webhook;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use kit::caller::{self, Answer};
+use kit::envoy;
+use kubernetes_tests::kubernetes::{Cluster, Options};
+use tokio::time::Instant;
+
+#[test]
+#[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
+fn webhook() {
+    let mut world = webhook::World::new(cluster("webhook"));
+    for (name, step) in webhook::STEPS {
+        println!("{name}");
+        step(&mut world);
+    }
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
+fn discovery_with_replicas() {
+    let mut world = discovery::World::new(cluster("discovery"));
+    for (name, step) in discovery::STEPS {
+        println!("{name}");
+        step(&mut world);
+    }
+}
+
+fn cluster(name: &str) -> Cluster {
+    Cluster::start(&folder(name), Options::default())
+}
+
+fn folder(name: &str) -> PathBuf {
+    envoy::folder(&format!("kubernetes-{name}"))
+}
+
+/// A page in plaintext; status 0 where nobody answers.
+fn page(address: SocketAddr, path: &str) -> Answer {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
+}
+
+/// Waits until `done`, for `seconds` at most, and says how long it took.
+#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: not within {seconds} s");
+        sleep(Duration::from_millis(20));
+    }
+    println!("  {what}: {} ms", begin.elapsed().as_millis());
+}

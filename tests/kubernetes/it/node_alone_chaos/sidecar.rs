@@ -1,0 +1,53 @@
+//! The sidecar's processes end.
+
+use serde_json::{Value, json};
+use kubernetes_tests::node::Node;
+use tokio::time::Instant;
+
+use super::scene::{
+    APP, SIDECAR, ask, assert_untouched, container, envoy, is_ready, pod, pod_with, process, restarts, run,
+    seen, signal, since, took,
+};
+
+pub(super) fn envoy_killed(node: &Node) {
+    let end = killed(node, "envoy-killed", envoy);
+    assert_eq!(end["exitCode"], 70, "{end}");
+    let message = end["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("Envoy ended unasked"), "`kubectl describe` says why: {end}");
+}
+
+/// Nobody is left who could say anything; Envoy ends with its first process.
+pub(super) fn agent_killed(node: &Node) {
+    let end = killed(node, "agent-killed", |node, pod| process(node, pod, SIDECAR));
+    assert_eq!(end["exitCode"], 137, "{end}");
+}
+
+/// Kills one of the sidecar's processes, and returns how kubelet says that the container ended.
+fn killed(node: &Node, name: &str, who: fn(&Node, &Value) -> Option<u32>) -> Value {
+    let space = node.space(name, true);
+    let before = run(&space, &pod("web"));
+    let begin = Instant::now();
+    signal(node, "KILL", who(node, &before));
+    let is_back = |pod: &Value| restarts(pod, SIDECAR) == 1 && is_ready(pod);
+    let after = space.pod_until("web", "is ready again", is_back);
+    took("ready again", begin);
+    assert_untouched(&before, &after);
+    assert_ne!(since(&before), since(&after), "nobody is sent to a Pod without Envoy");
+    space.done(&["exec", "web", "-c", APP, "--", "rm", "/www/ready"], "");
+    space.pod_until("web", "is unready", |pod| !is_ready(pod));
+    assert_eq!(ask(&after, "readyz"), 404, "the verdict is right");
+    container(&after, SIDECAR)["lastState"]["terminated"].clone()
+}
+
+/// A limit that Envoy cannot live with. The application is held back, as by any sidecar that is not ready.
+pub(super) fn out_of_memory(node: &Node) {
+    let space = node.space("memory", true);
+    let limited = json!({"resources": {"requests": {"memory": "16Mi"}, "limits": {"memory": "16Mi"}}});
+    space.create(&pod_with("web", &limited));
+    let ended = |pod: &Value| container(pod, SIDECAR)["lastState"]["terminated"].is_object();
+    let pod = space.pod_until("web", "has a sidecar that ended", ended);
+    let end = &container(&pod, SIDECAR)["lastState"]["terminated"];
+    seen(&format!("  {end}"));
+    assert_eq!(end["reason"], "OOMKilled", "{end}");
+    assert!(container(&pod, APP)["state"]["waiting"].is_object(), "{pod:#}");
+}

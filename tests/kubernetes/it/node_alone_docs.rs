@@ -1,0 +1,80 @@
+//! docs/kubernetes.md, typed from its first command to its last on a node of its own.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use kit::agent::binary_of;
+use kit::docker::archive;
+use kit::envoy::workspace;
+use kubernetes_tests::guide::{Scripts, blocks};
+use kubernetes_tests::kubernetes::tool;
+use kubernetes_tests::node::Node;
+use tokio::time::Instant;
+
+/// The page's images, and which of the node's they are: nobody has built the second release yet, so it is the first once more.
+const IMAGES: [(&str, &str); 5] = [
+    (archive::SIDECAR, "registry.example.com/app-health:0.1.0"),
+    (archive::SIDECAR, "registry.example.com/app-health:0.1.1"),
+    (archive::CONTROL_PLANE, "registry.example.com/app-health-control-plane:0.1.0"),
+    (archive::CONTROL_PLANE, "registry.example.com/app-health-control-plane:0.1.1"),
+    (archive::BUSYBOX, "docker.io/library/busybox:1.35"),
+];
+
+#[test]
+#[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
+fn the_page_does_what_it_says() {
+    let node = Node::start("docs");
+    for (ours, named) in IMAGES {
+        pull(&node, ours, named);
+    }
+    let scripts = desk(&node);
+    let page = fs::read_to_string(workspace().join("docs/kubernetes.md")).expect("the page");
+    for block in blocks(&page).expect("a page that can be run") {
+        if !block.mark.is_empty() {
+            continue;
+        }
+        let begin = Instant::now();
+        if let Err(error) = scripts.run(&block) {
+            panic!("docs/kubernetes.md, {error}");
+        }
+        println!("docs/kubernetes.md, line {}: {} s", block.line, begin.elapsed().as_secs());
+    }
+}
+
+/// Makes an image of the node known by another name, as if it came from a registry.
+fn pull(node: &Node, ours: &str, named: &str) {
+    let from =
+        if ours.contains('/') { format!("docker.io/{ours}") } else { format!("docker.io/library/{ours}") };
+    let mut command = node.command("ctr");
+    let output = command.args(["--namespace", "k8s.io", "images", "tag", &from, named]).output();
+    let output = output.expect("nsenter starts");
+    assert!(output.status.success(), "{named}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Where the page's reader sits: a folder like a checkout, with the shipped manifests and nothing that a test before has left, with kubectl
+/// and our programs on the path, as the administrator.
+fn desk(node: &Node) -> Scripts {
+    let logs = node.folder.join("log/docs");
+    let folder = node.folder.join("docs");
+    for folder in [&logs, &folder] {
+        fs::create_dir_all(folder).expect("a writable folder");
+    }
+    let shipped = workspace().join("envoy-config");
+    let copy = Command::new("cp").arg("-R").arg(shipped).arg(&folder).status().expect("cp starts");
+    assert!(copy.success());
+    let (kubectl, ours) = (tool("kubectl"), binary_of("app-health"));
+    let first = [&kubectl, &ours].map(|program| program.parent().map(Path::to_path_buf).unwrap_or_default());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path =
+        env::join_paths(first.into_iter().chain(env::split_paths(&path))).expect("paths without colons");
+    let environment = vec![
+        ("KUBECONFIG".to_owned(), node.cluster.kubeconfig("admin").into()),
+        ("HOME".to_owned(), folder.clone().into()),
+        ("PATH".to_owned(), path),
+        // As the page was written.
+        ("LC_ALL".to_owned(), "C.UTF-8".into()),
+    ];
+    Scripts { folder, logs, environment }
+}

@@ -1,0 +1,121 @@
+//! What the sidecar costs on a node: time until a Pod is ready, and memory. Printed, for who reads it; a machine that has other things to do
+//! does not fail.
+
+use serde_json::{Value, json};
+use kit::terminal::say;
+use kit::docker::archive::SIDECAR;
+use kubernetes_tests::node::{Node, Space, Watch, condition};
+use kit::report::{self, Row, median};
+use tokio::time::Instant;
+
+use crate::node_kinds::{self, Ports};
+use crate::node_twins::{Twins, wait};
+
+/// Pods of each kind, one after the other; the first does not count.
+const PODS: usize = 8;
+const MIB: f64 = (1 << 20) as f64;
+
+/// Pod start to Ready.
+fn start_up(twins: &Twins<'_>) -> Vec<Row> {
+    let mut seconds = [Vec::new(), Vec::new()];
+    for number in 0..PODS {
+        let name = format!("pod-{number}");
+        let mut app = Ports::of(0).container("app", &[]);
+        app["readinessProbe"] = json!({"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1});
+        let mut pod = node_kinds::pod(&name, &[app]);
+        // As Pods are unless they say otherwise: with a token, for whose volume kubelet waits 0.3 s, as for that of the sidecar.
+        pod["spec"]["automountServiceAccountToken"] = true.into();
+        for (side, seconds) in twins.sides.iter().zip(&mut seconds) {
+            let start = Instant::now();
+            side.space.create(&pod);
+            side.until(&name, "is ready", |pod| condition(pod, "Ready"));
+            let changes = side.watch.changes(&name, |pod| condition(pod, "Ready"));
+            let (at, _) = changes.iter().find(|(_, is_ready)| *is_ready).expect("it is ready");
+            // The first one has the image unpacked.
+            if number > 0 {
+                seconds.push((*at - start).as_secs_f64());
+            }
+        }
+        if number + 1 < PODS {
+            twins.sides.iter().for_each(|side| drop(side.space.done(&["delete", "pod", &name], "")));
+        }
+    }
+    let [plain, sidecar] = seconds.each_ref().map(|seconds| median(seconds));
+    let worst = seconds.each_ref().map(|seconds| report::quantile(seconds, 1.0));
+    vec![
+        Row::new("Pod start to Ready, plain, median", plain, "s"),
+        Row::new("Pod start to Ready, plain, worst", worst[0], "s"),
+        Row::new("Pod start to Ready, with sidecar, median", sidecar, "s"),
+        Row::new("Pod start to Ready, with sidecar, worst", worst[1], "s"),
+        Row::new("the sidecar's part of it, median", sidecar - plain, "s").at_most(1.0),
+    ]
+}
+
+/// Resident memory of a program in a Pod, in MiB.
+fn memory(space: &Space<'_>, pod: &Value, program: &str) -> f64 {
+    let id = pod["metadata"]["uid"].as_str().expect("a Pod has one");
+    let script = r#"for process in /proc/[0-9]*; do
+        grep -q "$1" "$process/cgroup" && [ "$(cat "$process/comm")" = "$2" ] && grep VmRSS: "$process/status"
+    done 2>/dev/null; true"#;
+    // The kernel keeps fifteen letters of a name.
+    let comm = &program[..program.len().min(15)];
+    let output =
+        space.node.command("sh").args(["-c", script, "sh", id, comm]).output().expect("nsenter starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let kib = text.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok());
+    kib.unwrap_or_else(|| panic!("no {program} in Pod {id}: {text}")) * 1024.0 / MIB
+}
+
+/// The rendered bootstrap without the filter, and with an admin port that can be named.
+fn bootstrap_without_filter() -> String {
+    let arguments = ["bootstrap", "--instance-ip", "192.0.2.7", "--admin", "127.0.0.1:15000"];
+    let rendered = wait(kit::agent::run(&arguments, &[]));
+    let mut bootstrap: Value = serde_json::from_str(&rendered.stdout).expect("JSON");
+    let manager = "/static_resources/listeners/0/filter_chains/0/filters/1/typed_config";
+    let manager = bootstrap.pointer_mut(manager).expect("the probe listener");
+    let filters = manager["http_filters"].as_array_mut().expect("filters");
+    let before = filters.len();
+    filters.retain(|filter| filter["name"] != "envoy.filters.http.wasm");
+    assert_eq!(filters.len(), before - 1, "the filter was there");
+    for route in manager["route_config"]["virtual_hosts"][0]["routes"].as_array_mut().expect("routes") {
+        route.as_object_mut().expect("an object").remove("typed_per_filter_config");
+    }
+    bootstrap.to_string()
+}
+
+/// A Pod with agent and Envoy alone, whose Envoy has no filter.
+fn without_filter(space: &Space<'_>, watch: &Watch) -> Value {
+    let data = json!({"bootstrap.json": bootstrap_without_filter()});
+    space.create(
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bootstrap"}, "data": data}),
+    );
+    let container = json!({
+        "name": "proxy", "image": SIDECAR, "args": ["run", "--envoy-config", "/config/bootstrap.json", "--data-path", "off"],
+        "readinessProbe": {"httpGet": {"path": "/healthz/ready", "port": 15021}, "periodSeconds": 1},
+        "volumeMounts": [{"name": "config", "mountPath": "/config"}, {"name": "state", "mountPath": "/var/run/app-health"}],
+    });
+    let mut pod = node_kinds::pod("bare", &[container]);
+    pod["spec"]["volumes"] = json!([{"name": "config", "configMap": {"name": "bootstrap"}}, {"name": "state", "emptyDir": {"medium": "Memory"}}]);
+    space.create(&pod);
+    space.until_seen(watch, "bare", "is ready", |pod| condition(pod, "Ready"));
+    watch.last("bare")
+}
+
+#[test]
+#[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
+fn node_alone_costs() {
+    let twins = Twins::new(Node::shared(), "costs");
+    let mut rows = start_up(&twins);
+    let [plain, sidecar] = &twins.sides;
+    let with = sidecar.watch.last(&format!("pod-{}", PODS - 1));
+    let bare = without_filter(&plain.space, &plain.watch);
+    let memory =
+        |name: &str, pod: &Value, program: &str| Row::new(name, memory(&plain.space, pod, program), "MiB");
+    rows.push(memory("memory of the agent", &with, "app-health-agent"));
+    rows.push(memory("memory of Envoy with the filter", &with, "envoy"));
+    rows.push(memory("memory of Envoy without the filter", &bare, "envoy"));
+    say(&format!("{}\n", report::table(&rows)));
+    let beyond = |row: &&Row| row.value > if row.unit == "s" { 30.0 } else { 150.0 };
+    let beyond: Vec<&str> = rows.iter().filter(beyond).map(|row| row.name.as_str()).collect();
+    assert!(beyond.is_empty(), "beyond all measure: {beyond:?}");
+}

@@ -1,0 +1,159 @@
+//! The same Pods twice, beside each other on one node: as they are, and with the sidecar. Both are told the same at the same moment, and
+//! the same has to become of both.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use kit::caller::{self, Answer};
+use kit::terminal::say;
+use kubernetes_tests::node::{Node, Space, Watch, container};
+use tokio::time::Instant;
+
+/// How much later than kubelet's own arithmetic a verdict may be seen: the machine has other things to do, the API server too.
+const SLACK: Duration = Duration::from_secs(30);
+
+/// One of the two.
+pub(crate) struct Side<'a> {
+    /// Its name in what is printed.
+    pub(crate) name: &'static str,
+    pub(crate) space: Space<'a>,
+    pub(crate) watch: Watch,
+}
+
+/// Pods without and with the sidecar, in this order.
+pub(crate) struct Twins<'a> {
+    pub(crate) sides: [Side<'a>; 2],
+}
+
+/// A switch to turn: the Pod, the control port, and `POST /http/failing`.
+pub(crate) type Turn<'a> = (&'a str, u16, String);
+
+impl<'a> Twins<'a> {
+    pub(crate) fn new(node: &'a Node, name: &str) -> Self {
+        let side = |label, injected| {
+            let space = node.space(&format!("{name}-{label}"), injected);
+            let watch = space.watch();
+            Side { name: label, space, watch }
+        };
+        Self { sides: [side("plain", false), side("sidecar", true)] }
+    }
+
+    /// Creates Pods on both sides.
+    pub(crate) fn create(&self, pods: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": pods});
+        for side in &self.sides {
+            let warnings = side.space.create(&list);
+            assert!(!warnings.contains("app-health: "), "{warnings}");
+        }
+    }
+
+    /// Waits until a Pod is so on both sides.
+    pub(crate) fn until(&self, pod: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
+        for side in &self.sides {
+            side.until(pod, what, &is_so);
+        }
+    }
+
+    /// Turns switches of both sides at the same moment, which is returned.
+    pub(crate) fn turn(&self, turns: &[Turn<'_>]) -> Instant {
+        let asked = self
+            .sides
+            .iter()
+            .flat_map(|side| turns.iter().map(|(pod, control, what)| side.ask(pod, *control, what)));
+        let moment = Instant::now();
+        for answer in wait(join_all(asked)) {
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+        moment
+    }
+
+    /// What became of a Pod, seen by `look`, is `expected` on both sides; when it became each of it.
+    pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+        &self,
+        pod: &str,
+        look: impl Fn(&Value) -> T,
+        expected: &[T],
+    ) -> [Vec<Instant>; 2] {
+        self.sides.each_ref().map(|side| {
+            let (moments, states): (Vec<_>, Vec<_>) = side.watch.changes(pod, &look).into_iter().unzip();
+            assert_eq!(states, expected, "{pod} {}", side.name);
+            moments
+        })
+    }
+}
+
+impl Side<'_> {
+    /// Waits until a Pod is so.
+    pub(crate) fn until(&self, pod: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
+        self.space.until_seen(&self.watch, pod, what, is_so);
+    }
+
+    /// Asks the application in a Pod on its control port, as soon as it listens there.
+    pub(crate) async fn ask(&self, pod: &str, control: u16, what: &str) -> Answer {
+        let pod = self.watch.last(pod);
+        let ip = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("it has an address");
+        let request = format!("{what} HTTP/1.1\r\nHost: application\r\nContent-Length: 0\r\n\r\n");
+        for _ in 0..300 {
+            let answer = caller::send(SocketAddr::new(ip, control), request.as_bytes()).await;
+            if answer.status != 0 {
+                assert_eq!(answer.status, 200, "{what}: {answer:?}");
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{ip}:{control} does not answer");
+    }
+
+    /// What the events of one container of a Pod say.
+    pub(crate) fn events(&self, pod: &str, container: &str) -> Vec<String> {
+        let field =
+            format!("involvedObject.name={pod},involvedObject.fieldPath=spec.containers{{{container}}}");
+        let list = self.space.done(&["get", "events", "-o", "json", "--field-selector", &field], "");
+        let list: Value = serde_json::from_str(&list).expect("JSON");
+        let events = list["items"].as_array().expect("a list");
+        events.iter().filter_map(|event| event["message"].as_str()).map(str::to_owned).collect()
+    }
+
+    /// Waits for an event of a container that has all these words.
+    pub(crate) fn until_event(&self, pod: &str, container: &str, words: &[&str]) {
+        let is_there = || {
+            let events = self.events(pod, container);
+            events.iter().any(|event| words.iter().all(|word| event.contains(word)))
+        };
+        let what = format!("an event of {container} in {pod} ({}) says {words:?}", self.name);
+        self.space.node.until_or(&what, is_there, || format!("{:#?}", self.events(pod, container)));
+    }
+}
+
+/// Prints how long each side took for the same, and holds both to `bound`; the difference.
+pub(crate) fn compare(what: &str, times: [Duration; 2], bound: Duration) -> Duration {
+    let [plain, sidecar] = times.map(|time| time.as_secs_f64());
+    let difference = sidecar - plain;
+    say(&format!("{what:<40} plain {plain:>6.2} s, sidecar {sidecar:>6.2} s, {difference:>+6.2} s\n"));
+    for time in times {
+        assert!(time < bound + SLACK, "{what}: {time:?}, and it should be {bound:?}");
+    }
+    times[0].abs_diff(times[1])
+}
+
+/// Is a container ready?
+pub(crate) fn ready(pod: &Value, name: &str) -> bool {
+    container(pod, name)["ready"] == true
+}
+
+/// Has a container's startup probe passed?
+pub(crate) fn started(pod: &Value, name: &str) -> bool {
+    container(pod, name)["started"] == true
+}
+
+/// How often a container was started anew.
+pub(crate) fn restarts(pod: &Value, name: &str) -> u64 {
+    container(pod, name)["restartCount"].as_u64().unwrap_or(0)
+}
+
+/// Waits for it, in the network of this thread.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}

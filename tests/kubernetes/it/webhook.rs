@@ -1,0 +1,126 @@
+//! The webhook and the shipped manifests in front of an API server; what is tried, in order, and each step leaves the webhook running.
+//!
+//! The webhook's Service is an ExternalName of loopback: the API server resolves it like any other and asks for the Service's name in
+//! the certificate.
+
+mod dial;
+mod late;
+mod manifests;
+mod outages;
+mod pods;
+
+use std::net::SocketAddr;
+use std::process::Output;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use kit::agent::binary_of;
+use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+
+use crate::page;
+
+/// Name and deed.
+type Step = (&'static str, fn(&mut World));
+
+/// All of them.
+pub(crate) const STEPS: [Step; 13] = [
+    ("manifests are accepted", manifests::manifests),
+    ("the webhook becomes ready with its own rights alone", manifests::ready),
+    ("a Pod is injected, its warnings are shown", pods::injected),
+    ("a dry run stores nothing", pods::dry_run),
+    ("namespaces and labels choose", pods::chosen),
+    ("Pod Security restricted takes the sidecar", pods::restricted),
+    ("goldens are accepted", pods::goldens),
+    ("kubectl reads what is written", pods::strings),
+    ("a container of a later webhook is rewritten", late::reinvoked),
+    ("a busy or silent webhook is handled by the policy", outages::policy),
+    ("a wiped caBundle comes back", outages::wiped),
+    ("another CA under load fails no review", outages::rotated),
+    ("with all replicas dead the rest lives, and it heals", outages::dead),
+];
+
+const NAMESPACE: &str = "app-health-system";
+const CONFIGURATION: &str = "mutatingwebhookconfiguration/app-health";
+
+/// The cluster, and our webhook in front of it; which goes first, since its log is in the cluster's folder.
+pub(crate) struct World {
+    webhook: Option<Process>,
+    cluster: Arc<Cluster>,
+    address: SocketAddr,
+    monitoring: SocketAddr,
+}
+
+impl World {
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Self {
+            cluster: Arc::new(cluster),
+            webhook: None,
+            address: loopback(free_port()),
+            monitoring: loopback(free_port()),
+        }
+    }
+
+    fn start(&self, name: &str, address: SocketAddr, monitoring: SocketAddr) -> Process {
+        Process::start(
+            command(&binary_of("app-health"))
+                .arg("webhook")
+                .args([
+                    "--address",
+                    &address.to_string(),
+                    "--monitoring-address",
+                    &monitoring.to_string(),
+                    "--shutdown-grace",
+                    "1s",
+                ])
+                .env("KUBECONFIG", self.cluster.kubeconfig("webhook"))
+                .env("POD_NAMESPACE", NAMESPACE),
+            &self.cluster.folder.join(name),
+        )
+    }
+
+    fn wait_until(&self, what: &str, seconds: u32, done: impl Fn() -> bool) {
+        for _ in 0..seconds * 5 {
+            if done() {
+                return;
+            }
+            sleep(Duration::from_millis(200));
+        }
+        panic!("{what}: {}\n{}", self.cluster.log("webhook.log"), self.cluster.log("api-server.log"));
+    }
+
+    fn is_ready(&self, monitoring: SocketAddr) -> bool {
+        page(monitoring, "/healthz/ready").status == 200
+    }
+
+    fn bundle(&self) -> String {
+        let configuration = self.cluster.get(&[CONFIGURATION]);
+        let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+        String::from_utf8(STANDARD.decode(bundle).expect("base64")).expect("PEM")
+    }
+
+    fn create(&self, pod: &Value) -> Output {
+        self.cluster.kubectl(&["create", "-f", "-"], &pod.to_string())
+    }
+}
+
+fn pod(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [{
+            "name": "app", "image": "shop:1", "ports": [{"name": "http", "containerPort": 8080}],
+            "livenessProbe": {"httpGet": {"path": "/live", "port": "http"}},
+        }]},
+    })
+}
+
+fn is_injected(pod: &Value) -> bool {
+    let path = &pod["spec"]["containers"][0]["livenessProbe"]["httpGet"]["path"];
+    let there = pod["spec"]["initContainers"][0]["name"] == "app-health-proxy";
+    assert_eq!(there, path == "/app-health/app/livez", "half an injection: {pod}");
+    there
+}

@@ -1,0 +1,84 @@
+//! A second webhook, as other people have them: it adds a container with a probe, after ours was called.
+
+use std::sync::Arc;
+
+use app_health::server::{self, Ending};
+use app_health::tls;
+use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use kit::authority::Authority;
+use kubernetes_tests::kubernetes::{Cluster, free_port};
+
+use super::{World, is_injected, pod};
+
+pub(super) fn reinvoked(world: &mut World) {
+    let runtime = start(&world.cluster);
+    let mut pod = pod("shop", "late");
+    pod["metadata"]["labels"] = json!({"late": "please"});
+    let created =
+        || world.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string());
+    // The API server takes a moment to know another webhook.
+    world.wait_until("the late webhook is called", 20, || {
+        String::from_utf8_lossy(&created().stdout).contains("late:1")
+    });
+    let created: Value = serde_json::from_slice(&created().stdout).expect("JSON");
+    let late = &created["spec"]["containers"][1];
+    assert_eq!(late["livenessProbe"]["httpGet"]["path"], "/app-health/late/livez", "{created}");
+    assert!(
+        created.to_string().contains(r#"\"/app-health/late/livez\":{\"tcpSocket\":{\"port\":9090}"#),
+        "{created}"
+    );
+    assert!(is_injected(&created), "and the first one still is");
+    world.cluster.done(&["delete", "mutatingwebhookconfiguration", "zz-late"], "");
+    runtime.shutdown_background();
+}
+
+/// Serves until the runtime that is returned is dropped.
+fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let authority = Authority::new();
+    let issued = authority.sign("127.0.0.1");
+    let config =
+        tls::server_config(issued.certificate.as_bytes(), issued.key.as_bytes(), None).expect("a pair");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(1)
+        .build()
+        .expect("a runtime");
+    let port = free_port();
+    runtime.spawn(async move {
+        let listener = server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
+        let answer = |request: hyper::Request<hyper::body::Incoming>| async move {
+            let body = request.into_body().collect().await.expect("a body").to_bytes();
+            let answer = answer(&serde_json::from_slice(&body).expect("a review"));
+            server::response(StatusCode::OK, "application/json", Bytes::from(answer.to_string()))
+        };
+        server::serve(listener, Some(Arc::new(ArcSwap::from_pointee(config))), 64, Ending::default(), answer)
+            .await;
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-late"},
+        "webhooks": [{
+            "name": "late.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(authority.pem())},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "objectSelector": {"matchLabels": {"late": "please"}},
+        }],
+    });
+    cluster.apply(&configuration.to_string());
+    runtime
+}
+
+fn answer(review: &Value) -> Value {
+    let late = json!({"name": "late", "image": "late:1", "livenessProbe": {"tcpSocket": {"port": 9090}}});
+    let patch = json!([{"op": "add", "path": "/spec/containers/-", "value": late}]);
+    json!({
+        "apiVersion": review["apiVersion"], "kind": "AdmissionReview",
+        "response": {"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch.to_string())},
+    })
+}

@@ -1,0 +1,71 @@
+//! The shipped manifests, and the webhook with the rights that they give.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use kubernetes_tests::kubernetes::free_port;
+
+use super::dial::dial;
+use super::{CONFIGURATION, NAMESPACE, World};
+
+const FOLDERS: [&str; 6] = [
+    "base",
+    "overlays/cert-manager",
+    "overlays/client-ca",
+    "overlays/rewrite-only",
+    "strict-mtls",
+    "strict-mtls/namespace",
+];
+
+/// Every object of the shipped manifests passes; then those of `base` are there, but for the Service's address.
+pub(super) fn manifests(world: &mut World) {
+    let cluster = &world.cluster;
+    cluster.create_namespace(NAMESPACE, &[]);
+    for folder in FOLDERS {
+        let all = cluster.kustomize(folder);
+        // cert-manager's kinds are known to clusters that have it.
+        let ours: Vec<&str> =
+            all.split("\n---\n").filter(|object| !object.contains("cert-manager.io/v1\n")).collect();
+        let (_, warnings) = cluster.done(&["apply", "--dry-run=server", "-f", "-"], &ours.join("\n---\n"));
+        assert!(!warnings.contains("PodSecurity"), "{folder}: {warnings}");
+    }
+    let base = cluster.kustomize("base");
+    cluster.apply(&base);
+    cluster.done(&["delete", "service", "app-health-webhook", "-n", NAMESPACE], "");
+    let port = world.address.port();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "app-health-webhook", "namespace": NAMESPACE},
+        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
+    });
+    cluster.apply(&service.to_string());
+    let patch: Vec<Value> = (0..2)
+        .map(|index| json!({"op": "replace", "path": format!("/webhooks/{index}/clientConfig/service/port"), "value": port}))
+        .collect();
+    cluster.done(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
+    let enabled = "app-health.io/injection=enabled";
+    cluster.create_namespace("shop", &[enabled]);
+    cluster.create_namespace("restricted", &[enabled, "pod-security.kubernetes.io/enforce=restricted"]);
+}
+
+/// Two replicas share one CA; neither may do more than the manifests say.
+pub(super) fn ready(world: &mut World) {
+    world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
+    world.wait_until("ready", 30, || world.is_ready(world.monitoring));
+    let other = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let monitoring = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let _other = world.start("other.log", other, monitoring);
+    world.wait_until("the other one is ready", 30, || world.is_ready(monitoring));
+    for address in [world.address, other] {
+        dial(address, &world.bundle()).expect("a leaf of the CA that the API server knows");
+    }
+    for arguments in [
+        &["get", "pods", "-A"][..],
+        &["get", "nodes"],
+        &["get", "secrets", "-n", NAMESPACE],
+        &["delete", "secret", "app-health-webhook-ca", "-n", NAMESPACE],
+        &["get", "mutatingwebhookconfigurations"],
+    ] {
+        let refused = world.cluster.kubectl_as("webhook", arguments, "");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("forbidden"), "{arguments:?}");
+    }
+}

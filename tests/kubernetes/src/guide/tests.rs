@@ -1,0 +1,138 @@
+mod kubernetes;
+
+use std::fs;
+
+use super::*;
+
+#[test]
+fn blocks_come_in_order_with_what_they_print() {
+    let page = "\
+# Page
+
+```sh
+one
+two
+```
+
+```text
+1
+```
+
+- in a list:
+
+  ```sh elsewhere
+  three
+    more
+  ```
+";
+    let block = |line, script: &str, mark: &str, shown: Option<&str>| Block {
+        line,
+        script: script.to_owned(),
+        mark: mark.to_owned(),
+        shown: shown.map(str::to_owned),
+    };
+    let expected = [block(4, "one\ntwo\n", "", Some("1\n")), block(15, "three\n  more\n", "elsewhere", None)];
+    assert_eq!(blocks(page).as_deref(), Ok(&expected[..]));
+}
+
+#[test]
+fn a_block_that_nothing_checks_is_an_error() {
+    let cases = [
+        ("```yaml\na: 1\n```\n", "line 2: a block of \"yaml\", which is not run"),
+        ("```\nkubectl\n```\n", "line 2: a block of \"\", which is not run"),
+        ("```text\nx\n```\n", "line 2: a text that no command prints"),
+        ("```sh\nx\n```\nand it prints\n```text\ny\n```\n", "line 6: a text that no command prints"),
+        ("```sh\nx\n```\n```text\ny\n```\n```text\nz\n```\n", "line 8: a text that no command prints"),
+        ("```sh\nx\n", "line 1: a block without an end"),
+    ];
+    for (page, error) in cases {
+        assert_eq!(blocks(page), Err(error.to_owned()), "{page}");
+    }
+}
+
+#[test]
+fn inline_code_is_what_stands_outside_of_blocks() {
+    assert_eq!(inline("a `b` c\n```sh\necho `x`\n```\n`d e`"), ["b", "d e"]);
+}
+
+#[test]
+fn what_is_shown_fits_what_is_printed() {
+    let cases = [
+        ("", ""),
+        ("a\nb\n", "a\nb\n"),
+        ("a  b\n", "a b   \n\n"),
+        ("NAME  …  2/2  Running  0  …\n", "NAME  web-1-2   2/2   Running   0   12s\n"),
+        ("…", "anything at all"),
+        ("a…", "a"),
+        ("a\n…\nd\n", "a\nd\n"),
+        ("a\n…\nd\n", "a\nb\nd\nc\nd\n"),
+        ("…\nb: …\n…", "a\nb: 1\nc\n"),
+        ("…a…b…", "xayabz"),
+    ];
+    for (shown, output) in cases {
+        assert_eq!(difference(shown, output), None, "{shown:?} {output:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_names_the_line() {
+    let cases = [
+        ("a\nb\n", "a\n", "this line did not come: b"),
+        ("a\n", "a\nb\n", "there is more than the page shows"),
+        ("a\n", "", "this line did not come: a"),
+        ("", "a", "there is more than the page shows"),
+        ("status 502 …\n", "status 503 (x3)\n", "this line did not come: status 502 …"),
+        ("a\n…\nd\n", "a\nb\nc\n", "this line did not come: d"),
+        ("…a…b", "xayabz", "this line did not come: …a…b"),
+        ("…\nb\n…\nz\n", "a\nb\nb\nc\n", "this line did not come: z"),
+    ];
+    for (shown, output, missing) in cases {
+        assert_eq!(difference(shown, output), Some(format!("{missing}\nprinted:\n{output}")));
+    }
+}
+
+/// What a page's block does in the shell: nothing, or the first line of the complaint.
+fn run(name: &str, page: &str) -> Result<(), String> {
+    let folder = kit::envoy::folder(name);
+    let environment = vec![("WHO".to_owned(), "you".into())];
+    let scripts = Scripts { folder: folder.clone(), logs: folder, environment };
+    let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
+    blocks(page)?.iter().try_for_each(|block| scripts.run(block)).map_err(first_line)
+}
+
+#[test]
+fn a_page_is_run() {
+    let page = "
+```sh
+pwd >here
+echo hello $WHO
+echo error >&2
+```
+
+```text
+hello you
+error
+```
+
+```sh
+test \"$(cat here)\" = \"$PWD\"
+```
+";
+    assert_eq!(run("guide-right", page), Ok(()));
+    let log = kit::envoy::folder("guide-right").join("line-3.log");
+    assert_eq!(fs::read_to_string(log).ok().as_deref(), Some("hello you\nerror\n"));
+}
+
+#[test]
+fn a_page_that_is_wrong_is_found_out() {
+    let cases = [
+        ("```sh\necho 503\n```\n```text\n502\n```\n", "line 2: this line did not come: 502"),
+        ("```sh\necho 502; echo 503\n```\n```text\n502\n```\n", "line 2: there is more than the page shows"),
+        ("```sh\nfalse\ntrue\n```\n", "line 2: exit status: 1"),
+        ("```sh\necho $NOT_SET\n```\n", "line 2: exit status: 2"),
+        ("```sh\nno-such-command\n```\n", "line 2: exit status: 127"),
+    ];
+    for (page, error) in cases {
+        assert_eq!(run("guide-wrong", page), Err(error.to_owned()), "{page}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The control plane as a whole: its life, its files.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+use std::thread::{panicking, sleep};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::time::Instant;
+
+use super::{Options, Process, credentials, free_port, parts};
+use kit::authority::Authority;
+
+/// How long a part may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+const STEP: Duration = Duration::from_millis(200);
+
+/// A control plane; all of its parts end when it is dropped, and its files go, unless a test has failed.
+pub struct Cluster {
+    /// Its files: credentials, data, logs.
+    pub folder: PathBuf,
+    /// Who signed the API server's certificate.
+    pub authority: Authority,
+    server: SocketAddr,
+    options: Options,
+    /// etcd's URL.
+    etcd: String,
+    /// A test takes it away, and brings it back.
+    api_server: Mutex<Option<Process>>,
+    /// By the name of the log.
+    parts: Vec<(&'static str, Process)>,
+}
+
+impl Cluster {
+    /// Starts one, with its files in this folder, which is its own, and waits until it can be used. Everything starts from this
+    /// thread, whose namespaces it shares, and ends with it at the latest.
+    ///
+    /// # Panics
+    /// When a part is missing, ends, or is not ready within two minutes; with the end of its log.
+    pub fn start(folder: &Path, options: Options) -> Self {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).expect("a writable folder");
+        let ip = if options.bind.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { options.bind };
+        let port = options.port.unwrap_or_else(free_port);
+        let server = SocketAddr::new(ip, port);
+        let authority = Authority::new();
+        credentials::write(folder, &authority, server);
+        let etcd = format!("http://127.0.0.1:{}", free_port());
+        let (folder, parts) = (folder.to_path_buf(), Vec::new());
+        let mut cluster =
+            Self { folder, authority, server, options, etcd, api_server: Mutex::new(None), parts };
+        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd));
+        cluster.start_api_server();
+        if cluster.options.controller_manager {
+            cluster.start_part("controller-manager.log", parts::controller_manager(&cluster.folder));
+            cluster.wait_for_account("default");
+        }
+        if cluster.options.scheduler {
+            cluster.start_part("scheduler.log", parts::scheduler(&cluster.folder));
+        }
+        cluster
+    }
+
+    fn start_part(&mut self, log: &'static str, mut command: Command) {
+        self.parts.push((log, Process::start(&mut command, &self.folder.join(log))));
+    }
+
+    /// Starts the API server, on the port that it had, and waits until it is ready. It ends with this thread at the latest.
+    ///
+    /// # Panics
+    /// When it ends, or is not ready within two minutes; with the end of its log.
+    pub fn start_api_server(&self) {
+        let mut command = parts::api_server(&self.folder, &self.options, self.server.port(), &self.etcd);
+        *self.api_server() = Some(Process::start(&mut command, &self.folder.join("api-server.log")));
+        self.wait_for("the API server", |cluster| {
+            cluster.kubectl(&["get", "--raw", "/readyz"], "").status.success()
+        });
+    }
+
+    /// Kills the API server.
+    pub fn stop_api_server(&self) {
+        *self.api_server() = None;
+    }
+
+    fn api_server(&self) -> MutexGuard<'_, Option<Process>> {
+        self.api_server.lock().expect("nobody panics with it")
+    }
+
+    /// Sends a signal to the API server.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn signal_api_server(&self, signal: Signal) {
+        self.api_server().as_ref().expect("it runs").signal(signal);
+    }
+
+    /// Where the API server is called from outside.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// The file by which that user calls it: `admin`, `webhook`, `discovery`, …
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.folder.join(format!("{user}.kubeconfig"))
+    }
+
+    /// Makes a namespace with these labels (`name=value`), in which Pods can be made when this returns.
+    ///
+    /// # Panics
+    /// When that is not so within two minutes.
+    pub fn create_namespace(&self, name: &str, labels: &[&str]) {
+        self.done(&["create", "namespace", name], "");
+        if !labels.is_empty() {
+            self.done(&[&["label", "namespace", name], labels].concat(), "");
+        }
+        if self.options.controller_manager {
+            self.wait_for_account(name);
+        }
+    }
+
+    /// Until then no Pod of the namespace is taken, where ServiceAccounts are asked for.
+    fn wait_for_account(&self, namespace: &str) {
+        let account = ["get", "serviceaccount/default", "configmap/kube-root-ca.crt", "-n", namespace];
+        self.wait_for("the controller manager", |cluster| cluster.kubectl(&account, "").status.success());
+    }
+
+    fn wait_for(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            self.check();
+            if done(self) {
+                return;
+            }
+            sleep(STEP);
+        }
+        let logs = ["api-server.log", "controller-manager.log"].map(|log| self.log(log));
+        panic!("{what} is not ready:\n{}", logs.join("\n"));
+    }
+
+    /// Looks after the parts.
+    ///
+    /// # Panics
+    /// When one has ended by itself; with the end of its log.
+    pub fn check(&self) {
+        let api_server =
+            self.api_server().as_ref().is_some_and(Process::has_ended).then_some("api-server.log");
+        let part = || self.parts.iter().find(|(_, process)| process.has_ended()).map(|(log, _)| *log);
+        if let Some(log) = api_server.or_else(part) {
+            panic!("a part of the cluster has ended: {log}:\n{}", self.log(log));
+        }
+    }
+
+    /// The end of a log.
+    pub fn log(&self, name: &str) -> String {
+        let log = fs::read(self.folder.join(name)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().rev().take(30).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Who writes into the folder is gone before it is; etcd, the first, last.
+        self.stop_api_server();
+        while self.parts.pop().is_some() {}
+        if panicking() {
+            let _ = writeln!(std::io::stderr(), "what the cluster leaves: {}", self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Who may speak with the API server, and whom they believe: tokens, certificates, kubeconfigs, as files of the cluster's folder.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::KeyPair;
+use serde_json::json;
+
+use super::parts::SERVICE_IP;
+use kit::authority::Authority;
+
+/// Names of the API server, from wherever it is called.
+const NAMES: [&str; 6] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+    SERVICE_IP,
+];
+
+/// Users by the name of their kubeconfig, which is their token too: name, user, group. Those of the manifests are as the ServiceAccounts there.
+const USERS: [(&str, &str, &str); 5] = [
+    ("admin", "admin", "system:masters"),
+    // Its controllers have no accounts of their own.
+    ("controller-manager", "system:kube-controller-manager", "system:masters"),
+    ("scheduler", "system:kube-scheduler", ""),
+    ("webhook", "system:serviceaccount:app-health-system:app-health-webhook", ""),
+    ("discovery", "system:serviceaccount:app-health-system:app-health-discovery", ""),
+];
+
+/// Writes all of them; `server` is where the API server is called from outside.
+pub(super) fn write(folder: &Path, authority: &Authority, server: SocketAddr) {
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a writable folder");
+    let ip = server.ip().to_string();
+    let issued = authority.sign_all(&[&[ip.as_str()][..], &NAMES].concat());
+    write("ca.pem", &authority.pem());
+    write("api-server.pem", &issued.certificate);
+    write("api-server-key.pem", &issued.key);
+    let key = KeyPair::generate().expect("a key");
+    write("service-accounts-key.pem", &key.serialize_pem());
+    write("service-accounts.pem", &key.public_key_pem());
+    let tokens = USERS.map(|(name, user, group)| match group {
+        "" => format!("{name},{user},{name}\n"),
+        group => format!("{name},{user},{name},\"{group}\"\n"),
+    });
+    write("tokens", &tokens.concat());
+    for (user, ..) in USERS {
+        let cluster = json!({
+            "server": format!("https://{server}"), "certificate-authority-data": STANDARD.encode(authority.pem()),
+        });
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": user}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+        });
+        write(&format!("{user}.kubeconfig"), &config.to_string());
+    }
+}

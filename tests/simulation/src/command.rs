@@ -1,0 +1,65 @@
+//! The recipe `simulate`.
+
+use clap::Parser;
+
+use super::plan::Plan;
+use super::sabotage::Sabotage;
+use super::{Tally, run, shrink};
+use crate::command::say;
+
+/// Failures that are shown; more are only counted.
+const SHOWN: u64 = 5;
+
+/// Lives through made-up histories of agents, a network with faults, a discovery server and its store.
+#[derive(Debug, Parser)]
+#[command(name = "simulate")]
+pub struct Arguments {
+    /// The first seed; each further case has the next one
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many
+    #[arg(long, default_value_t = 10_000)]
+    cases: u64,
+    /// Print what happens
+    #[arg(long)]
+    trace: bool,
+    /// Leave out the faults that a failure does not need
+    #[arg(long)]
+    shrink: bool,
+    /// Build a mistake in: it has to be found
+    #[arg(long, value_name = "MISTAKE")]
+    sabotage: Option<Sabotage>,
+}
+
+/// Runs it; whether everything was as it should be.
+pub fn main(arguments: &Arguments) -> bool {
+    let Arguments { seed, cases, trace, shrink: shrinks, sabotage } = *arguments;
+    let mut tally = Tally::default();
+    let mut failures = 0;
+    for seed in (seed..).take(usize::try_from(cases).unwrap_or(usize::MAX)) {
+        let mut plan = Plan::new(seed);
+        let mut history = run(plan.clone(), sabotage, trace);
+        if shrinks && history.wrong.is_some() {
+            plan = shrink(plan, sabotage);
+            history = run(plan.clone(), sabotage, trace);
+        }
+        for line in &history.trace {
+            say(&format!("{line}\n"));
+        }
+        tally.add(&history.tally);
+        let Some(wrong) = history.wrong else { continue };
+        failures += 1;
+        if failures <= SHOWN {
+            say(&format!("seed {seed}: {wrong}\n"));
+        }
+        if shrinks && failures <= SHOWN {
+            say(&format!("{plan:#?}\n"));
+        }
+    }
+    let Tally { steps, inputs, effects, faults, seconds } = tally;
+    say(&format!(
+        "{cases} cases from seed {seed}: {failures} failed; {faults} faults, {steps} steps, {inputs} inputs, \
+         {effects} effects, {seconds} virtual seconds\n"
+    ));
+    failures == 0
+}

@@ -1,0 +1,111 @@
+//! PURE. What the server shows, against what may follow from what it was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use app_health::discovery::entries::{Record, Status, WorkloadView};
+use app_health::discovery::objects::Key;
+use probe::State;
+
+use super::{Seen, Watch};
+use crate::process::run_of;
+use crate::world::Server;
+
+impl Watch {
+    /// What the server shows after a step.
+    pub fn look(&mut self, now: Duration, server: &Server) {
+        let views = server.entries.view(now - server.started);
+        let mut gone: BTreeSet<Key> = self.seen.keys().cloned().collect();
+        for view in views {
+            let key = Key::new(view.namespace.clone(), view.name.clone());
+            gone.remove(&key);
+            self.look_at(now, key, Some(&view));
+        }
+        for key in gone {
+            self.look_at(now, key, None);
+        }
+    }
+
+    /// A server has started with this store: what was acknowledged is there, and who was healthy is served.
+    pub fn restored(&mut self, stored: &BTreeMap<Key, Record>, server: &Server) {
+        let lost = self
+            .acknowledged
+            .iter()
+            .find(|(key, session)| stored.get(*key).is_none_or(|record| record.session < **session));
+        if let Some((key, session)) = lost {
+            let text = format!(
+                "{key}: a report of session {session} was acknowledged, stored is {:?}",
+                stored.get(key)
+            );
+            self.wrong(|| text);
+        }
+        let served: BTreeSet<Key> =
+            server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        for (key, record) in stored {
+            let is_healthy = record.condition.as_ref().is_some_and(|it| it.status == Status::True);
+            if is_healthy && self.is_there.contains(key) && !served.contains(key) {
+                self.wrong(|| format!("{key}: was healthy before the start, and is not served"));
+            }
+        }
+    }
+
+    fn look_at(&mut self, now: Duration, key: Key, view: Option<&WorkloadView>) {
+        let mut seen = self.seen.get(&key).cloned().unwrap_or_default();
+        let is_served = view.is_some_and(|view| view.endpoint == "served" && !view.kept_as_last);
+        let agent = view.and_then(|view| view.agent.as_ref());
+        let order = agent.and_then(|agent| Some((run_of(agent.epoch.as_ref()?)?, agent.generation?)));
+        if let (Some(order), false) = (order, seen.is_excused) {
+            if seen.order.is_some_and(|before| order < before) {
+                self.wrong(|| format!("{key}: report {order:?} acts after {:?}", seen.order));
+            }
+            seen.order = Some(order);
+        }
+        if is_served != seen.is_served {
+            self.moved = now;
+        }
+        if is_served != seen.is_served && !seen.is_excused {
+            let why = view.map_or("gone".to_owned(), |view| view.why.clone());
+            let reason = view.and_then(|view| Some(view.condition.as_ref()?.reason.as_str()));
+            let ours = agent.filter(|agent| agent.kind == "app-health" && agent.connected);
+            let state = ours.and(order).and_then(|order| self.states.get(&order)).copied();
+            let is_right = if is_served {
+                reason != Some("ProbeSucceeded") || state.is_none_or(|state| state == State::Healthy)
+            } else {
+                self.may_go(now, &key, &seen, reason, state)
+            };
+            if !is_right {
+                self.wrong(|| format!("{key}: served is {is_served}, {why}, of {state:?}; {seen:?}"));
+            }
+        }
+        if is_served {
+            self.known.insert(key.clone());
+            self.moving.insert(key.clone());
+        }
+        seen.is_served = is_served;
+        self.seen.insert(key, seen);
+    }
+
+    /// Whether an endpoint may go for this reason; none: the entry is gone.
+    fn may_go(
+        &self,
+        now: Duration,
+        key: &Key,
+        seen: &Seen,
+        reason: Option<&str>,
+        state: Option<State>,
+    ) -> bool {
+        // Who did not come back since the start has one grace, who was there since has the other.
+        let passed = |since: Option<Duration>| {
+            let grace = |since| if since == self.server_started { self.restart_grace } else { self.grace };
+            since.is_some_and(|since| now >= since + grace(since))
+        };
+        match reason {
+            None | Some("Disconnected") => !self.is_there.contains(key) || passed(seen.deserted),
+            Some("AgentSilent") => passed(seen.speechless) || now >= seen.heard + self.silence,
+            Some("ProbeFailed" | "Draining" | "Terminating") => {
+                state.is_none_or(|state| state == State::Unhealthy)
+            }
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The Envoys' side: they open streams, come back when they lose them, and take what they are sent.
+
+use app_health::discovery::entries::StreamId;
+use app_health::discovery::message::{Response, TypeUrl};
+
+use super::{Event, World};
+use crate::envoy::Envoy;
+use crate::network::{End, Packet};
+use crate::sabotage::Sabotage;
+
+/// From a lost stream to the next, at most, in milliseconds.
+const PAUSE: u64 = 10_000;
+
+/// An Envoy and its stream.
+#[derive(Debug)]
+pub struct Client {
+    /// The model.
+    pub envoy: Envoy,
+    /// Its stream; absent: it waits for the next attempt.
+    pub stream: Option<StreamId>,
+}
+
+impl World {
+    /// Tries to open a stream.
+    pub(super) fn connect_envoy(&mut self, number: usize) {
+        let index = self.plan.machines.len() + number;
+        if self.clients[number].stream.is_some() {
+            return;
+        }
+        let server = self.server.as_ref().map(|server| server.run);
+        let (Some(server), false) = (server, self.is_cut_off(index)) else {
+            return self.connect_envoy_later(number);
+        };
+        let stream = self.network.open(index, 0, server);
+        self.clients[number].stream = Some(stream);
+        for request in self.clients[number].envoy.opened() {
+            self.say(|| format!("envoy {number}: stream {stream}: {request:?}"));
+            self.send(stream, End::Server, Packet::Request(Box::new(request)));
+        }
+    }
+
+    fn connect_envoy_later(&mut self, number: usize) {
+        let at = self.now + self.random.millis(10, PAUSE);
+        self.at(at, Event::ConnectEnvoy(number));
+    }
+
+    /// It ends and another one begins, which has nothing.
+    pub(super) fn restart_envoy(&mut self, number: usize) {
+        let (variant, _) = self.plan.envoys[number];
+        if let Some(stream) = self.clients[number].stream {
+            self.envoy_lost(stream, number);
+        }
+        self.clients[number].envoy = Envoy::new(variant);
+    }
+
+    /// Its stream is gone, and it knows.
+    pub(super) fn envoy_lost(&mut self, stream: StreamId, number: usize) {
+        self.send(stream, End::Server, Packet::Fin);
+        self.network.leave(stream, End::Machine);
+        if self.clients[number].stream == Some(stream) {
+            self.clients[number].stream = None;
+            self.connect_envoy_later(number);
+        }
+    }
+
+    pub(super) fn arrive_at_envoy(&mut self, stream: StreamId, number: usize, packet: Packet) {
+        if self.clients[number].stream != Some(stream) {
+            return;
+        }
+        match packet {
+            Packet::Response(mut response, settling) => {
+                if self.sabotage == Some(Sabotage::EmptySetsAreLost) {
+                    response.resources.retain(|resource| resource.version.endpoints != Some(0));
+                }
+                self.envoy_heard(stream, number, &response, settling);
+            }
+            Packet::End { .. } => self.envoy_lost(stream, number),
+            _ => {}
+        }
+    }
+
+    fn envoy_heard(&mut self, stream: StreamId, number: usize, response: &Response, settling: bool) {
+        let refuses = self.plan.envoys[number].1 && self.now < self.plan.until && self.random.chance(0.1);
+        let before = self.clients[number].envoy.endpoints.clone();
+        let requests = self.clients[number].envoy.heard(response, refuses);
+        self.say(|| {
+            let names: Vec<&str> = response.resources.iter().map(|resource| &*resource.name).collect();
+            format!(
+                "envoy {number}: {} {} {names:?}, refuses: {refuses}",
+                response.type_url.word(),
+                response.version
+            )
+        });
+        // What the server before this one said, it said with other knowledge.
+        let of_now = self.network.get(stream).map(|connection| connection.server)
+            == self.server.as_ref().map(|server| server.run);
+        if response.type_url == TypeUrl::Endpoint {
+            let after = &self.clients[number].envoy.endpoints;
+            if self.trace.is_some() && before != *after {
+                let after = after.clone();
+                self.say(|| format!("envoy {number}: {before:?} -> {after:?}"));
+            }
+            if settling && of_now {
+                self.watch.pushed_by_settling(&before, &self.clients[number].envoy.endpoints);
+            }
+        }
+        for request in requests {
+            self.send(stream, End::Server, Packet::Request(Box::new(request)));
+        }
+    }
+}

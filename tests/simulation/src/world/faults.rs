@@ -1,0 +1,127 @@
+//! What faults do.
+
+use std::time::Duration;
+
+use app_health_agent::report::reporter::{Input, Report};
+use probe::End as HealthEnd;
+
+use super::{Cause, Event, World};
+use crate::network::{End, Packet};
+use crate::plan::{Fault, Kind};
+
+/// The configuration is read again within so many milliseconds.
+const POLL: u64 = 2_000;
+
+impl World {
+    pub(super) fn fault(&mut self, fault: Fault) {
+        match fault {
+            Fault::Application { host, healthy } => self.hosts[host].healthy = Some(healthy),
+            Fault::Flapping { host } => self.hosts[host].healthy = None,
+            Fault::Cut { machine } => self.cut(machine),
+            Fault::HalfOpen { machine, up, down } => self.half_open(machine, up, down),
+            Fault::Partition { host, lasts } => self.partition(host, lasts),
+            Fault::Freeze { host, lasts } => self.freeze(host, lasts),
+            Fault::Kill { machine, silently } => self.end_machine(machine, silently),
+            Fault::Stop { machine } => {
+                self.step_machine(machine, Input::Leave);
+                self.end_health(machine, HealthEnd::Terminating);
+            }
+            Fault::Drain { machine } => self.end_health(machine, HealthEnd::Draining),
+            Fault::Start { machine } => self.start_machine(machine),
+            Fault::Restart { down, empty, silently } => {
+                self.end_server(empty, silently);
+                self.at(self.now + down, Event::StartServer);
+            }
+            Fault::DiskFull { lasts } => self.disk_full_until = self.now + lasts,
+            Fault::WallClock { seconds } => self.wall_offset += seconds,
+            Fault::Configure(edit) => {
+                self.configuration.edit(&edit);
+                let at = self.now + self.random.millis(0, POLL);
+                self.at(at, Event::ReadConfiguration);
+            }
+            Fault::Replay { machine } => self.replay(machine),
+            Fault::Certificates { machine } => self.step_machine(machine, Input::FilesChanged),
+        }
+    }
+
+    fn end_health(&mut self, machine: usize, end: HealthEnd) {
+        let now = self.now;
+        // A plain agent says no goodbye, and an Envoy has no health.
+        if self.plan.machines.get(machine).is_none_or(|machine| machine.kind != Kind::Ours) {
+            return;
+        }
+        let Some(process) = &mut self.processes[machine] else { return };
+        if process.health.end(end).is_some() {
+            process.flipped(now);
+            self.tell_level(machine);
+        }
+    }
+
+    fn cut(&mut self, machine: usize) {
+        let Some(stream) = self.stream_of(machine) else { return };
+        if let Some(connection) = self.network.get(stream) {
+            connection.up.dead = true;
+            connection.down.dead = true;
+        }
+        for end in [End::Machine, End::Server] {
+            let at = self.now + self.latency();
+            self.at(at, Event::Notice(stream, end, Cause::Gone));
+        }
+    }
+
+    fn half_open(&mut self, machine: usize, up: bool, down: bool) {
+        let Some(stream) = self.stream_of(machine) else { return };
+        if let Some(connection) = self.network.get(stream) {
+            connection.up.dead |= up;
+            connection.down.dead |= down;
+        }
+        self.unanswered(stream, Cause::Gone, &[End::Machine, End::Server]);
+    }
+
+    fn partition(&mut self, host: usize, lasts: Duration) {
+        if self.is_cut_off(host) {
+            return;
+        }
+        self.hosts[host].partition = (self.now, self.now + lasts);
+        for stream in self.streams_of(host) {
+            let cause = Cause::Unanswered { host, since: self.now };
+            self.unanswered(stream, cause, &[End::Machine, End::Server]);
+        }
+    }
+
+    fn freeze(&mut self, host: usize, lasts: Duration) {
+        if self.is_frozen(host) {
+            return;
+        }
+        self.hosts[host].frozen = (self.now, self.now + lasts);
+        for stream in self.streams_of(host) {
+            self.unanswered(stream, Cause::Unanswered { host, since: self.now }, &[End::Server]);
+        }
+    }
+
+    fn stream_of(&self, index: usize) -> Option<u64> {
+        match index.checked_sub(self.processes.len()) {
+            Some(envoy) => self.clients[envoy].stream,
+            None => self.processes[index].as_ref()?.stream,
+        }
+    }
+
+    fn streams_of(&self, host: usize) -> Vec<u64> {
+        self.network.of(|connection| self.plan.host(connection.machine) == host)
+    }
+
+    /// Something old comes again behind what was said on the stream already.
+    fn replay(&mut self, machine: usize) {
+        let Some(stream) = self.stream_of(machine) else { return };
+        if machine >= self.processes.len() {
+            return;
+        }
+        let said = self.watch.said_by(machine);
+        if said.is_empty() || !self.watch.has_heard(stream) {
+            return;
+        }
+        let report = said[self.random.below(said.len())].clone();
+        self.say(|| format!("machine {machine}: replayed {report:?}"));
+        self.send(stream, End::Server, Packet::Report(Report::AppHealth(report)));
+    }
+}

@@ -1,0 +1,275 @@
+//! The machines' side: agents run, probe, dial, speak and listen.
+
+use std::time::Duration;
+
+use app_health::discovery::entries::{Node, StreamId};
+use app_health_agent::report::reporter::{Effect, Input, Loss, Report};
+use probe::{HealthReason, Outcome, WorkloadProbe};
+
+use super::{Cause, Event, World};
+use crate::configuration::{NAMESPACE, address};
+use crate::network::{End, Packet};
+use crate::plan::{GROUPS, Kind};
+use crate::process::Process;
+use crate::sabotage::Sabotage;
+
+/// An attempt that nobody answers takes so long.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl World {
+    /// When the next of the machines has something to do.
+    pub(super) fn next_machine(&self) -> Option<Duration> {
+        (0..self.processes.len()).filter_map(|machine| self.next_of(machine)).min()
+    }
+
+    pub(super) fn next_of(&self, machine: usize) -> Option<Duration> {
+        let process = self.processes[machine].as_ref()?;
+        let due = [process.next_due(), process.next_probe].into_iter().flatten().min()?;
+        Some(due.max(self.hosts[self.plan.machines[machine].host].frozen.1))
+    }
+
+    pub(super) fn tick_machine(&mut self, machine: usize) {
+        let Some(process) = &self.processes[machine] else { return };
+        if process.next_probe.is_some_and(|due| due <= self.now) {
+            self.probe(machine);
+        } else {
+            self.step_machine(machine, Input::Tick);
+        }
+    }
+
+    fn probe(&mut self, machine: usize) {
+        let healthy = self.hosts[self.plan.machines[machine].host].healthy;
+        let healthy = healthy.unwrap_or_else(|| self.random.chance(0.5));
+        let outcome = if healthy {
+            Outcome::Healthy
+        } else {
+            Outcome::unhealthy(HealthReason::HttpStatus, "HTTP status 503")
+        };
+        let Some(process) = &mut self.processes[machine] else { return };
+        process.probed(self.now, outcome);
+        self.tell_level(machine);
+    }
+
+    /// The speaker learns the state of this moment.
+    pub(super) fn tell_level(&mut self, machine: usize) {
+        let Some(process) = &self.processes[machine] else { return };
+        let level = process.level();
+        self.step_machine(machine, Input::Level(level));
+    }
+
+    pub(super) fn start_machine(&mut self, machine: usize) {
+        if self.processes.get(machine).is_none_or(Option::is_some) {
+            return;
+        }
+        self.runs += 1;
+        let process = Process::new(&self.plan.machines[machine], self.runs, self.now);
+        self.say(|| format!("machine {machine}: run {} starts", process.run));
+        self.processes[machine] = Some(process);
+    }
+
+    /// The process is gone. Its kernel says so, unless that is gone too.
+    pub(super) fn end_machine(&mut self, machine: usize, silently: bool) {
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.restart_envoy(envoy);
+        }
+        let Some(process) = self.processes[machine].take() else { return };
+        let Some(stream) = process.stream else { return };
+        if silently {
+            if let Some(connection) = self.network.get(stream) {
+                connection.up.dead = true;
+                connection.down.dead = true;
+            }
+            self.unanswered(stream, Cause::Gone, &[End::Server]);
+        } else {
+            self.send(stream, End::Server, Packet::Fin);
+        }
+        self.network.leave(stream, End::Machine);
+    }
+
+    pub(super) fn step_machine(&mut self, machine: usize, input: Input) {
+        let Some(process) = self.processes.get_mut(machine).and_then(Option::as_mut) else { return };
+        let is_flip = matches!(&input, Input::Level(_));
+        let random = &mut self.random;
+        let text = self.trace.is_some().then(|| format!("{input:?}"));
+        let effects = process.step(self.now, input, &mut || random.unit());
+        self.watch.machine_stepped(effects.len());
+        if let Some(text) = text.filter(|_| !effects.is_empty() || !is_flip) {
+            self.say(|| format!("machine {machine}: {text}"));
+        }
+        for effect in effects {
+            self.say(|| format!("machine {machine}:   -> {effect:?}"));
+            self.apply_of_machine(machine, effect);
+        }
+    }
+
+    fn apply_of_machine(&mut self, machine: usize, effect: Effect) {
+        let Some(process) = &mut self.processes[machine] else { return };
+        let Process { run, stream, first_stream, .. } = *process;
+        match effect {
+            Effect::Connect => self.dial(machine, run),
+            Effect::Send(report, _) => {
+                self.watch.said(machine, &report);
+                let is_silent =
+                    self.sabotage == Some(Sabotage::SilentAfterReconnect) && stream != first_stream;
+                if let Some(stream) = stream.filter(|_| !is_silent) {
+                    self.send(stream, End::Server, Packet::Report(report));
+                }
+            }
+            Effect::Offer { stream, version, nonce, probe } => {
+                let input = Input::Judged { stream, version, nonce, verdict: Ok(()) };
+                let at = self.now + self.random.millis(0, 100);
+                self.at(at, Event::Judged { machine, run, input: Box::new(input), probe });
+            }
+            Effect::Answer { version, nonce: _, refusal } => {
+                if let Some(stream) = stream {
+                    self.send(stream, End::Server, Packet::Answer { version, refusal });
+                }
+            }
+            Effect::Close => {
+                process.stream = None;
+                if let Some(stream) = stream {
+                    self.send(stream, End::Server, Packet::Fin);
+                    self.network.leave(stream, End::Machine);
+                }
+            }
+            Effect::HalfClose => {
+                if let Some(stream) = stream {
+                    self.send(stream, End::Server, Packet::Fin);
+                }
+            }
+            Effect::Done => self.end_machine(machine, false),
+        }
+    }
+
+    fn dial(&mut self, machine: usize, run: u64) {
+        let host = self.plan.machines[machine].host;
+        let reached = self.server.is_some() && !self.is_cut_off(host);
+        let takes = if self.is_cut_off(host) {
+            self.random.millis(1, 5000).max(CONNECT_TIMEOUT)
+        } else {
+            self.latency() + self.latency()
+        };
+        self.at(self.now + takes, Event::Dialled { machine, run, reached });
+    }
+
+    pub(super) fn dialled(&mut self, machine: usize, run: u64, reached: bool) {
+        let host = self.plan.machines[machine].host;
+        let is_current = self.processes[machine].as_ref().is_some_and(|process| process.run == run);
+        if !is_current {
+            return;
+        }
+        if self.is_frozen(host) {
+            let at = self.hosts[host].frozen.1 + Duration::from_millis(1);
+            return self.at(at, Event::Dialled { machine, run, reached });
+        }
+        let server = self.server.as_ref().map(|server| server.run);
+        let (Some(server), true, false) = (server, reached, self.is_cut_off(host)) else {
+            return self.step_machine(machine, Input::Lost(Loss::Broken));
+        };
+        let stream = self.network.open(machine, run, server);
+        let node = self.node(machine);
+        if let Some(process) = &mut self.processes[machine] {
+            process.stream = Some(stream);
+            process.first_stream.get_or_insert(stream);
+        }
+        self.say(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
+        self.send(stream, End::Server, Packet::First(Box::new(node)));
+        self.step_machine(machine, Input::Opened);
+        if self.plan.machines[machine].kind == Kind::Hostile {
+            self.lie(machine, stream);
+        }
+    }
+
+    /// What a hostile peer says: something that the machine once said.
+    fn lie(&mut self, machine: usize, stream: StreamId) {
+        let host = self.plan.machines[machine].host;
+        let said = self.watch.said_by(host);
+        if said.is_empty() {
+            return;
+        }
+        let report = said[self.random.below(said.len())].clone();
+        self.say(|| format!("machine {machine}: lies {report:?}"));
+        self.send(stream, End::Server, Packet::Report(Report::AppHealth(report)));
+    }
+
+    fn node(&self, machine: usize) -> Node {
+        let plan = &self.plan.machines[machine];
+        let ip = address(plan.host);
+        let has_probe = self.processes[machine].as_ref().is_some_and(|process| process.probe.is_some());
+        Node {
+            id: format!("sidecar~{ip}~vm-{}.{NAMESPACE}~{NAMESPACE}.svc.cluster.local", plan.host),
+            namespace: Some(NAMESPACE.to_owned()),
+            service_account: Some("default".to_owned()),
+            instance_ips: vec![ip],
+            group: plan.group.map(|group| GROUPS[group].to_owned()),
+            workload_entry: plan.group.is_none().then(|| format!("vm-{}", plan.host)),
+            readiness_probe: has_probe && plan.kind != Kind::Companion,
+            app_health: matches!(plan.kind, Kind::Ours | Kind::Hostile),
+            ..Node::default()
+        }
+    }
+
+    pub(super) fn judged(
+        &mut self,
+        machine: usize,
+        run: u64,
+        input: Input,
+        probe: Option<&serde_json::Value>,
+    ) {
+        let has_file = self.plan.machines[machine].file.is_some();
+        let Some(process) = &mut self.processes[machine] else { return };
+        if process.run != run {
+            return;
+        }
+        if !has_file {
+            let probe = probe.map(|probe| {
+                WorkloadProbe::parse(probe).expect("the server pushes what it has checked").value
+            });
+            process.pushed(self.now, probe.as_ref());
+            self.tell_level(machine);
+        }
+        self.step_machine(machine, input);
+    }
+
+    pub(super) fn arrive_at_machine(&mut self, stream: StreamId, packet: Packet) {
+        let Some(connection) = self.network.get(stream).filter(|it| it.machine_open) else { return };
+        let (machine, run) = (connection.machine, connection.run);
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.arrive_at_envoy(stream, envoy, packet);
+        }
+        let is_current = |process: &Process| process.run == run && process.stream == Some(stream);
+        if !self.processes[machine].as_ref().is_some_and(is_current) {
+            return;
+        }
+        match packet {
+            Packet::Hello { hello, version, nonce } => {
+                self.step_machine(machine, Input::Hello { hello, version, nonce });
+            }
+            Packet::Ack(_) if self.sabotage == Some(Sabotage::DeafToAcknowledgements) => {}
+            Packet::Ack(version) => self.step_machine(machine, Input::Acknowledged(version)),
+            Packet::End { refused } => self.machine_lost(stream, refused),
+            _ => {}
+        }
+    }
+
+    /// The machine's end of a connection is gone, and it knows.
+    pub(super) fn machine_lost(&mut self, stream: StreamId, refused: bool) {
+        let Some(connection) = self.network.get(stream) else { return };
+        let machine = connection.machine;
+        if let Some(envoy) = machine.checked_sub(self.processes.len()) {
+            return self.envoy_lost(stream, envoy);
+        }
+        self.send(stream, End::Server, Packet::Fin);
+        self.network.leave(stream, End::Machine);
+        let Some(process) = &mut self.processes[machine] else { return };
+        if process.stream != Some(stream) {
+            return;
+        }
+        process.stream = None;
+        if self.sabotage == Some(Sabotage::NeverReconnect) && self.plan.machines[machine].kind == Kind::Plain
+        {
+            return;
+        }
+        self.step_machine(machine, Input::Lost(if refused { Loss::Refused } else { Loss::Broken }));
+    }
+}

@@ -1,0 +1,267 @@
+//! The server's side: its brain, its streams, its disk.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use app_health::discovery::debounce::Debounce;
+use app_health::discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamId, Timestamp};
+use app_health::discovery::objects::Key;
+use app_health::discovery::snapshot::Snapshot;
+use app_health::discovery::stream::{AdsStream, Input as Ads};
+use probe::Hello;
+
+use super::{Event, Server, World};
+use crate::disk::Write;
+use crate::network::{End, Packet};
+use crate::sabotage::Sabotage;
+use app_health_agent::report::reporter::Report;
+
+/// 2026-01-02T03:04:05Z.
+const START: i64 = 1_767_323_045;
+/// `--debounce` and `--debounce-max`.
+const DEBOUNCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(200));
+
+impl World {
+    pub(super) fn next_server(&self) -> Option<Duration> {
+        let server = self.server.as_ref()?;
+        let streams = server.streams.values().filter_map(AdsStream::next_due).min();
+        let due = [server.entries.next_due(), server.debounce.due(), server.settling, streams];
+        Some(server.started + due.into_iter().flatten().min()?)
+    }
+
+    pub(super) fn tick_server(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        let now = self.now - server.started;
+        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= now);
+        if is_due(server.entries.next_due()) {
+            self.step_server(Input::Tick);
+        } else if is_due(server.debounce.due()) || server.settling.take_if(|until| *until <= now).is_some() {
+            self.publish();
+        } else {
+            let due = server.streams.iter().find(|(_, it)| is_due(it.next_due())).map(|(id, _)| *id);
+            if let Some(stream) = due {
+                self.step_stream(stream, Ads::Look);
+            }
+        }
+    }
+
+    pub(super) fn start_server(&mut self) {
+        if self.server.is_some() {
+            return;
+        }
+        self.runs += 1;
+        let stored = self.disk.records.clone().into_iter().collect();
+        let entries = Entries::new(self.plan.settings.clone(), stored);
+        let (run, started) = (self.runs, self.now);
+        self.say(|| format!("server: run {run} starts"));
+        let settling = self.disk.records.is_empty().then_some(self.plan.settings.restart_grace);
+        self.server = Some(Server {
+            run,
+            started,
+            entries,
+            snapshot: Snapshot::default(),
+            config: Arc::default(),
+            debounce: Debounce::new(DEBOUNCE.0, DEBOUNCE.1),
+            settling,
+            streams: BTreeMap::new(),
+            nonces: 0,
+        });
+        self.watch.server_started(self.now);
+        self.read_configuration();
+        if let Some(server) = &self.server {
+            self.watch.restored(&self.disk.records, server);
+        }
+        self.publish();
+    }
+
+    /// It is gone at once. Its kernel says so, unless that is gone too.
+    pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
+        self.disk.crash(empty);
+        if empty {
+            self.watch.emptied();
+        }
+        if self.sabotage == Some(Sabotage::StoreForgets) {
+            self.disk.records.pop_last();
+        }
+        if self.server.take().is_none() {
+            return;
+        }
+        for stream in self.network.of(|connection| connection.server_open) {
+            if silently {
+                if let Some(connection) = self.network.get(stream) {
+                    connection.down.dead = true;
+                }
+                self.unanswered(stream, super::Cause::Gone, &[End::Machine]);
+            } else {
+                self.send(stream, End::Machine, Packet::End { refused: false });
+            }
+            self.network.leave(stream, End::Server);
+        }
+    }
+
+    pub(super) fn read_configuration(&mut self) {
+        let config = self.configuration.config();
+        self.watch.configured(&config);
+        let Some(server) = &mut self.server else { return };
+        server.config = config.clone();
+        server.debounce.changed(self.now - server.started);
+        self.step_server(Input::Config(config));
+    }
+
+    pub(super) fn step_server(&mut self, input: Input) {
+        let Some(server) = &mut self.server else { return };
+        let seconds = i64::try_from(self.now.as_secs()).expect("minutes");
+        let wall = Timestamp::from_seconds(START + seconds + self.wall_offset);
+        let is_tick = matches!(input, Input::Tick | Input::Kept(_));
+        let text = (self.trace.is_some() && !matches!(input, Input::Config(_))).then(|| format!("{input:?}"));
+        let effects = server.entries.step(self.now - server.started, wall, input);
+        self.watch.server_stepped(effects.len());
+        if let Some(text) = text.filter(|_| !is_tick || !effects.is_empty()) {
+            self.say(|| format!("server: {text}"));
+        }
+        for effect in effects {
+            self.say(|| format!("server:   -> {effect:?}"));
+            self.apply_of_server(effect);
+        }
+        if let Some(server) = &self.server {
+            self.watch.look(self.now, server);
+        }
+    }
+
+    fn apply_of_server(&mut self, effect: Effect) {
+        let Some(server) = &mut self.server else { return };
+        let run = server.run;
+        match effect {
+            Effect::Hello { stream, session, heartbeat, probe } => {
+                server.nonces += 1;
+                let nonce = server.nonces.to_string();
+                let version = probe.as_ref().map_or("none".to_owned(), |group| group.probe_version.clone());
+                let probe = probe.and_then(|group| Some(group.group.probe.as_ref()?.to_json()));
+                self.watch.greeted(stream, session);
+                let hello = Hello { session, heartbeat, probe };
+                self.send(stream, End::Machine, Packet::Hello { hello, version, nonce });
+            }
+            Effect::Ack { stream, epoch, generation } => {
+                let machine = self.network.get(stream).map(|connection| connection.machine);
+                if let Some(key) = machine.map(|machine| self.key(machine)) {
+                    self.watch.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
+                }
+                self.send(stream, End::Machine, Packet::Ack(format!("{epoch}/{generation}")));
+            }
+            Effect::Close { stream, code, .. } => {
+                let refused = matches!(code, Code::InvalidArgument | Code::PermissionDenied);
+                self.watch.closed(self.now, stream);
+                self.send(stream, End::Machine, Packet::End { refused });
+                self.network.leave(stream, End::Server);
+            }
+            Effect::Write { key, write, record, .. } => {
+                let record = record.map(|record| *record);
+                if self.disk.write(Write { key, number: write, record }) {
+                    let at = self.now + self.disk_delay();
+                    self.at(at, Event::Commit { server: run });
+                }
+            }
+            Effect::Changed { .. } => {
+                server.debounce.changed(self.now - server.started);
+            }
+            Effect::Note(_) => {}
+        }
+    }
+
+    fn disk_delay(&mut self) -> Duration {
+        let (from, to) = self.plan.disk;
+        self.random.millis(from, to)
+    }
+
+    pub(super) fn commit(&mut self, server: u64) {
+        if self.server.as_ref().is_none_or(|running| running.run != server) {
+            return;
+        }
+        if self.now < self.disk_full_until {
+            return self.at(self.disk_full_until, Event::Commit { server });
+        }
+        let before = self.disk.records.clone();
+        let written = self.disk.commit();
+        self.watch.committed(&before, &written);
+        let at = self.now + self.disk_delay();
+        for Write { key, number, .. } in written {
+            self.at(at, Event::Stored { server, key, write: number });
+        }
+    }
+
+    pub(super) fn stored(&mut self, server: u64, key: Key, write: u64) {
+        if self.server.as_ref().is_some_and(|running| running.run == server) {
+            self.step_server(Input::Stored { key, write });
+        }
+    }
+
+    pub(super) fn arrive_at_server(&mut self, stream: StreamId, packet: Packet) {
+        let run = self.server.as_ref().map(|server| server.run);
+        let Some(connection) = self.network.get(stream) else { return };
+        if Some(connection.server) != run || !connection.server_open {
+            return;
+        }
+        let machine = connection.machine;
+        match packet {
+            Packet::First(node) => {
+                connection.read = true;
+                let plan = &self.plan.machines[machine];
+                self.watch.opened(self.now, stream, machine, plan.kind);
+                let peer = format!("{}:40000", super::configuration::address(plan.host));
+                let peer = peer.parse().expect("an address and a port");
+                self.step_server(Input::Opened { stream, peer, identity: None, node });
+            }
+            Packet::Report(report) => self.reported(stream, report),
+            Packet::Answer { version, refusal: None } => {
+                self.step_server(Input::ProbeAcked { stream, version });
+            }
+            Packet::Answer { refusal: Some(text), .. } => {
+                self.step_server(Input::ProbeNacked { stream, text });
+            }
+            Packet::Fin if self.sabotage == Some(Sabotage::NeverClosed) => {}
+            Packet::Fin => self.server_lost(stream),
+            Packet::Request(request) => {
+                if let (Some(server), Some(envoy)) =
+                    (&mut self.server, machine.checked_sub(self.processes.len()))
+                {
+                    let variant = self.plan.envoys[envoy].0;
+                    server.streams.entry(stream).or_insert_with(|| AdsStream::new(variant, None));
+                    self.step_stream(stream, Ads::Request(request));
+                }
+            }
+            Packet::Hello { .. } | Packet::Ack(_) | Packet::Response(..) | Packet::End { .. } => {}
+        }
+    }
+
+    /// A report for the brain.
+    pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
+        self.watch.heard(self.now, stream, &report);
+        let report = match report {
+            Report::Plain { healthy, message } => Read::Plain { healthy, message },
+            Report::AppHealth(report) => {
+                if self.sabotage == Some(Sabotage::AcknowledgeAtOnce) {
+                    let machine = self.network.get(stream).map(|connection| connection.machine);
+                    if let Some(key) = machine.map(|machine| self.key(machine)) {
+                        let (epoch, generation) = (report.epoch.clone(), report.generation);
+                        self.watch.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
+                    }
+                    self.send(stream, End::Machine, Packet::Ack(report.acknowledgement()));
+                }
+                Read::AppHealth(report)
+            }
+        };
+        self.step_server(Input::Report { stream, report });
+    }
+
+    /// The server's end of a connection is gone, and it knows.
+    pub(super) fn server_lost(&mut self, stream: StreamId) {
+        self.watch.closed(self.now, stream);
+        if let Some(server) = &mut self.server {
+            server.streams.remove(&stream);
+        }
+        self.send(stream, End::Machine, Packet::End { refused: false });
+        self.network.leave(stream, End::Server);
+        self.step_server(Input::Closed { stream });
+    }
+}

@@ -1,0 +1,55 @@
+//! A caller that leaves: the application's connection is closed, and the prober has its place again.
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{Limit, pod_at, until, until_zero};
+use kit::app::counted::{CountedApp, Habit};
+use kit::load::{connect, kubelet_request};
+use kit::net;
+use kit::report::Row;
+
+/// Probes of one prober that may be in flight on one worker.
+const IN_FLIGHT: u64 = 8;
+
+/// `rounds` times as many callers as a prober has places ask an application that does not answer, and leave.
+///
+/// # Panics
+/// When an application's connection stays open, or a place is not given back: then fewer than eight get through.
+pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
+    let ip = net::loopback();
+    let silent = CountedApp::start(ip, Habit::Hang);
+    let drips =
+        CountedApp::start(ip, Habit::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n".to_vec()));
+    let table = json!({
+        "/app-health/silent/readyz": {"httpGet": {"port": silent.port()}, "timeoutSeconds": 600},
+        "/app-health/drips/readyz": {"httpGet": {"port": drips.port()}, "timeoutSeconds": 600},
+    });
+    let pod = pod_at(name, ip, &table, Limit::Raised).await;
+    for round in 1..=rounds {
+        let mut callers = Vec::new();
+        for container in ["silent", "drips"] {
+            let request = kubelet_request(pod.listener, &format!("/app-health/{container}/readyz"));
+            callers.extend(
+                join_all((0..IN_FLIGHT).map(async |_| {
+                    let mut caller = connect(None, pod.listener).await.expect("Envoy accepts");
+                    caller.write_all(&request).await.expect("Envoy reads");
+                    caller
+                }))
+                .await,
+            );
+        }
+        // Had a place been lost in an earlier round, one of these would have been answered 429.
+        for app in [&silent, &drips] {
+            until("all probes are at the application", async || app.requests() == round * IN_FLIGHT).await;
+        }
+        drop(callers);
+        for app in [&silent, &drips] {
+            until("the application's connections are closed", async || app.open() == 0).await;
+        }
+        until_zero(&pod.envoy, &["http.app_health.downstream_rq_active"]).await;
+    }
+    pod.envoy.stop().await;
+    vec![Row::new("callers that left", super::float(rounds * IN_FLIGHT * 2), "callers")]
+}

@@ -1,0 +1,52 @@
+//! An Envoy that is killed again and again, where the agent starts it anew: each life is an epoch of its own, and what
+//! the last one left behind is in nobody's way.
+
+use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{float, until};
+use kit::report::Row;
+use kit::sidecar::{Builder, Sidecar, is_alive};
+
+/// Kills Envoy `times` times in a row, each as soon as it is ready.
+///
+/// # Panics
+/// When one is not ready again, an epoch is missed, or two live at the same time.
+pub async fn run(name: &str, times: u64) -> Vec<Row> {
+    let sidecar = Builder::new(name).args(&["--envoy-restart", "always"]).start();
+    let began = Instant::now();
+    let mut before = None;
+    for epoch in 1..=times {
+        let envoy = lives(&sidecar, epoch).await;
+        assert!(before.is_none_or(|before| before != envoy && !is_alive(before)), "{}", sidecar.log());
+        kill(envoy, Signal::SIGKILL).expect("Envoy runs");
+        until("Envoy's end is seen", async || {
+            let seen = verbose(&sidecar).await;
+            seen["ready"] == false || seen["epoch"] != epoch
+        })
+        .await;
+        before = Some(envoy);
+    }
+    let last = lives(&sidecar, times + 1).await;
+    let took = began.elapsed().as_secs_f64();
+    sidecar.signal(Signal::SIGTERM);
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!is_alive(last), "{log}");
+    vec![
+        Row::new("restarts in a row", float(times), "restarts"),
+        Row::new("took, pauses included", took, "s"),
+    ]
+}
+
+/// Waits until it is ready in this epoch; its Envoy.
+async fn lives(sidecar: &Sidecar, epoch: u64) -> nix::unistd::Pid {
+    sidecar.until(200, "ready").await;
+    assert_eq!(verbose(sidecar).await["epoch"], epoch, "{}", sidecar.log());
+    sidecar.envoy()
+}
+
+async fn verbose(sidecar: &Sidecar) -> Value {
+    serde_json::from_str(&sidecar.ready("?verbose").await.text()).expect("JSON")
+}

@@ -1,0 +1,77 @@
+//! Callers that say nothing, or say it byte by byte: they are cut, and probes go on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, timeout};
+
+use super::{Limit, millis, pod_at, until};
+use kit::app::counted::{CountedApp, Habit};
+use kit::load::{Load, ask, connect, kubelet_request};
+use kit::net;
+use kit::report::Row;
+
+/// Many, and fewer than the descriptors that a process usually has.
+const AT_ONCE: u64 = 800;
+/// A caller that is not cut within this time is not cut.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `callers` in all, half of them idle and half dripping a byte a second, as many at once as leave a place for
+/// probes, which are asked all the time.
+///
+/// # Panics
+/// When a caller is not cut, or a probe is not answered.
+pub async fn run(name: &str, callers: u64) -> Vec<Row> {
+    let ip = net::loopback();
+    let app = CountedApp::start(ip, Habit::status(200));
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}});
+    let pod = pod_at(name, ip, &table, Limit::Shipped).await;
+    let request = kubelet_request(pod.listener, "/app-health/app/readyz");
+    let mut slowest = (Duration::ZERO, Duration::ZERO);
+    let mut left = callers;
+    while left > 0 {
+        let wave = left.min(AT_ONCE);
+        left -= wave;
+        let cut = join_all((0..wave).map(|number| cut(pod.listener, number % 2 == 0)));
+        let probes = Load { total: 40, at_once: 4, per_second: Some(10) };
+        let (cut, probed) = join(cut, probes.run(|_| ask(None, pod.listener, &request))).await;
+        assert_eq!(probed.of(200), probes.total, "{probed:?}");
+        slowest.0 = cut.into_iter().fold(slowest.0, Duration::max);
+        slowest.1 = slowest.1.max(probed.slowest);
+        until("no connection is left", async || {
+            pod.envoy.stat("http.app_health.downstream_cx_active").await == Some(0)
+        })
+        .await;
+    }
+    pod.envoy.stop().await;
+    vec![
+        Row::new("callers that were cut", super::float(callers), "callers"),
+        Row::new("longest until one was cut", millis(slowest.0), "ms"),
+        Row::new("slowest probe meanwhile", millis(slowest.1), "ms"),
+    ]
+}
+
+/// Opens a connection, says too little, and waits until it is closed; how long that took.
+async fn cut(listener: SocketAddr, idle: bool) -> Duration {
+    let mut stream = connect(None, listener).await.expect("Envoy accepts");
+    let started = Instant::now();
+    let closed = async {
+        let mut bytes = b"GET /app-health/app/readyz HTTP/1.1\r\nX-Slow: ".iter().chain(b"x".iter().cycle());
+        let mut block = [0; 512];
+        loop {
+            if !idle {
+                let byte = *bytes.next().expect("there is always one more");
+                // A connection that is closed says so when we read.
+                let _ = stream.write_all(&[byte]).await;
+            }
+            if let Ok(Ok(0) | Err(_)) = timeout(Duration::from_secs(1), stream.read(&mut block)).await {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, closed).await.unwrap_or_else(|_| panic!("a caller (idle: {idle}) is not cut"));
+    started.elapsed()
+}

@@ -1,0 +1,130 @@
+//! The probe listener changes under load, as a control plane would change it: each probe is answered by the old
+//! configuration or by the new one, and a bad one changes nothing.
+
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use futures_util::future::join;
+use serde_json::{Value, json};
+
+use super::until;
+use kit::app::counted::{CountedApp, Habit};
+use kit::envoy::{Envoy, Version, folder};
+use kit::load::{Load, Tally, ask, kubelet_request};
+use kit::net;
+use kit::plain;
+use kit::pod::Pod;
+use kit::report::Row;
+
+/// The statuses of the two applications that configurations take turns with.
+const STATUSES: [u16; 2] = [200, 201];
+/// One configuration in so many is refused by the filter.
+const BAD: u64 = 5;
+
+/// The listener as a file that Envoy watches.
+struct Listener {
+    rendered: Value,
+    file: PathBuf,
+}
+
+impl Listener {
+    /// Takes the probe listener out of a bootstrap and lets Envoy read it from `folder`.
+    fn of(bootstrap: &mut Value, folder: &Path) -> Self {
+        let listeners = bootstrap["static_resources"]["listeners"].as_array_mut().expect("a list");
+        let place = listeners.iter().position(|listener| listener["name"] == "app_health");
+        let rendered = listeners.remove(place.expect("a probe listener"));
+        let watched = folder.join("listeners");
+        std::fs::create_dir_all(&watched).expect("a writable folder");
+        let file = watched.join("listeners.json");
+        bootstrap["node"] = json!({"id": "stress", "cluster": "stress"});
+        bootstrap["dynamic_resources"] = json!({"lds_config": {
+            "resource_api_version": "V3",
+            "path_config_source": {"path": file, "watched_directory": {"path": watched}},
+        }});
+        Self { rendered, file }
+    }
+
+    /// Puts a listener with this table of probers in place, in one step.
+    fn write(&self, version: u64, ip: IpAddr, probers: &Value) {
+        let mut listener = self.rendered.clone();
+        let filters = plain::http_filters(&mut listener);
+        let wasm = filters.iter_mut().find(|filter| filter["name"] == "envoy.filters.http.wasm");
+        let configuration = json!({"podIP": ip.to_string(), "probers": probers}).to_string();
+        wasm.expect("the filter")["typed_config"]["config"]["configuration"]["value"] = configuration.into();
+        listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
+        let response = json!({"version_info": version.to_string(), "resources": [listener]});
+        let new = self.file.with_extension("new");
+        std::fs::write(&new, response.to_string()).expect("a writable folder");
+        std::fs::rename(&new, &self.file).expect("a writable folder");
+    }
+}
+
+/// Puts `configurations` in place one after the other, while `per_second` probes a second are asked.
+///
+/// # Panics
+/// When a probe gets an answer that neither the old nor the new configuration gives, a good configuration is not
+/// taken, or a bad one is.
+pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
+    let ip = net::loopback();
+    let apps = STATUSES.map(|status| CountedApp::start(ip, Habit::status(status)));
+    let table = |number: u64| {
+        let app = &apps[usize::from(number % 2 == 1)];
+        json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}})
+    };
+    let mut bootstrap =
+        serde_json::from_str(&Pod::bootstrap(name, ip, &json!({})).render()).expect("a bootstrap is JSON");
+    plain::raise_rate_limit(&mut bootstrap);
+    let listener = Listener::of(&mut bootstrap, &folder(name));
+    listener.write(0, ip, &table(0));
+    let envoy = Envoy::start(Version::Newest, folder(name), &bootstrap, 1).await;
+    let address = kit::envoy::probe_listener(ip);
+    let request = kubelet_request(address, "/app-health/app/readyz");
+    until("the first configuration serves", async || ask(None, address, &request).await.status == 200).await;
+
+    let done = Cell::new(false);
+    let probing = probe_until(&done, per_second, address, &request);
+    let swapping = async {
+        for number in 1..=configurations {
+            let updates = ("listener_manager.lds.update_success", "listener_manager.lds.update_rejected");
+            let bad = number % BAD == 0;
+            let (counter, probers) = match bad {
+                false => (updates.0, table(number)),
+                true => (updates.1, json!({"/app-health/app/readyz": {"httpGet": {"port": 70_000}}})),
+            };
+            let before = envoy.stat(counter).await.unwrap_or(0);
+            listener.write(number, ip, &probers);
+            until(counter, async || envoy.stat(counter).await.unwrap_or(0) > before).await;
+            let serving = if bad { number - 1 } else { number };
+            let status = STATUSES[usize::from(serving % 2 == 1)];
+            until("what was configured last serves", async || {
+                ask(None, address, &request).await.status == status
+            })
+            .await;
+        }
+        done.set(true);
+    };
+    let (tally, ()) = join(probing, swapping).await;
+    let answered: u64 = STATUSES.iter().map(|status| tally.of(*status)).sum();
+    assert_eq!((answered, tally.broken), (tally.total(), 0), "{tally:?}\n{}", envoy.log());
+    assert!(STATUSES.iter().all(|status| tally.of(*status) > 0), "{tally:?}");
+    envoy.stop().await;
+    vec![
+        Row::new("configurations", super::float(configurations), "configurations"),
+        Row::new("configurations a second", super::float(configurations) / tally.took.as_secs_f64(), "1/s"),
+        Row::new("probes meanwhile", super::float(tally.total()), "probes"),
+        Row::new("slowest probe", super::millis(tally.slowest), "ms"),
+    ]
+}
+
+/// Probes in pieces of a tenth of a second, until `done`.
+async fn probe_until(done: &Cell<bool>, per_second: u32, address: SocketAddr, request: &[u8]) -> Tally {
+    let mut all = Tally::default();
+    while !done.get() {
+        let load = Load { total: u64::from(per_second / 10), at_once: 4, per_second: Some(per_second) };
+        let tally = load.run(|_| ask(None, address, request)).await;
+        all.took += tally.took;
+        all.add_all(tally);
+    }
+    all
+}

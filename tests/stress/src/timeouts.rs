@@ -1,0 +1,85 @@
+//! Applications that never answer: when their time is up nothing is left of the probes, in Envoy or at the
+//! application.
+
+use serde_json::{Map, Value, json};
+
+use super::{Limit, Memory, pod_at, until, until_zero};
+use kit::app::counted::{CountedApp, Habit};
+use kit::load::{Load, ask, kubelet_request};
+use kit::net;
+use kit::process::Process;
+use kit::report::Row;
+
+/// Probes of one prober that may be in flight on one worker.
+const IN_FLIGHT: u64 = 8;
+/// Fours of probers. Three of each four begin in one cluster, whose breakers open above 64 probes in flight.
+const FOURS: usize = 2;
+/// What is left while probes are in flight, and must be gone afterwards.
+const GAUGES: &[&str] = &[
+    "http.app_health.downstream_rq_active",
+    "http.app_health.downstream_cx_active",
+    "cluster.app_health_http.upstream_rq_active",
+    "cluster.app_health_http.upstream_cx_active",
+    "cluster.app_health_grpc.upstream_rq_active",
+    "cluster.app_health_grpc.upstream_cx_active",
+    "cluster.app_health_callout_http.upstream_rq_active",
+    "cluster.app_health_callout_http.upstream_cx_active",
+];
+
+/// `total` probes run into their timeout of a second: of an application that is silent, of one that drips its
+/// headers, of a silent gRPC server, and of one behind a redirect.
+///
+/// # Panics
+/// When one is answered with anything but 504, or a stream, a socket, a callout or memory is left.
+pub async fn run(name: &str, total: u64) -> Vec<Row> {
+    let ip = net::loopback();
+    let silent = CountedApp::start(ip, Habit::Hang);
+    let drips = CountedApp::start(ip, Habit::Drip(b"HTTP/1.1 200 OK\r\nX-Slow: ".to_vec()));
+    let location =
+        format!("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://{}/\r\n\r\n", silent.address);
+    let redirects = CountedApp::start(ip, Habit::Answer(location.into_bytes()));
+    let four = [
+        json!({"httpGet": {"port": silent.port()}}),
+        json!({"httpGet": {"port": drips.port()}}),
+        json!({"httpGet": {"port": redirects.port()}}),
+        json!({"grpc": {"port": silent.port()}}),
+    ];
+    let path = |number: u64| format!("/app-health/app-{number}/readyz");
+    let probers = || std::iter::repeat_n(&four, FOURS).flatten();
+    let table: Map<String, Value> =
+        (0..).zip(probers()).map(|(number, prober)| (path(number), prober.clone())).collect();
+    let pod = pod_at(name, ip, &table.into(), Limit::Raised).await;
+    let count = u64::try_from(probers().count()).expect("a few");
+    let requests: Vec<Vec<u8>> =
+        (0..count).map(|number| kubelet_request(pod.listener, &path(number))).collect();
+
+    // Asker number n always asks prober n mod `count`: none has more in flight than it has places.
+    let load = async |total| {
+        let load = Load { total, at_once: count * IN_FLIGHT.min(total.div_ceil(count)), per_second: None };
+        let tally = load
+            .run(|number| {
+                let place = usize::try_from(number % count).expect("a 64-bit machine");
+                ask(None, pod.listener, &requests[place])
+            })
+            .await;
+        assert_eq!(tally.of(504), total, "{tally:?}\n{}", pod.envoy.log());
+        until_zero(&pod.envoy, GAUGES).await;
+        for app in [&silent, &drips, &redirects] {
+            until("no connection of an application is open", async || app.open() == 0).await;
+        }
+        tally
+    };
+    // As many as will ever be in flight, for all that is made once and kept.
+    load(total.min(count * IN_FLIGHT)).await;
+    let process = Process::new(pod.envoy.pid());
+    let (before, sockets) = (Memory::of(&pod.envoy).await, process.sockets());
+    let tally = load(total).await;
+    until("no socket is left", async || process.sockets() <= sockets).await;
+    let mut rows = vec![
+        Row::new("timeouts", super::float(total), "probes"),
+        Row::new("slowest of one second", super::millis(tally.slowest), "ms"),
+    ];
+    rows.extend(Memory::of(&pod.envoy).await.is_flat_since(before));
+    pod.envoy.stop().await;
+    rows
+}

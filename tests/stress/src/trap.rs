@@ -1,0 +1,72 @@
+//! A filter that traps: 503 on its own listener at once, nothing else notices, and it serves again by itself.
+//!
+//! The shipped filter cannot be made to trap, so another module stands in its place, under the same bootstrap:
+//! it traps on requests with many headers and lets all others go on. Envoy loads a failed VM anew once a second at
+//! most, so of a hundred such requests a second one traps, and the rest find the VM failed.
+
+use std::net::SocketAddr;
+
+use app_health_agent::bootstrap::{Bootstrap, FilterCode};
+use futures_util::future::join;
+use serde_json::json;
+
+use super::{Memory, millis, until};
+use kit::app::counted::{CountedApp, Habit};
+use kit::envoy::{Envoy, Version, folder};
+use kit::load::{Load, Tally, ask, kubelet_request};
+use kit::net;
+use kit::plain;
+use kit::pod::Pod;
+use kit::report::Row;
+
+/// Allows more than 20 headers to trap.
+const WAT: &str = include_str!("trap.wat");
+
+/// Sends `traps` requests that trap, a hundred a second.
+///
+/// # Panics
+/// When one is answered with anything but 503, other traffic is harmed, the filter does not come back, or memory
+/// grows.
+pub async fn run(name: &str, traps: u64) -> Vec<Row> {
+    let ip = net::loopback();
+    let app = CountedApp::start(ip, Habit::status(200));
+    let wasm = folder(name).join("trap.wasm");
+    std::fs::write(&wasm, wat::parse_str(WAT).expect("the module is WAT")).expect("a writable folder");
+    let bootstrap = Bootstrap { filter: FilterCode::File(wasm), ..Pod::bootstrap(name, ip, &json!({})) };
+    let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
+    let plain = SocketAddr::new(ip, 8000);
+    plain::add(&mut rendered, plain, app.address);
+    let envoy = Envoy::start(Version::Newest, folder(name), &rendered, 1).await;
+
+    let listener = bootstrap.probe_address;
+    let harmless = kubelet_request(listener, "/");
+    let (mut trapping, end) = (harmless.clone(), b"\r\n");
+    trapping.truncate(trapping.len() - end.len());
+    trapping.extend_from_slice("X-Many: 1\r\n".repeat(30).as_bytes());
+    trapping.extend_from_slice(end);
+
+    let serves = async || ask(None, listener, &harmless).await.status == 404;
+    assert!(serves().await, "the module lets a request go on to the routes");
+    // The first failure brings what every later one uses again.
+    assert_eq!(ask(None, listener, &trapping).await.status, 503);
+    until("the filter is loaded anew", serves).await;
+
+    let before = Memory::of(&envoy).await;
+    let load = Load { total: traps, at_once: 16, per_second: Some(100) };
+    let others = Load { total: traps, at_once: 4, per_second: Some(100) };
+    let other = kubelet_request(plain, "/");
+    let (trapped, unharmed): (Tally, Tally) =
+        join(load.run(|_| ask(None, listener, &trapping)), others.run(|_| ask(None, plain, &other))).await;
+    assert_eq!(trapped.of(503), traps, "{trapped:?}");
+    assert_eq!(unharmed.of(200), traps, "{unharmed:?}");
+    let ended = tokio::time::Instant::now();
+    until("the filter is loaded anew", serves).await;
+    let back = ended.elapsed();
+    let mut rows = vec![
+        Row::new("slowest 503 of a failed filter", millis(trapped.slowest), "ms"),
+        Row::new("until it serves again", millis(back), "ms"),
+    ];
+    rows.extend(Memory::of(&envoy).await.is_flat_since(before));
+    envoy.stop().await;
+    rows
+}

@@ -1,0 +1,51 @@
+//! What an operator sees: the table of `app-health workloads`.
+
+use serde_json::Value;
+use kit::agent;
+use kit::app::switched::Behaviour;
+use kit::vm::scene::{Plan, Scene};
+
+#[tokio::test]
+async fn the_table_says_who_is_served_and_why_not() {
+    let scene = Scene::start("vm-table", Plan::default()).await;
+    scene.machines[1].application.behave(Behaviour::Failing);
+    scene.until_endpoints(&[0]).await;
+    scene.until_view(1, |workload| workload["condition"]["status"] == "False").await;
+    let table = scene.discovery.print_workloads(&[]).await;
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = table.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", table.stdout);
+    let line = |machine: usize| {
+        let address = scene.machines[machine].ip.to_string();
+        lines.iter().find(|line| line.contains(&address)).copied().unwrap_or_default().to_owned()
+    };
+    assert!(
+        line(0).contains("shop") && line(0).contains("payments") && line(0).contains("served"),
+        "{}",
+        table.stdout
+    );
+    assert!(line(1).contains("removed") && line(1).contains("HTTP status 503"), "{}", table.stdout);
+    let json = scene.discovery.print_workloads(&["--output", "json"]).await;
+    let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(json["workloads"].as_array().map(Vec::len), Some(2), "{json:#}");
+    let client = |kind: &str| -> Value {
+        let mut clients = json["clients"].as_array().into_iter().flatten();
+        clients.find(|found| found["node"] == "client" && found["type"] == kind).cloned().unwrap_or_default()
+    };
+    for kind in ["CDS", "EDS"] {
+        let client = client(kind);
+        assert!(client["acked"].is_string() && client["acked"] == client["version"], "{client:#}");
+        assert!(client["nack"].is_null(), "{client:#}");
+    }
+    let none = scene.discovery.print_workloads(&["--namespace", "other"]).await;
+    assert_eq!((none.code, none.stdout.lines().count() <= 1), (Some(0), true), "{}", none.stdout);
+}
+
+#[tokio::test]
+async fn a_discovery_that_nobody_runs_is_unavailable() {
+    let arguments = ["workloads", "--url", "http://127.0.0.1:1"];
+    let child = agent::command_of("app-health", &arguments).spawn().expect("it starts");
+    let outcome = agent::finish(child).await;
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(69), ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("127.0.0.1:1"), "{}", outcome.stderr);
+}

@@ -1,0 +1,94 @@
+//! Probes under rules that redirect this machine's traffic into Envoy, in a network namespace of our own with real rules.
+
+use std::net::{IpAddr, SocketAddr};
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+use serde_json::json;
+use kit::app::{App, answer};
+use kit::container_tools;
+use kit::not_tested;
+
+use crate::prober::{Plan, quick};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+/// Addresses of the machine, which are on `lo`, since nobody else has to reach them.
+const V4: &str = "10.77.0.7";
+const V6: &str = "fd77::7";
+/// Where captured connections arrive.
+const INBOUND: u16 = 15006;
+
+fn run(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    let output = container_tools::command(words[0]).args(&words[1..]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Puts this thread, and what it starts, into a network namespace with such rules.
+fn namespace() -> bool {
+    let rules = |tables: &str, source: &str, own: &str| {
+        run(&format!("{tables} -t nat -A OUTPUT -o lo -s {source} -j RETURN"))
+            && run(&format!(
+                "{tables} -t nat -A OUTPUT -o lo -d {own} -p tcp -j REDIRECT --to-ports {INBOUND}"
+            ))
+    };
+    unshare(CloneFlags::CLONE_NEWNET).is_ok()
+        && run("ip link set lo up")
+        && run(&format!("ip address add {V4}/32 dev lo"))
+        && run(&format!("ip -6 address add {V6}/128 dev lo nodad"))
+        && rules("iptables", "127.0.0.6/32", V4)
+        && rules("ip6tables", "::6/128", V6)
+}
+
+#[test]
+fn captured_probes_reach_the_application() {
+    // A thread of its own: the namespace belongs to it alone and ends with it.
+    let test = std::thread::spawn(|| {
+        if !geteuid().is_root() || container_tools::find("iptables").is_none() {
+            not_tested::say("probes under capture rules", "no root, or no iptables");
+            return;
+        }
+        assert!(namespace(), "root may have a network and rules of its own");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(probes());
+    });
+    test.join().expect("probes under capture rules");
+}
+
+async fn probes() {
+    let (v4, v6): (IpAddr, IpAddr) = (V4.parse().expect("an address"), V6.parse().expect("an address"));
+    // Accepts everything, as Envoy does.
+    let envoy = App::routes("[::]:15006".parse().expect("an address"), None, |_| answer(OK)).await;
+    let app = App::routes(SocketAddr::new(v4, 0), None, |_| answer(OK)).await;
+    let app6 = App::routes(SocketAddr::new(v6, 0), None, |_| answer(OK)).await;
+    let closed = App::start(v4, Vec::new()).await.port();
+    let verdict = async |ip: IpAddr, capture: &str, handler: &str, port: u16| {
+        let plan = Plan::new(&format!("vm-capture-{capture}-{handler}-{port}"));
+        // The agent's own ports are on another address; the target is named.
+        let flags = ["--capture", capture];
+        let mut fields = json!({ "port": port });
+        if handler != "grpc" {
+            fields["host"] = ip.to_string().into();
+        }
+        let vm = if handler == "grpc" { plan.targeting(ip) } else { plan };
+        vm.args(&flags).start(&quick(handler, fields)).verdict().await
+    };
+    for handler in ["tcpSocket", "httpGet"] {
+        assert_eq!(verdict(v4, "off", handler, closed).await, "Healthy", "{handler}: the rules are there");
+    }
+    for handler in ["tcpSocket", "httpGet", "grpc"] {
+        let refused = format!("ConnectionRefused: {V4}:{closed}: connection refused");
+        assert_eq!(verdict(v4, "on", handler, closed).await, refused, "{handler}");
+    }
+    let before = envoy.seen().len();
+    for handler in ["tcpSocket", "httpGet"] {
+        assert_eq!(verdict(v4, "on", handler, app.port()).await, "Healthy", "{handler}");
+    }
+    assert!(app.seen().len() >= 2 && app.seen().iter().all(|seen| seen.peer.ip().to_string() == "127.0.0.6"));
+    let missing = "CannotRun: --capture on probes from ::6, which is no address of this machine: ip -6 address add ::6/128 dev lo";
+    assert_eq!(verdict(v6, "on", "tcpSocket", app6.port()).await, missing);
+    assert!(run("ip -6 address add ::6/128 dev lo nodad"));
+    assert_eq!(verdict(v6, "on", "httpGet", app6.port()).await, "Healthy");
+    assert!(app6.seen().iter().all(|seen| seen.peer.ip().to_string() == "::6"), "{:?}", app6.seen());
+    assert_eq!(envoy.seen().len(), before, "nothing of it went through Envoy");
+}

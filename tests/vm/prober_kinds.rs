@@ -1,0 +1,94 @@
+//! Probes of the agent of the other kinds, and whom it does not ask.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use kit::app::grpc::{GrpcAnswer, GrpcApp};
+use kit::app::{App, Step, answer};
+use kit::net;
+use tokio::task::JoinSet;
+
+use crate::prober::{Plan, asked, quick};
+
+#[tokio::test]
+async fn tcp_and_grpc() {
+    const BROKEN: &str = "BadResponse: no health message, or a broken one";
+    let ip = net::loopback();
+    let answers = [
+        (GrpcAnswer::serving(1), "Healthy"),
+        (GrpcAnswer::serving(2), "GrpcNotServing: gRPC health status NOT_SERVING"),
+        (GrpcAnswer::serving(0), "GrpcNotServing: gRPC health status UNKNOWN"),
+        (GrpcAnswer::serving(3), "GrpcNotServing: gRPC health status SERVICE_UNKNOWN"),
+        (GrpcAnswer::trailers_only("12"), "GrpcStatus: gRPC status 12 UNIMPLEMENTED"),
+        (GrpcAnswer::trailers_only("14"), "GrpcStatus: gRPC status 14 UNAVAILABLE"),
+        (GrpcAnswer::trailers_only("0"), BROKEN),
+        (GrpcAnswer { trailers: Vec::new(), ..GrpcAnswer::serving(1) }, BROKEN),
+        (
+            GrpcAnswer { headers: vec![("content-type", "text/html")], ..GrpcAnswer::serving(1) },
+            "BadResponse: not an answer of gRPC",
+        ),
+    ];
+    let mut all = JoinSet::new();
+    for (index, (answer, expected)) in answers.into_iter().enumerate() {
+        all.spawn(async move {
+            let plan = Plan::new(&format!("vm-grpc-{index}"));
+            let app = GrpcApp::scripted(plan.ip, None, answer).await;
+            let vm = plan.start(&quick("grpc", json!({"port": app.port(), "service": "payments"})));
+            assert_eq!(vm.verdict().await, expected);
+        });
+    }
+    all.join_all().await;
+    let closed = App::start(ip, Vec::new()).await.address;
+    for (name, handler, steps, expected) in [
+        ("tcp", "tcpSocket", Vec::new(), "Healthy"),
+        ("tcp-reset", "tcpSocket", vec![Step::Reset], "Healthy"),
+        (
+            "http-reset",
+            "httpGet",
+            vec![Step::Reset],
+            "BadResponse: the connection ended without a whole answer",
+        ),
+        ("grpc-hangs", "grpc", vec![Step::Hang], "Timeout: no answer within 1 s"),
+        (
+            "grpc-http1",
+            "grpc",
+            answer("HTTP/1.1 400 Bad Request\r\n\r\n"),
+            "BadResponse: the connection ended without a whole answer",
+        ),
+        ("grpc-closes", "grpc", Vec::new(), "BadResponse: the connection ended without a whole answer"),
+    ] {
+        assert_eq!(asked(&format!("vm-{name}"), handler, steps, expected).await.0, expected, "{name}");
+    }
+    for handler in ["tcpSocket", "httpGet", "grpc"] {
+        let plan = Plan::new(&format!("vm-closed-{handler}"));
+        let address = SocketAddr::new(plan.ip, closed.port());
+        let vm = plan.start(&quick(handler, json!({"port": closed.port()})));
+        assert_eq!(
+            vm.verdict().await,
+            format!("ConnectionRefused: {address}: connection refused"),
+            "{handler}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_this_machine() {
+    for (fields, flags, expected) in [
+        (
+            json!({"port": 80, "host": "192.0.2.1"}),
+            vec![],
+            "TargetNotLocal: 192.0.2.1, which is no address of this machine; --allow-remote-probes lets it be",
+        ),
+        (
+            json!({"port": 80, "host": "no.such.name.invalid"}),
+            vec!["--allow-remote-probes"],
+            "CannotRun: cannot look up no.such.name.invalid: ",
+        ),
+    ] {
+        let vm = Plan::new("vm-target").args(&flags).start(&quick("tcpSocket", fields.clone()));
+        let found = vm.verdict().await;
+        // A machine without a resolver takes its time.
+        let is_slow = found == "Timeout: no answer within 15 s" && fields["host"] != "192.0.2.1";
+        assert!(found.starts_with(expected) || is_slow, "{found}");
+    }
+}

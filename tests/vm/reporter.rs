@@ -1,0 +1,216 @@
+//! What the real agent says to a discovery server: Istio's order of messages, our own words, pushed probes, the goodbye.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use kit::plain_server::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, PlainServer, Script, Seen, Variant};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use crate::reporter_kit::{Vm, is_last, level};
+
+/// For an end that waits for nobody longer than two seconds.
+const SOON: Duration = Duration::from_secs(15);
+
+fn hello() -> Value {
+    json!({"session": 17, "heartbeatSeconds": 60})
+}
+
+async fn istio_order(name: &str, xds: &str, variant: Variant) {
+    // The first report meets a stale cache.
+    let server = PlainServer::start(Script { forgets: 1, ..Script::plain() }).await;
+    let vm = Vm::probed(name).reports_to(&server).args(&["--xds", xds, "--network", "dc1"]);
+    let vm = vm.args(&["--label", "version=v2", "--locality", "eu/a/1"]).start();
+    server.until("the health", |_| server.health().is_some()).await;
+    assert_eq!(server.health(), Some(Ok(())));
+    vm.set(false);
+    server.until("the failure", |_| matches!(server.health(), Some(Err(_)))).await;
+    let Some(Err(why)) = server.health() else { panic!("{:?}", server.health()) };
+    assert!(why.contains("exit"), "{why}");
+
+    let seen = server.seen();
+    let first = &seen[0];
+    assert_eq!((first.variant, first.type_url.as_str()), (variant, CLUSTER_LOAD_ASSIGNMENT));
+    let (id, user_agent, locality, _) = first.node.clone().expect("a node");
+    let ip = vm.sidecar.ip;
+    assert!(
+        id.starts_with(&format!("sidecar~{ip}~")) && id.ends_with(".shop~shop.svc.cluster.local"),
+        "{id}"
+    );
+    assert_eq!((user_agent.as_str(), locality), ("app-health-agent", ["eu", "a", "1"].map(str::to_owned)));
+    for (name, value) in [
+        ("NAMESPACE", json!("shop")),
+        ("SERVICE_ACCOUNT", json!("pay")),
+        ("INSTANCE_IPS", json!(ip.to_string())),
+        ("AUTO_REGISTER_GROUP", json!("payments")),
+        ("WORKLOAD_ENTRY", Value::Null),
+        ("NETWORK", json!("dc1")),
+        ("LABELS", json!({"version": "v2"})),
+        ("CLUSTER_ID", json!("Kubernetes")),
+        ("APP_HEALTH", json!({"version": 1})),
+    ] {
+        assert_eq!(first.metadata(name), value, "{name}");
+    }
+    assert_eq!(first.metadata("PROXY_CONFIG")["readinessProbe"]["periodSeconds"], json!(1));
+    for message in &seen {
+        assert_eq!((message.names, message.version.as_str(), message.nonce.as_str()), (0, "", ""));
+    }
+    let reports: Vec<&Seen> = seen.iter().skip(1).collect();
+    assert!(reports.iter().all(|seen| seen.is_report() && seen.node.is_none()), "{reports:#?}");
+    let errors: Vec<Option<i32>> =
+        reports.iter().map(|seen| seen.error.as_ref().map(|(code, _)| *code)).collect();
+    assert_eq!(errors, [None, None, Some(13)], "said, said again, failed");
+    assert_eq!(vm.view().await["stream"]["server"], json!("plain"));
+}
+
+#[tokio::test]
+async fn istios_order_of_messages() {
+    istio_order("reporter-sotw", "sotw", Variant::Sotw).await;
+}
+
+#[tokio::test]
+async fn istios_order_of_messages_incrementally() {
+    istio_order("reporter-delta", "delta", Variant::Delta).await;
+}
+
+#[tokio::test]
+async fn our_server_hears_the_level() {
+    let server = PlainServer::start(Script::ours(json!({"session": 17, "heartbeatSeconds": 1}))).await;
+    let vm = Vm::probed("reporter-ours").reports_to(&server).start();
+    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let beats = |seen: &[Seen]| seen.iter().filter(|seen| seen.is_ours() && level(seen).0 == 1).count();
+    server.until("heartbeats", |seen| beats(seen) >= 3).await;
+    vm.set(false);
+    server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
+    vm.set(true);
+    server.until("healthy again", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let reports: Vec<Seen> = server.seen().into_iter().filter(Seen::is_ours).collect();
+    let epochs: Vec<Value> =
+        reports.iter().map(|seen| seen.metadata("APP_HEALTH_REPORT")["epoch"].clone()).collect();
+    assert!(epochs.iter().all(|epoch| *epoch == epochs[0]) && epochs[0].as_str().map(str::len) == Some(32));
+    let generations: Vec<u64> = reports.iter().map(|seen| level(seen).0).collect();
+    assert!(generations.is_sorted(), "{generations:?}");
+    for report in &reports {
+        let is_healthy = level(report).1 == "Healthy";
+        assert_eq!(report.error.is_none(), is_healthy, "no reader takes it for healthy: {report:#?}");
+    }
+    vm.until_logged("says hello").await;
+    let stream = vm.view().await["stream"].clone();
+    assert_eq!(
+        (&stream["connected"], &stream["server"], &stream["session"]),
+        (&json!(true), &json!("app-health"), &json!(17))
+    );
+    let metrics = vm.metrics().await;
+    for line in [
+        "app_health_agent_discovery_connected 1",
+        "app_health_agent_discovery_connects_total{result=\"ok\"} 1",
+        "app_health_agent_reports_total{result=\"acked\"}",
+    ] {
+        assert!(metrics.contains(line), "{line}:\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn pushed_probes_are_answered() {
+    let target = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = target.local_addr().expect("an address").port();
+    let probe = |probe: Value| json!({"session": 3, "heartbeatSeconds": 60, "probe": probe});
+    let good = probe(json!({"periodSeconds": 1, "tcpSocket": {"port": port, "host": "127.0.0.1"}}));
+    let server = PlainServer::start(Script::ours(good.clone())).await;
+    let _vm = Vm::new("reporter-pushed").reports_to(&server).args(&["--group", "payments"]).start();
+    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let answers = |seen: &[Seen]| -> Vec<Seen> {
+        seen.iter().filter(|seen| seen.type_url == PROBE_TYPE).cloned().collect()
+    };
+    let bad = |what: Value| {
+        server.change(|script| script.hello = Some(probe(what)));
+    };
+    bad(json!({"exec": {"command": ["touch", "/nonexistent"]}}));
+    server.until("the second answer", |seen| answers(seen).len() == 2).await;
+    bad(json!({"grpc": {"port": 0}}));
+    server.until("the third answer", |seen| answers(seen).len() == 3).await;
+    let all = answers(&server.seen());
+    assert_eq!((all[0].version.clone(), all[0].error.clone()), (format!("v{good}"), None));
+    let words = [
+        "spec.probe.exec: refused, pushed exec probes need --allow-pushed-exec",
+        "spec.probe.grpc.port: must be between 1 and 65535, got 0",
+    ];
+    for (answer, words) in all[1..].iter().zip(words) {
+        assert_eq!(answer.error, Some((3, words.to_owned())));
+        assert_eq!(answer.version, format!("v{good}"), "the old one stays");
+    }
+    drop(target);
+    server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ConnectionRefused")).await;
+}
+
+#[tokio::test]
+async fn a_pending_entry_waits_for_its_session() {
+    let server = PlainServer::start(Script::ours(json!({"session": 0, "heartbeatSeconds": 60}))).await;
+    let _vm = Vm::probed("reporter-pending").reports_to(&server).start();
+    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let before = server.seen().len();
+    server.change(|script| script.hello = Some(hello()));
+    server.until("the level again", |seen| seen[before..].iter().any(Seen::is_ours)).await;
+}
+
+/// SIGTERM: the last word, and the exit code.
+async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
+    let is_plain = script.hello.is_none();
+    let server = PlainServer::start(script).await;
+    let vm = Vm::probed(name).reports_to(&server).start();
+    let is_up =
+        |seen: &[Seen]| seen.iter().any(|seen| if is_plain { seen.is_report() } else { seen.is_ours() });
+    server.until("the first report", is_up).await;
+    if !is_plain {
+        server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    }
+    vm.sidecar.signal(Signal::SIGTERM);
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    assert_eq!(code, Some(0), "{log}");
+    server.seen()
+}
+
+#[tokio::test]
+async fn goodbye_to_our_server() {
+    let seen = goodbye("goodbye-ours", Script::ours(hello())).await;
+    assert!(is_last(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn goodbye_to_a_plain_server() {
+    let seen = goodbye("goodbye-plain", Script::plain()).await;
+    let error = seen.last().and_then(|seen| seen.error.clone());
+    assert_eq!(error.map(|(code, _)| code), Some(13), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn goodbye_to_a_server_that_is_silent() {
+    let seen = goodbye("goodbye-silent", Script { acknowledges: false, ..Script::ours(hello()) }).await;
+    assert!(is_last(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn an_end_without_a_server() {
+    let vm =
+        Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
+    vm.until_logged("no stream to the discovery server").await;
+    vm.sidecar.signal(Signal::SIGTERM);
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_drain_is_told_and_the_stream_stays() {
+    let server = PlainServer::start(Script::ours(json!({"session": 2, "heartbeatSeconds": 1}))).await;
+    let vm = Vm::probed("reporter-drain").reports_to(&server).start();
+    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    vm.sidecar.local("POST /drain", "Host: localhost\r\n").await;
+    let drained =
+        |seen: &[Seen]| seen.iter().filter(|seen| seen.is_ours() && level(seen).2 == "Draining").count();
+    server.until("draining, and heartbeats of it", |seen| drained(seen) >= 3).await;
+    assert_eq!(server.streams(), 1);
+    vm.sidecar.signal(Signal::SIGTERM);
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    assert_eq!(code, Some(0), "{log}");
+}

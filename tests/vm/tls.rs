@@ -1,0 +1,175 @@
+//! Mutual TLS from end to end: identities that are refused, and certificates that change under load.
+
+use std::time::Duration;
+
+use kit::app::switched::Behaviour;
+use kit::app::tls;
+use kit::vm::certificates::{Authority, DISCOVERY_NAME, Files, certificate, shown};
+use kit::vm::client::{Client, Way};
+use kit::vm::discovery::Discovery;
+use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use kit::vm::machine::Machine;
+use kit::vm::scene::Scene;
+use kit::vm::traffic::Traffic;
+use kit::envoy;
+use kit::net;
+use tokio::time::Instant;
+
+/// Discovery, machines and Envoy, over mutual TLS alone; machine `n` shows the certificate `m<n>`.
+struct Secured {
+    authority: Authority,
+    scene: Scene,
+    /// Of Envoy.
+    files: Files,
+}
+
+impl Secured {
+    async fn start(name: &str, machines: usize) -> Self {
+        tls::install_provider();
+        let (authority, folder) = (Authority::new(), envoy::folder(name));
+        let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
+        let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&files);
+        discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+        let mut all = Vec::new();
+        for number in 1..=machines {
+            let name = format!("m{number}");
+            let files = authority.workload(&folder, &name, NAMESPACE, GROUP);
+            let mut machine = Machine::new(&folder, &name, net::loopback()).await;
+            machine.join_secure(&discovery, &files);
+            machine.start_agent().expect("the agent starts");
+            all.push(machine);
+        }
+        let files = authority.workload(&folder, "client", NAMESPACE, "gateway");
+        let way = Way { tls: Some(files.clone()), ..Way::delta(discovery.secure()) };
+        let client = Client::start(&folder, "envoy", net::loopback(), &way).await;
+        let scene = Scene { folder, machines: all, client, discovery };
+        scene.until_endpoints(&(0..machines).collect::<Vec<_>>()).await;
+        Self { authority, scene, files }
+    }
+
+    /// Another machine, whose agent shows these files.
+    async fn stranger(&self, name: &str, files: &Files) -> Machine {
+        let mut machine = Machine::new(&self.scene.folder, name, net::loopback()).await;
+        machine.join_secure(&self.scene.discovery, files);
+        machine.start_agent().expect("the agent starts");
+        machine
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_whom_he_says_changes_nothing() {
+    let secured = Secured::start("vm-identity", 1).await;
+    let folder = &secured.scene.folder;
+    let strangers = [
+        ("namespace", secured.authority.workload(folder, "namespace", "other", GROUP)),
+        ("account", secured.authority.workload(folder, "account", NAMESPACE, "other")),
+        ("domain", secured.authority.issue(folder, "domain", "spiffe://elsewhere/ns/shop/sa/payments")),
+        ("no-name", secured.authority.issue(folder, "no-name", "payments.example.com")),
+        ("authority", {
+            let own = Authority::new().workload(folder, "authority", NAMESPACE, GROUP);
+            Files { authority: folder.join("m1-ca.pem"), ..own }
+        }),
+    ];
+    let mut machines = Vec::new();
+    for (name, files) in &strangers {
+        machines.push(secured.stranger(name, files).await);
+    }
+    for machine in &machines {
+        let error = turned_away(machine).await;
+        // Whoever may speak hears why he is refused; the others do not get as far as that.
+        match machine.name.as_str() {
+            "namespace" | "account" => {
+                assert!(error.contains("PermissionDenied") || error.contains("PERMISSION_DENIED"), "{error}")
+            }
+            "domain" | "no-name" => assert!(
+                error.contains("nauthenticated")
+                    || error.contains("handshake")
+                    || error.contains("UNAUTHENTICATED"),
+                "{error}"
+            ),
+            _ => assert!(!error.is_empty(), "{error}"),
+        }
+    }
+    secured.scene.stays(&[0], Duration::from_secs(2)).await;
+    let view = secured.scene.discovery.view().await;
+    assert_eq!(view["workloads"].as_array().map(Vec::len), Some(1), "{view:#}");
+    // The same machine with the right certificate is taken.
+    let files = secured.authority.workload(folder, "late", NAMESPACE, GROUP);
+    let mut scene = secured.scene;
+    let mut machine = Machine::new(&scene.folder, "late", net::loopback()).await;
+    machine.join_secure(&scene.discovery, &files);
+    machine.start_agent().expect("the agent starts");
+    scene.machines.push(machine);
+    scene.until_endpoints(&[0, 1]).await;
+}
+
+/// Waits until the agent was refused: why.
+async fn turned_away(machine: &Machine) -> String {
+    for _ in 0..1000 {
+        let stream = machine.view().await["stream"].clone();
+        if let (Some(false), Some(error)) = (stream["connected"].as_bool(), stream["lastError"].as_str()) {
+            return error.to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} is not turned away:\n{}", machine.name, machine.log());
+}
+
+/// The sessions of the entries: each stream of an agent is a new one.
+async fn sessions(scene: &Scene) -> Vec<u64> {
+    let mut sessions = Vec::new();
+    for machine in &scene.machines {
+        sessions.push(
+            scene.discovery.workload(machine.ip).await["agent"]["session"].as_u64().unwrap_or_default(),
+        );
+    }
+    sessions
+}
+
+/// The first machine fails and recovers; Envoy has to follow both times.
+async fn follows(scene: &Scene) {
+    scene.machines[0].application.behave(Behaviour::Failing);
+    scene.until_endpoints(&[1]).await;
+    scene.machines[0].application.behave(Behaviour::Serving);
+    scene.until_endpoints(&[0, 1]).await;
+}
+
+#[tokio::test]
+async fn certificates_change_under_load_and_no_report_is_lost() {
+    let secured = Secured::start("vm-rotate", 2).await;
+    let scene = &secured.scene;
+    let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
+    let (before, began) = (sessions(scene).await, Instant::now());
+    let old = shown(scene.discovery.secure(), &secured.files).await;
+    // Both sides change; an agent reopens its stream at some time within half a minute. The first one that does has shown it.
+    let files = secured.authority.issue(&scene.folder, "discovery", DISCOVERY_NAME);
+    for machine in &scene.machines {
+        secured.authority.workload(&scene.folder, &machine.name, NAMESPACE, GROUP);
+    }
+    loop {
+        follows(scene).await;
+        let now = sessions(scene).await;
+        let is_shown =
+            shown(scene.discovery.secure(), &secured.files).await == certificate(&files.certificate);
+        if is_shown && now.iter().zip(&before).any(|(now, before)| now > before) {
+            break;
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{now:?}, before {before:?}\n{}",
+            scene.state().await
+        );
+    }
+    let new = shown(scene.discovery.secure(), &secured.files).await;
+    assert!(new != old, "the certificate is another one");
+    // Keys that are none leave what is there in use.
+    std::fs::write(&files.key, "no key").expect("a writable folder");
+    std::fs::write(scene.folder.join("m1-key.pem"), "no key").expect("a writable folder");
+    let broken = Instant::now();
+    while broken.elapsed() < Duration::from_secs(7) {
+        follows(scene).await;
+    }
+    assert!(shown(scene.discovery.secure(), &secured.files).await == new);
+    let tally = traffic.take();
+    assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
+}
