@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use probe::{HealthReason, State};
+use workload_health::{HealthReason, State};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -121,7 +121,7 @@ pub fn start(
 ) -> (Health, JoinHandle<()>) {
     let HealthConfig { group, target, rules, envoy_readiness, exec_environment } = config;
     let prober = Prober::new(target, exec_environment, children);
-    let ask = move |probe: Arc<probe::WorkloadProbe>| {
+    let ask = move |probe: Arc<workload_health::WorkloadProbe>| {
         let prober = prober.clone();
         async move { prober.probe(&probe).await }
     };

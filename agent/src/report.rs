@@ -1,21 +1,19 @@
 //! Reports a workload's health to a discovery server over a stream of our own, which has nothing to do with Envoy's. What to say and
 //! when is decided by [`Reporter`]; here it is done.
 
-pub mod backoff;
 mod certificates;
 pub mod connection;
 mod goaway;
 mod link;
 mod random;
-pub mod reporter;
 pub mod tls;
 mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe::Hello;
-use probe::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
+use workload_health::Hello;
+use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -32,7 +30,7 @@ use crate::readiness::poller::Observer;
 use crate::xds::{Node, Request, Response};
 use certificates::Certificates;
 use link::{Event, Link};
-use reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
+use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 pub use view::{StreamNow, StreamView};
 
 /// Certificate files are looked at so often.
@@ -174,7 +172,7 @@ impl Reporting {
             Report::Plain { healthy: true, .. } => Request::Report { error: None, ours: None },
             Report::Plain { healthy: false, message } => Request::Report { error: Some(message), ours: None },
             Report::AppHealth(report) => Request::Report {
-                error: (report.state != probe::State::Healthy).then(|| report.message.clone()),
+                error: (report.state != workload_health::State::Healthy).then(|| report.message.clone()),
                 ours: Some(Box::new((self.config.node.id.clone(), report.to_json()))),
             },
         }

@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 };
 use envoy_types::pb::google::protobuf::{Any, ListValue, Struct, Value as ProtoValue, value::Kind};
 use envoy_types::pb::google::rpc::Status as RpcStatus;
-use probe::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
+use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
 use prost::Message as _;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -110,7 +110,7 @@ pub async fn speak(
     drop(driver);
     let refused =
         matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument);
-    let why = probe::health_report::printable(&words(&status));
+    let why = workload_health::health_report::printable(&words(&status));
     // Who is not there any more has closed the stream.
     let _ = responses.send(Response::Ended { refused, why }).await;
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
-use crate::inject::settings::{Mode, SidecarMode};
+use injector::settings::{Mode, SidecarMode};
 use discovery::{DiscoveryArgs, WorkloadsArgs};
 
 /// The whole command line.

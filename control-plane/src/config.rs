@@ -14,10 +14,10 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Color, FormatArg, InjectArgs, SettingsArgs, WebhookArgs};
-use crate::exit::Failure;
-use crate::inject::settings::{Settings, may_be_status_port};
-use crate::inject::stream::Format;
-use crate::inject::template::Template;
+use serving::exit::Failure;
+use injector::settings::{Settings, may_be_status_port};
+use injector::stream::Format;
+use injector::template::Template;
 
 pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
 
@@ -61,54 +61,52 @@ impl Environment {
     }
 }
 
-impl Settings {
-    /// Reads and checks the template, and the values that fit together.
-    pub fn new(args: SettingsArgs) -> Result<Self, Failure> {
-        let text = args.template.as_deref().map(read_template).transpose()?;
-        Self::with_template(args, text.as_deref())
-    }
+/// Reads and checks the template, and the values that fit together.
+fn settings(args: SettingsArgs) -> Result<Settings, Failure> {
+    let text = args.template.as_deref().map(read_template).transpose()?;
+    settings_with_template(args, text.as_deref())
+}
 
-    /// The same with the text of the template; `None` is the built-in one.
-    pub fn with_template(args: SettingsArgs, text: Option<&str>) -> Result<Self, Failure> {
-        let SettingsArgs {
-            sidecar_name,
-            mode,
-            template: _, // `text`
-            image,
-            sidecar_mode,
-            hold,
-            rewrite_probes,
-            status_port,
-            ignored_namespaces,
-        } = args;
-        let name = sidecar_name.as_bytes();
-        let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-        if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
-            return Err(Failure::Settings(format!(
-                "--sidecar-name = {sidecar_name:?}: must be a container's name"
-            )));
-        }
-        if status_port != 0 && !may_be_status_port(status_port) {
-            return Err(Failure::Settings(format!(
-                "--status-port = {status_port}: is another port of the proxy"
-            )));
-        }
-        let template = match text {
-            None => Template::built_in(&sidecar_name, image.as_deref()),
-            Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
-        };
-        let template = template.map_err(|error| Failure::Settings(error.to_string()))?;
-        Ok(Self {
-            sidecar_name,
-            mode,
-            template,
-            sidecar_mode,
-            hold,
-            rewrite_probes,
-            status_port,
-            ignored_namespaces,
-        })
+/// The same with the text of the template; `None` is the built-in one.
+fn settings_with_template(args: SettingsArgs, text: Option<&str>) -> Result<Settings, Failure> {
+    let SettingsArgs {
+        sidecar_name,
+        mode,
+        template: _, // `text`
+        image,
+        sidecar_mode,
+        hold,
+        rewrite_probes,
+        status_port,
+        ignored_namespaces,
+    } = args;
+    let name = sidecar_name.as_bytes();
+    let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
+        return Err(Failure::Settings(format!(
+            "--sidecar-name = {sidecar_name:?}: must be a container's name"
+        )));
     }
+    if status_port != 0 && !may_be_status_port(status_port) {
+        return Err(Failure::Settings(format!(
+            "--status-port = {status_port}: is another port of the proxy"
+        )));
+    }
+    let template = match text {
+        None => Template::built_in(&sidecar_name, image.as_deref()),
+        Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
+    };
+    let template = template.map_err(|error| Failure::Settings(error.to_string()))?;
+    Ok(Settings {
+        sidecar_name,
+        mode,
+        template,
+        sidecar_mode,
+        hold,
+        rewrite_probes,
+        status_port,
+        ignored_namespaces,
+    })
 }
 
 fn read_template(file: &Path) -> Result<String, Failure> {
@@ -186,7 +184,7 @@ impl InjectConfig {
             FormatArg::Json => Some(Format::Json),
         };
         Ok(Self {
-            settings: Settings::new(settings)?,
+            settings: self::settings(settings)?,
             filenames: filename,
             recursive,
             target,
@@ -209,7 +207,7 @@ pub struct TemplateFile {
 impl TemplateFile {
     /// The settings with another text in the file.
     pub fn settings(&self, text: &str) -> Result<Settings, Failure> {
-        Settings::with_template(self.args.clone(), Some(text))
+        settings_with_template(self.args.clone(), Some(text))
     }
 }
 
@@ -291,7 +289,7 @@ impl WebhookConfig {
             }
         };
         let (settings, template) = match settings.template.clone() {
-            None => (Settings::with_template(settings, None)?, None),
+            None => (settings_with_template(settings, None)?, None),
             Some(path) => {
                 let text = read_template(&path)?;
                 let file = TemplateFile { path, text, args: settings };

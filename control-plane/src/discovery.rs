@@ -5,18 +5,9 @@
 
 pub mod command;
 pub mod config_dir;
-pub mod debounce;
-pub mod entries;
-pub mod identity;
-pub mod limits;
-pub mod message;
 pub mod metrics;
-pub mod objects;
 pub mod pages;
 pub mod registry;
 pub mod server;
-pub mod snapshot;
 pub mod store;
-pub mod stream;
 pub mod tls;
-pub mod view;

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::exit::Failure;
+use serving::exit::Failure;
 
 /// The largest input, in bytes.
 const LIMIT: u64 = 64 << 20;

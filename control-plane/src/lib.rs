@@ -4,17 +4,7 @@
 pub mod args;
 pub mod config;
 pub mod discovery;
-pub mod exit;
 pub mod files;
-pub mod fuzz;
 pub mod inject;
-pub mod json;
-pub mod monitoring;
-pub mod runtime;
-pub mod server;
-pub mod shutdown;
-pub mod tls;
 pub mod webhook;
 pub mod workloads;
-pub mod xds;
-pub mod yaml;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use app_health::args::Command;
 use app_health::config::{DiscoveryConfig, Environment, InjectConfig, WebhookConfig, WorkloadsConfig};
-use app_health::exit::{self, Failure};
+use serving::exit::{self, Failure};
 use app_health::{discovery, inject, webhook, workloads};
 
 fn main() -> ExitCode {
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 
 fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
-        Command::Inject(args) => inject::command::run(InjectConfig::new(args, environment)?),
+        Command::Inject(args) => inject::run(InjectConfig::new(args, environment)?),
         Command::Webhook(args) => webhook::run(WebhookConfig::new(args, environment)?),
         Command::Discovery(args) => discovery::command::run(DiscoveryConfig::new(*args, environment)?),
         Command::Workloads(args) => workloads::run(WorkloadsConfig::new(args)?),

@@ -18,12 +18,12 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::config::{Certificates, WebhookConfig};
-use crate::exit::Failure;
-use crate::inject::settings::{Mode, Settings, SidecarMode};
-use crate::monitoring::{self, Pending};
-use crate::runtime;
-use crate::server::{self, Ending};
-use crate::shutdown::Shutdown;
+use serving::exit::Failure;
+use injector::settings::{Mode, Settings, SidecarMode};
+use serving::monitoring::{self, Pending};
+use serving::runtime;
+use serving::http_server::{self, Ending};
+use serving::shutdown::Shutdown;
 use cluster::Cluster;
 use exchange::Exchange;
 use metrics::Metrics;
@@ -66,7 +66,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     } = config;
     let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
     let bind =
-        |address| server::bind(address).map_err(|error| Failure::Machine(format!("port {address}: {error}")));
+        |address| http_server::bind(address).map_err(|error| Failure::Machine(format!("port {address}: {error}")));
     let (listener, monitoring) = (bind(address)?, bind(monitoring_address)?);
     let metrics = Arc::new(Metrics::default());
     let pending = Pending::new([certificates::CERTIFICATE]);
@@ -77,7 +77,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         let answer = monitoring::answer(&request, &reasons, || page.text());
         async move { answer }
     };
-    tokio::spawn(server::serve(monitoring, None, MONITORING_CONNECTIONS, Ending::default(), watch));
+    tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, Ending::default(), watch));
 
     let cluster_client = cluster_client(cluster).await;
     native_is_known(&settings, cluster_client.as_ref()).await?;
@@ -101,7 +101,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     }
     let exchange = Exchange::new(settings, metrics);
     let answer = move |request| exchange.clone().answer(request);
-    let mut serving = tokio::spawn(server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
+    let mut serving = tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
     info!(%address, %monitoring_address, "serving");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "terminating"),

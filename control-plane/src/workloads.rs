@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Output, WorkloadsConfig};
-use crate::exit::Failure;
+use serving::exit::Failure;
 use crate::files::write_stdout;
-use crate::runtime;
+use serving::runtime;
 
 /// For the whole answer.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
         Ok(Ok((status, body))) => {
             let line = String::from_utf8_lossy(&body);
-            Err(unavailable(format!("{status}: {}", probe::health_report::printable(line.trim()))))
+            Err(unavailable(format!("{status}: {}", workload_health::health_report::printable(line.trim()))))
         }
     }
 }

@@ -12,11 +12,8 @@
 
 pub mod app_probers;
 pub mod error;
-pub mod fields;
 pub mod grpc_health;
-pub mod health_report;
-pub mod health_state;
-mod json;
+pub mod json;
 pub mod path;
 pub mod plugin_config;
 pub mod ports;
@@ -25,14 +22,9 @@ pub mod reason;
 pub mod redirect;
 pub mod request;
 pub mod url;
-pub mod workload_group;
-pub mod workload_probe;
 
 pub use app_probers::AppProbers;
 pub use error::ConfigError;
-pub use fields::Checked;
-pub use health_report::{HealthReport, Hello};
-pub use health_state::{End, Flip, HealthReason, HealthState, Outcome, State, Unhealthy};
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};
 pub use ports::OwnPorts;
@@ -40,5 +32,3 @@ pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSo
 pub use reason::Reason;
 pub use redirect::Redirect;
 pub use request::{Request, UserAgent};
-pub use workload_group::{WorkloadGroup, WorkloadTemplate};
-pub use workload_probe::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};

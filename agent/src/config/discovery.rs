@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::http::uri::Authority;
-use probe::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
+use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
 use serde_json::{Map, Value};
 
 use super::istio::go_duration;

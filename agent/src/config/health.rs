@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 
-use probe::{Checked, OwnPorts};
+use workload_health::{Checked};
+use probe::{OwnPorts};
 
 use super::Environment;
 use crate::args::{HealthArgs, OnOff};

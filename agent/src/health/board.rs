@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use probe::{Flip, HealthState, Outcome, State, WorkloadProbe};
+use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;

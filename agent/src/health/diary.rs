@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe::{HealthReason, Outcome};
+use workload_health::{HealthReason, Outcome};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use probe::{Checked, WorkloadGroup};
+use workload_health::{Checked, WorkloadGroup};
 use serde_json::Value;
 
 /// The largest file.

@@ -6,7 +6,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
 use hyper::{HeaderMap, Request, Response};
 use probe::grpc_health::{ANSWER_BYTES, Answer, CHECK, request_frame};
-use probe::{HealthReason, Reason, Unhealthy};
+use workload_health::{HealthReason, Unhealthy};
+use probe::{Reason};
 
 use super::target::{self, Target};
 use super::wire;

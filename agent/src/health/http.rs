@@ -10,7 +10,8 @@ use hyper::http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
 use hyper::{Request, Response, Uri};
 use probe::prober::Scheme;
 use probe::url::Url;
-use probe::{HealthReason, Redirect, Unhealthy, WorkloadHttpGet};
+use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
+use probe::{Redirect};
 use tokio_rustls::TlsConnector;
 
 use super::target::{self, Target, Targets};

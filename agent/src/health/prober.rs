@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
-use probe::{HealthReason, Outcome, Unhealthy, WorkloadHandler, WorkloadProbe};
+use workload_health::{HealthReason, Outcome, Unhealthy, WorkloadHandler, WorkloadProbe};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 

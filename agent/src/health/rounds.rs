@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
+use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};

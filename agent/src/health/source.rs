@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use probe::{OwnPorts, WorkloadHandler, WorkloadProbe};
+use probe::{OwnPorts};
+use workload_health::{WorkloadHandler, WorkloadProbe};
 use serde_json::Value;
 use tracing::{error, info, warn};
 

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use nix::ifaddrs::getifaddrs;
-use probe::{HealthReason, Unhealthy};
+use workload_health::{HealthReason, Unhealthy};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 

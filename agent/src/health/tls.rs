@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use probe::{HealthReason, Unhealthy};
+use workload_health::{HealthReason, Unhealthy};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};

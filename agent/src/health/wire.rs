@@ -13,7 +13,7 @@ use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use probe::{HealthReason, Unhealthy};
+use workload_health::{HealthReason, Unhealthy};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use probe::{HealthReason, Outcome, State};
+use workload_health::{HealthReason, Outcome, State};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
 use crate::args::discovery::{DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
-use crate::discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
-use crate::discovery::objects::LastEndpoint;
+use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
+use discovery::objects::LastEndpoint;
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
-use crate::exit::Failure;
+use serving::exit::Failure;
 
 /// The name of this Pod, by the downward API.
 const POD_NAME: &str = "POD_NAME";

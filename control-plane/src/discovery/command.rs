@@ -19,11 +19,11 @@ use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
-use crate::exit::{self, Failure};
-use crate::monitoring::Pending;
-use crate::runtime;
-use crate::server::{self, Ending};
-use crate::shutdown::Shutdown;
+use serving::exit::{self, Failure};
+use serving::monitoring::Pending;
+use serving::runtime;
+use serving::http_server::{self, Ending};
+use serving::shutdown::Shutdown;
 
 /// Callers of the monitoring port at a time.
 const MONITORING_CONNECTIONS: usize = 64;
@@ -116,7 +116,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     let loaded = Arc::new(OnceLock::new());
     let (watched, leaving) = (loaded.clone(), Ending::default());
     let watch = move |request| pages.clone().answer(request, watched.get().cloned());
-    tokio::spawn(server::serve(monitoring, None, MONITORING_CONNECTIONS, leaving.clone(), watch));
+    tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
 
     let settings_of_store = (settings.instance.clone(), namespaces);
@@ -164,7 +164,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
 }
 
 fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
-    let bound = server::bind(address).and_then(|listener| {
+    let bound = http_server::bind(address).and_then(|listener| {
         let address = listener.local_addr()?;
         Ok((listener, address))
     });

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::objects::Config;
+use discovery::objects::Config;
 use documents::Documents;
 
 /// How often the files are looked at.

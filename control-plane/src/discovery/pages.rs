@@ -9,10 +9,10 @@ use hyper::{Method, Request, StatusCode};
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
-use crate::discovery::view::{Filter, View};
-use crate::monitoring::{self, Pending};
-use crate::server::{Peer, Response, not_allowed, response, text};
-use probe::health_report::printable;
+use discovery::view::{Filter, View};
+use serving::monitoring::{self, Pending};
+use serving::http_server::{Peer, Response, not_allowed, response, text};
+use workload_health::health_report::printable;
 
 const WORKLOADS: &str = "/debug/workloads";
 const READY: &str = "/healthz/ready";

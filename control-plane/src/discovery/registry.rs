@@ -1,5 +1,5 @@
 //! The one task that owns the entries: it takes in what streams, store and configuration say, has the store write and the streams
-//! answer, and publishes snapshots. What follows from what is decided in [`super::entries`].
+//! answer, and publishes snapshots. What follows from what is decided in [`discovery::entries`].
 
 mod events;
 mod handle;
@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::config_dir::Configured;
-use super::debounce::Debounce;
-use super::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
+use discovery::debounce::Debounce;
+use discovery::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
 use super::metrics::Metrics;
-use super::objects::{Config, LastEndpoint};
-use super::snapshot::{Snapshot, SnapshotSettings};
+use discovery::objects::{Config, LastEndpoint};
+use discovery::snapshot::{Snapshot, SnapshotSettings};
 use super::store::{Store, Write};
-use super::view::Overview;
+use discovery::view::Overview;
 use handle::Message;
 
 pub use handle::{Handle, ToStream};

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::discovery::limits::TokenBucket;
+use discovery::limits::TokenBucket;
 
 pub use shared::{ClientView, Shared};
 

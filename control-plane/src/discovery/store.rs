@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::entries::{Input, Record};
-use super::objects::Key;
+use discovery::entries::{Input, Record};
+use discovery::objects::Key;
 
 /// One entry's newest state.
 #[derive(Clone, Debug, PartialEq)]

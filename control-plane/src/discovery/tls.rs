@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::discovery::metrics::Metrics;
-use crate::exit::Failure;
-use crate::tls::{self, ClientAuth};
+use serving::exit::Failure;
+use serving::tls::{self, ClientAuth};
 
 /// How often the files are looked at.
 const POLL: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 
-use crate::tls;
+use serving::tls;
 
 /// How long a CA is good for.
 pub const CA_LIFE: Duration = Duration::days(365);

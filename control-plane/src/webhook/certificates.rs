@@ -15,9 +15,9 @@ use super::authority::{Authority, LEAF_LIFE, Pair, is_due};
 use super::cluster::{Cluster, ClusterError};
 use super::metrics::Metrics;
 use crate::config::{CertificateFiles, SelfSigned};
-use crate::exit::Failure;
-use crate::monitoring::Pending;
-use crate::tls::{self, ClientAuth};
+use serving::exit::Failure;
+use serving::monitoring::Pending;
+use serving::tls::{self, ClientAuth};
 
 /// Reasons of unreadiness.
 pub(super) const CERTIFICATE: &str = "certificate";

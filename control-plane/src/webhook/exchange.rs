@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info};
 
-use crate::inject::settings::Settings;
-use crate::inject::{Outcome, ProbeResult};
-use crate::server::{Response, not_allowed, response, text};
+use injector::settings::Settings;
+use injector::{Outcome, ProbeResult};
+use serving::http_server::{Response, not_allowed, response, text};
 use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
 

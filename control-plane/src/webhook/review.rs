@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::inject::patch::patch;
-use crate::inject::settings::Settings;
-use crate::inject::warning::{Code, Warning};
-use crate::inject::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
+use injector::patch::patch;
+use injector::settings::Settings;
+use injector::warning::{Code, Warning};
+use injector::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
 
 /// The API server cuts a longer warning, in characters.
 const WARNING: usize = 256;

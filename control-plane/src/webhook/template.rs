@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::POLL;
 use super::metrics::Metrics;
 use crate::config::TemplateFile;
-use crate::inject::settings::Settings;
+use injector::settings::Settings;
 
 /// Never ends. A template that is wrong changes nothing.
 pub(super) async fn watch(file: TemplateFile, settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) {

@@ -53,7 +53,7 @@ pub struct Findings {
 /// # Errors
 /// When a case cannot be read, or nothing can be run.
 pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
-    let chapters = expand::read(&workspace().join("tests/conformance"))?;
+    let chapters = expand::read(&workspace().join("tests/conformance/cases"))?;
     refuse_twins(&chapters)?;
     let chapters: Vec<Chapter> = chapters
         .into_iter()

@@ -53,7 +53,7 @@ impl Version {
 
 /// The root of the checkout.
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in a workspace").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is in tests/").to_path_buf()
 }
 
 /// An Envoy that runs until this is dropped.

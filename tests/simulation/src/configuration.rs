@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use app_health::discovery::objects::{
-    Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec,
-};
-use probe::WorkloadGroup;
+use discovery::objects::{Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec};
+use workload_health::WorkloadGroup;
 use serde_json::{Value, json};
 
 use super::plan::{Edit, GROUPS, MachinePlan, Plan, ProbePlan};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use app_health::discovery::entries::Record;
-use app_health::discovery::objects::Key;
+use discovery::entries::Record;
+use discovery::objects::Key;
 
 /// A write that is not durable yet.
 #[derive(Debug, Clone)]

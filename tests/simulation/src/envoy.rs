@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use app_health::discovery::entries::Node;
-use app_health::discovery::message::{Ask, Request, Response, TypeUrl, Variant};
+use discovery::entries::Node;
+use discovery::message::{Ask, Request, Response, TypeUrl, Variant};
 use envoy_types::pb::envoy::config::core::v3::address::Address;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use app_health::discovery::entries::{Node, StreamId};
-use app_health::discovery::message::{Request, Response};
-use app_health_agent::report::reporter::Report;
-use probe::Hello;
+use discovery::entries::{Node, StreamId};
+use discovery::message::{Request, Response};
+use workload_health::reporter::Report;
+use workload_health::Hello;
 
 /// What crosses a connection.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use app_health_agent::report::reporter::{Effect, Input, Report, Saying};
-use probe::State;
+use workload_health::reporter::{Effect, Input, Report, Saying};
+use workload_health::State;
 
 /// The longest pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(15);

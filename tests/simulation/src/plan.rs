@@ -5,9 +5,9 @@ mod faults;
 
 use std::time::Duration;
 
-use app_health::discovery::entries::{Settings, UnknownPolicy};
-use app_health::discovery::message::Variant;
-use app_health::discovery::objects::LastEndpoint;
+use discovery::entries::{Settings, UnknownPolicy};
+use discovery::message::Variant;
+use discovery::objects::LastEndpoint;
 
 use super::random::Random;
 

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use app_health::discovery::entries::StreamId;
-use app_health_agent::report::reporter::{Effect, Input, Level, Reporter, Settings};
-use probe::{HealthState, Thresholds, WorkloadProbe};
+use discovery::entries::StreamId;
+use workload_health::reporter::{Effect, Input, Level, Reporter, Settings};
+use workload_health::{HealthState, Thresholds, WorkloadProbe};
 
 use super::plain::Plain;
 use super::plan::{Kind, MachinePlan, ProbePlan};
@@ -92,7 +92,7 @@ impl Process {
     }
 
     /// A probe came to its end, at `now` of the world.
-    pub fn probed(&mut self, now: Duration, outcome: probe::Outcome) {
+    pub fn probed(&mut self, now: Duration, outcome: workload_health::Outcome) {
         let flip = self.health.observe(outcome);
         self.last_probe = Some(now - self.started);
         self.next_probe = self.probe.map(|probe| now + Duration::from_secs(probe.period));

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::UnknownPolicy;
-use app_health::discovery::objects::{Key, LastEndpoint};
-use probe::{HealthReason, State};
+use discovery::entries::UnknownPolicy;
+use discovery::objects::{Key, LastEndpoint};
+use workload_health::{HealthReason, State};
 
 use super::configuration;
 use super::plan::{GROUPS, Kind, MachinePlan};

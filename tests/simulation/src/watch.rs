@@ -8,10 +8,10 @@ mod shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::{Record, Status, StreamId};
-use app_health::discovery::objects::{Config, Key};
-use app_health_agent::report::reporter::Report;
-use probe::{HealthReport, State};
+use discovery::entries::{Record, Status, StreamId};
+use discovery::objects::{Config, Key};
+use workload_health::reporter::Report;
+use workload_health::{HealthReport, State};
 
 use super::configuration::{self, NAMESPACE};
 use super::disk::Write;

@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health::discovery::debounce::Debounce;
-use app_health::discovery::entries::{Entries, StreamId};
-use app_health::discovery::objects::{Config, Key};
-use app_health::discovery::snapshot::Snapshot;
-use app_health::discovery::stream::AdsStream;
-use app_health_agent::report::reporter::Input as ReporterInput;
+use discovery::debounce::Debounce;
+use discovery::entries::{Entries, StreamId};
+use discovery::objects::{Config, Key};
+use discovery::snapshot::Snapshot;
+use discovery::stream::AdsStream;
+use workload_health::reporter::Input as ReporterInput;
 
 use super::configuration::{self, Configuration};
 use super::disk::Disk;

@@ -20,7 +20,7 @@ impl FilterFile {
     /// The filter of this workspace, where the environment says that it lies.
     pub fn from_environment() -> Self {
         let workspace =
-            Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in tests/");
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self::of(workspace, path(TARGET), path(WASM))
     }

@@ -1,4 +1,4 @@
-use probe::{WorkloadHandler, WorkloadProbe};
+use workload_health::{WorkloadHandler, WorkloadProbe};
 use serde_json::json;
 
 use super::*;

@@ -1,7 +1,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use probe::{OwnPorts, State};
+use probe::{OwnPorts};
+use workload_health::{State};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Configured, Files};
-use crate::discovery::objects::{Claims, Config, Service};
+use discovery::objects::{Claims, Config, Service};
 use parsed::{Name, Object, Parsed, Place, parse};
 
 /// All files, each with what is in force of it.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
-use crate::discovery::entries::{Event, Refusal, Status};
+use discovery::entries::{Event, Refusal, Status};
 use crate::discovery::metrics::{Metrics, RefusedReason, ReportResult};
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// What became of the entries.
 pub(super) fn noted(event: &Event, metrics: &Metrics) {

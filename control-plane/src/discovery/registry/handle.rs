@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::discovery::config_dir::Configured;
-use crate::discovery::entries::{Code, Identity, Input, Node, StreamId};
-use crate::discovery::objects::Group;
-use crate::discovery::snapshot::Snapshot;
-use crate::discovery::view::Overview;
+use discovery::entries::{Code, Identity, Input, Node, StreamId};
+use discovery::objects::Group;
+use discovery::snapshot::Snapshot;
+use discovery::view::Overview;
 
 /// What the registry says to a stream.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
-use probe::{HealthReport, WorkloadGroup};
+use workload_health::{HealthReport, WorkloadGroup};
 use serde_json::json;
 
 use super::*;
-use crate::discovery::entries::{Code, Node, Record, Report};
-use crate::discovery::objects::{Group, Key, Service};
+use discovery::entries::{Code, Node, Record, Report};
+use discovery::objects::{Group, Key, Service};
 use crate::discovery::store::Writes;
 
 struct World {
@@ -82,7 +82,7 @@ impl World {
         receiver
     }
 
-    async fn report(&self, stream: StreamId, generation: u64, state: probe::State) {
+    async fn report(&self, stream: StreamId, generation: u64, state: workload_health::State) {
         self.send(stream, HealthReport { generation, state, ..report() }).await;
     }
 
@@ -102,7 +102,7 @@ fn report() -> HealthReport {
     HealthReport {
         epoch: "e".to_owned(),
         generation: 0,
-        state: probe::State::Unknown,
+        state: workload_health::State::Unknown,
         reason: String::new(),
         message: String::new(),
         since_ms: 0,
@@ -125,7 +125,7 @@ async fn a_report_is_pushed_before_it_is_acknowledged() {
     assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
     let mut stream = world.open(1).await;
     assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 1, probe: Some(_), .. })));
-    world.report(1, 1, probe::State::Healthy).await;
+    world.report(1, 1, workload_health::State::Healthy).await;
     snapshots.changed().await.expect("the registry lives");
     assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 served"]);
     assert!(stream.try_recv().is_err(), "not stored yet");
@@ -183,7 +183,7 @@ async fn absurd_numbers_change_nothing() {
     let world = world(Vec::new());
     let _stream = world.open(1).await;
     let most = Some(u64::MAX);
-    for state in probe::State::ALL {
+    for state in workload_health::State::ALL {
         let absurd = HealthReport { generation: u64::MAX, state, since_ms: u64::MAX, ..report() };
         let absurd = HealthReport { last_probe_ago_ms: most, verdict_within_ms: most, ..absurd };
         world.send(1, HealthReport { interval_ms: most, ..absurd.clone() }).await;

@@ -7,8 +7,8 @@ use tonic::Status;
 
 use super::Shared;
 use super::connection::{Peer, Use};
-use crate::discovery::identity::Certified;
-use crate::discovery::limits;
+use discovery::identity::Certified;
+use discovery::limits;
 use crate::discovery::metrics::StreamKind;
 
 /// The places that a stream takes; it gives them back when it is dropped.

@@ -3,8 +3,8 @@
 use tonic::Status;
 use tonic::codec::{BufferSettings, EncodeBuf, Encoder};
 
-use crate::discovery::message::{Response, Variant};
-use crate::xds;
+use discovery::message::{Response, Variant};
+use discovery::xds;
 
 /// What a stream keeps for messages; it grows with a larger one.
 const BUFFER: usize = 512;

@@ -23,8 +23,8 @@ use tracing::debug;
 use super::exchange::{self, Answer};
 use super::hello::client_hello;
 use super::{CROWDED, Shared};
-use crate::discovery::identity::{Certified, IdentityError, of_certificate};
-use crate::discovery::message::Variant;
+use discovery::identity::{Certified, IdentityError, of_certificate};
+use discovery::message::Variant;
 use crate::discovery::metrics::RefusedReason;
 
 /// The handshake takes at most so long.

@@ -23,14 +23,14 @@ use super::codec::Responses;
 use super::connection::{Peer, Use};
 use super::outlet::{Flow, Outlet};
 use super::requests::Requests;
-use crate::discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
-use crate::discovery::message::{Response, TypeUrl, Variant};
+use discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
+use discovery::message::{Response, TypeUrl, Variant};
 use crate::discovery::metrics::{RefusedReason, StreamKind};
 use crate::discovery::registry::ToStream;
-use crate::discovery::snapshot::Snapshot;
-use crate::discovery::stream::{AdsStream, Effect, Input, Note};
-use crate::xds;
-use probe::{Hello, WorkloadProbe};
+use discovery::snapshot::Snapshot;
+use discovery::stream::{AdsStream, Effect, Input, Note};
+use discovery::xds;
+use workload_health::{Hello, WorkloadProbe};
 
 /// Who takes nothing for so long is let go.
 const BLOCKED: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use tonic::Status;
 
-use crate::xds::MESSAGE_LIMIT;
+use discovery::xds::MESSAGE_LIMIT;
 
 /// A flag, and the length in four bytes.
 const HEAD: usize = 5;

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use super::ServerLimits;
 use super::outlet::Flow;
-use crate::discovery::entries::StreamId;
-use crate::discovery::limits::Admission;
+use discovery::entries::StreamId;
+use discovery::limits::Admission;
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
-use crate::discovery::stream::View;
+use discovery::stream::View;
 
 /// What the operator sees of one subscription of a client.
 #[derive(Clone, Debug, Serialize)]

@@ -12,9 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::{Store, Write, Writes};
-use crate::discovery::entries::Input;
+use discovery::entries::Input;
 use crate::discovery::metrics::Metrics;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 use file::File;
 use original::Original;
 

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::inject::settings::{Mode, SidecarMode};
-use crate::inject::template::Template;
+use injector::settings::{Mode, SidecarMode};
+use injector::template::Template;
 
 fn settings() -> Settings {
     Settings {

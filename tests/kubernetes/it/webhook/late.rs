@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use app_health::server::{self, Ending};
-use app_health::tls;
+use serving::http_server::{self, Ending};
+use serving::tls;
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

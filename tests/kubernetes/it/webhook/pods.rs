@@ -80,7 +80,7 @@ pub(super) fn restricted(world: &mut World) {
 
 /// Whatever the API server takes before, it takes after; and kubectl reads the same values that we read.
 pub(super) fn goldens(world: &mut World) {
-    let folder = workspace().join("tests/testdata/inject");
+    let folder = workspace().join("injector/testdata/inject");
     let mut files: Vec<_> =
         fs::read_dir(folder).expect("goldens").map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml" || extension == "json"));
@@ -106,11 +106,11 @@ pub(super) fn goldens(world: &mut World) {
 /// The same strings, whatever they look like.
 pub(super) fn strings(world: &mut World) {
     let strings: Vec<String> =
-        serde_json::from_str(include_str!("../../testdata/strings.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../../../injector/testdata/strings.json")).expect("JSON");
     let data: serde_json::Map<String, Value> =
         strings.iter().enumerate().map(|(index, text)| (format!("s{index}"), text.as_str().into())).collect();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "strings"}, "data": data});
-    let written = app_health::yaml::text(&map);
+    let written = injector::yaml::text(&map);
     let (read, _) = world.cluster.done(&["annotate", "--local", "-f", "-", "zz=1", "-o", "json"], &written);
     let read: Value = serde_json::from_str(&read).expect("JSON");
     assert_eq!(read["data"], map["data"], "{written}");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use app_health::discovery::objects::Key;
+use discovery::objects::Key;
 
 use super::Watch;
 use crate::configuration;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use app_health::discovery::entries::{Record, Status, WorkloadView};
-use app_health::discovery::objects::Key;
-use probe::State;
+use discovery::entries::{Record, Status, WorkloadView};
+use discovery::objects::Key;
+use workload_health::State;
 
 use super::{Seen, Watch};
 use crate::process::run_of;

@@ -1,8 +1,8 @@
 //! The server's streams to Envoys: snapshots are made and pushed.
 
-use app_health::discovery::entries::{Input, StreamId};
-use app_health::discovery::snapshot::{Snapshot, SnapshotSettings};
-use app_health::discovery::stream::{Effect as AdsEffect, Input as Ads};
+use discovery::entries::{Input, StreamId};
+use discovery::snapshot::{Snapshot, SnapshotSettings};
+use discovery::stream::{Effect as AdsEffect, Input as Ads};
 
 use super::{Server, World};
 use crate::network::{End, Packet};

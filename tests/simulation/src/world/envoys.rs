@@ -1,7 +1,7 @@
 //! The Envoys' side: they open streams, come back when they lose them, and take what they are sent.
 
-use app_health::discovery::entries::StreamId;
-use app_health::discovery::message::{Response, TypeUrl};
+use discovery::entries::StreamId;
+use discovery::message::{Response, TypeUrl};
 
 use super::{Event, World};
 use crate::envoy::Envoy;

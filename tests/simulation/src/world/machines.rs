@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use app_health::discovery::entries::{Node, StreamId};
-use app_health_agent::report::reporter::{Effect, Input, Loss, Report};
-use probe::{HealthReason, Outcome, WorkloadProbe};
+use discovery::entries::{Node, StreamId};
+use workload_health::reporter::{Effect, Input, Loss, Report};
+use workload_health::{HealthReason, Outcome, WorkloadProbe};
 
 use super::{Cause, Event, World};
 use crate::configuration::{NAMESPACE, address};

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health::discovery::debounce::Debounce;
-use app_health::discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamId, Timestamp};
-use app_health::discovery::objects::Key;
-use app_health::discovery::snapshot::Snapshot;
-use app_health::discovery::stream::{AdsStream, Input as Ads};
-use probe::Hello;
+use discovery::debounce::Debounce;
+use discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamId, Timestamp};
+use discovery::objects::Key;
+use discovery::snapshot::Snapshot;
+use discovery::stream::{AdsStream, Input as Ads};
+use workload_health::Hello;
 
 use super::{Event, Server, World};
 use crate::disk::Write;
 use crate::network::{End, Packet};
 use crate::sabotage::Sabotage;
-use app_health_agent::report::reporter::Report;
+use workload_health::reporter::Report;
 
 /// 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use app_health::discovery::entries::StreamId;
+use discovery::entries::StreamId;
 
 use super::{Cause, Event, Host, World};
 use crate::network::{End, Packet};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use probe::Checked;
+use workload_health::Checked;
 use serde_json::Value;
 
-use crate::discovery::objects::{Group, Key, ManualEntry, Service};
-use crate::inject::stream::{self, Document};
+use discovery::objects::{Group, Key, ManualEntry, Service};
+use injector::stream::{self, Document};
 
 /// Levels of nesting; more is refused.
 const DEPTH: usize = 64;
@@ -125,7 +125,7 @@ fn object(value: &Value) -> Result<(Name, Checked<Object>), Vec<String>> {
             (name, Checked { value: Object::Service(Arc::new(value)), warnings })
         }
         other => {
-            let got = other.map_or_else(|| "none".to_owned(), probe::health_report::printable);
+            let got = other.map_or_else(|| "none".to_owned(), workload_health::health_report::printable);
             return Err(vec![format!(
                 "kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got {got}"
             )]);

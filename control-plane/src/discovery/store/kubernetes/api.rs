@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::decision::Step;
 use super::leases::Lease;
 use super::{object, writes};
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// For one request. An API server that works answers in milliseconds.
 pub(super) const DEADLINE: Duration = Duration::from_secs(4);

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use probe::Checked;
-use probe::fields::Findings;
+use workload_health::Checked;
+use workload_health::fields::Findings;
 use serde_json::Value;
 
 use super::object;
 pub use super::watches::Kind;
-use crate::discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
+use discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
 
 /// What is configured now.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::object;
-use crate::discovery::entries::Record;
-use crate::discovery::objects::Key;
+use discovery::entries::Record;
+use discovery::objects::Key;
 
 /// What should become of an entry; the newest wish is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
-use crate::discovery::objects::{Key, Spec};
+use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::objects::{Key, Spec};
 
 pub use written::{created, updated, with_status};
 
@@ -152,7 +152,7 @@ fn condition(value: &Value) -> Option<Condition> {
     Some(Condition {
         status,
         reason: reason.unwrap_or(Reason::Foreign),
-        message: probe::health_report::printable(text("message").unwrap_or_default()),
+        message: workload_health::health_report::printable(text("message").unwrap_or_default()),
         last_probe_time: time("lastProbeTime"),
         last_transition_time: time("lastTransitionTime").unwrap_or_default(),
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::object;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// Objects by name.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::api::{Api, ApiError};
 use super::leases::{LOOK, Lease, RENEWAL, VALIDITY};
-use crate::discovery::entries::Timestamp;
+use discovery::entries::Timestamp;
 
 /// All Leases, or why they could not be read.
 pub(super) type Look = Result<Vec<Lease>, ApiError>;

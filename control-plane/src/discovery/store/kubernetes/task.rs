@@ -23,9 +23,9 @@ use super::watches::{Kind, Place, Watched, Watches};
 use super::writes::{Answer, Effect, Writes};
 use super::{object, store};
 use crate::discovery::config_dir::Configured;
-use crate::discovery::entries::{Input, Record};
+use discovery::entries::{Input, Record};
 use crate::discovery::metrics::Metrics;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// Changes of the configuration within so long make one.
 const CONFIGURATION: Duration = Duration::from_millis(100);

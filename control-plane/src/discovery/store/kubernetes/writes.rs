@@ -17,8 +17,8 @@ use super::decision::{Step, Wish, Writer, Written, decide};
 use super::object;
 use super::objects::Objects;
 use super::rate::Rate;
-use crate::discovery::entries::Record;
-use crate::discovery::objects::Key;
+use discovery::entries::Record;
+use discovery::objects::Key;
 use queue::Queue;
 
 pub use request::{Answer, Effect, Request};

@@ -12,8 +12,8 @@ use ::redb::{
     TableHandle,
 };
 
-use crate::discovery::entries::Record;
-use crate::discovery::objects::Key;
+use discovery::entries::Record;
+use discovery::objects::Key;
 use crate::discovery::store::Write;
 
 /// What this version writes. A higher number is refused.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use ::redb::{Database, TableDefinition};
 
 use super::*;
-use crate::discovery::entries::Record;
+use discovery::entries::Record;
 
 /// A directory of its own, removed in the end.
 struct Directory(PathBuf);

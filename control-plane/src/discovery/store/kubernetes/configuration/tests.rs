@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Configuration, Kind};
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 fn object(kind: Kind, name: &str, spec: &Value) -> Value {
     json!({

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{created, is_auto, is_foreign, record, updated, with_status};
-use crate::discovery::entries::{Auto, Before, Condition, Reason, Record, Status, Timestamp};
-use crate::discovery::objects::{Key, Spec};
+use discovery::entries::{Auto, Before, Condition, Reason, Record, Status, Timestamp};
+use discovery::objects::{Key, Spec};
 
 fn time(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(1_767_323_045 + seconds)

@@ -6,8 +6,8 @@ use super::{
     BEFORE, CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, GROUP, HEALTH_CHECKS, HEALTHY, SESSION, condition,
     conditions, spec,
 };
-use crate::discovery::entries::{Auto, Before, Condition, Record, Timestamp};
-use crate::discovery::objects::{Key, Spec};
+use discovery::entries::{Auto, Before, Condition, Record, Timestamp};
+use discovery::objects::{Key, Spec};
 
 /// The object of an auto-registered entry that is not there yet; its status goes in by itself, later.
 pub fn created(key: &Key, record: &Record, auto: &Auto) -> Value {

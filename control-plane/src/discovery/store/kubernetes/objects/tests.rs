@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Objects;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// `uid@version`.
 fn object(text: &str) -> Value {

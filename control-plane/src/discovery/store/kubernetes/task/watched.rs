@@ -6,7 +6,7 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use super::Task;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 use crate::discovery::store::kubernetes::object;
 use crate::discovery::store::kubernetes::watches::{Kind, Seen, Watched};
 use crate::discovery::store::kubernetes::writes::Effect;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 /// Each entry stands in it once at most.
 #[derive(Debug, Default)]

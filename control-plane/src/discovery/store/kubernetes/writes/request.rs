@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::discovery::entries::Record;
-use crate::discovery::objects::Key;
+use discovery::entries::Record;
+use discovery::objects::Key;
 use crate::discovery::store::kubernetes::decision::Step;
 
 /// What is to be done.

@@ -9,8 +9,8 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
 use super::{Answer, Effect, Request, Writes};
-use crate::discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
-use crate::discovery::objects::Key;
+use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::objects::Key;
 use crate::discovery::store::kubernetes::decision::{Step, Wish, Writer};
 use crate::discovery::store::kubernetes::object::record as record_of;
 use server::Server;

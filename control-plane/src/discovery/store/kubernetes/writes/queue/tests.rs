@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::Queue;
-use crate::discovery::objects::Key;
+use discovery::objects::Key;
 
 fn key(name: &str) -> Key {
     Key::new("shop", name)

@@ -1,0 +1,55 @@
+//! What is acknowledged to agents, when the store has it; and what agents acknowledge.
+
+use workload_health::health_report::printable;
+
+use super::entry::Owed;
+use super::{Effect, Entries, Event, StreamId};
+use crate::objects::Key;
+
+impl Entries {
+    /// Acknowledges a report once the entry is stored as it is now.
+    pub(super) fn owe(&mut self, key: &Key, stream: StreamId, epoch: String, generation: u64) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.stored >= entry.write {
+            entry.owed = None;
+            self.effects.push(Effect::Ack { stream, epoch, generation });
+        } else {
+            entry.owed = Some(Owed { stream, epoch, generation, write: entry.write });
+        }
+    }
+
+    /// Our agent took or refused the probe of a hello.
+    pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
+        let Some(key) = self.streams.get(&id).and_then(|stream| stream.bound.clone()) else { return };
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.reporter == Some(id)) else {
+            return;
+        };
+        let Some(agent) = &mut entry.agent else { return };
+        match answer {
+            Ok(version) => {
+                agent.probe_version = Some(printable(&version));
+                agent.probe_nack = None;
+            }
+            Err(text) => {
+                let text = printable(&text);
+                let is_new = agent.probe_nack.as_ref() != Some(&text);
+                agent.probe_nack = Some(text.clone());
+                if is_new {
+                    self.note(Event::ProbeNacked { key, text });
+                }
+            }
+        }
+    }
+
+    /// The store has what was written.
+    pub(super) fn stored(&mut self, key: &Key, write: u64) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.stored = entry.stored.max(write);
+        let stored = entry.stored;
+        let Some(owed) = entry.owed.take_if(|owed| owed.write <= stored) else { return };
+        if self.streams.contains_key(&owed.stream) {
+            let Owed { stream, epoch, generation, .. } = owed;
+            self.effects.push(Effect::Ack { stream, epoch, generation });
+        }
+    }
+}

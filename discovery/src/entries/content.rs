@@ -1,0 +1,52 @@
+//! What an auto-registered entry says: the group's template, over which stands what the node says of itself.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workload_health::WorkloadProbe;
+
+use super::{Auto, Node};
+use crate::objects::{Group, Spec};
+
+/// Nobody waits longer for a verdict, whatever is configured or claimed.
+pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Labels: node over `spec.metadata` over template. `health_checks`: the group has a probe, or the agent declares one.
+pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
+    let template = &group.group.template;
+    let mut labels: BTreeMap<String, String> = template.labels.clone();
+    labels.extend(group.group.labels.clone());
+    labels.extend(node.labels.clone());
+    let given = |own: &Option<String>, template: &Option<String>| {
+        own.clone().filter(|own| !own.is_empty()).or_else(|| template.clone())
+    };
+    Auto {
+        group: group.key.name.clone(),
+        spec: Arc::new(Spec {
+            address: address.to_string(),
+            ports: template.ports.clone(),
+            labels,
+            network: given(&node.network, &template.network),
+            locality: given(&node.locality, &template.locality),
+            weight: template.weight,
+            service_account: template.service_account.clone(),
+        }),
+        annotations: group.group.annotations.clone(),
+        health_checks: group.group.probe.is_some() || node.readiness_probe,
+    }
+}
+
+/// How long an agent that has just started may be without a verdict: initial delay + F x (period + timeout), by Istio's defaults where
+/// nobody knows its probe.
+pub(super) fn verdict_time(probe: Option<&WorkloadProbe>) -> Duration {
+    match probe {
+        Some(probe) => {
+            let interval = probe.period.saturating_add(probe.timeout);
+            let failures = interval.saturating_mul(probe.thresholds.failure.get());
+            probe.initial_delay.saturating_add(failures).min(LONGEST)
+        }
+        None => Duration::from_secs(33),
+    }
+}

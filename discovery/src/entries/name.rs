@@ -1,0 +1,87 @@
+//! What an auto-registered entry is called, and what of a node must be right for it.
+
+use std::net::IpAddr;
+
+use workload_health::health_report::{AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE, WORKLOAD_ENTRY, printable};
+use workload_health::workload_group::{is_dns_label, is_dns_subdomain};
+
+use super::Node;
+use crate::objects::Key;
+
+/// Kubernetes' limit for a name, in bytes.
+const LIMIT: usize = 253;
+
+/// What a stream registers for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// An entry made from a group.
+    Group { group: Key, entry: Key, address: IpAddr },
+    /// An entry that exists.
+    Entry(Key),
+}
+
+/// Reads it from the node. `None`: a client that only asks. `Err`: the field and why.
+pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
+    if let (Some(_), Some(_)) = (&node.group, &node.workload_entry) {
+        return Err(format!("{AUTO_REGISTER_GROUP}, {WORKLOAD_ENTRY}: only one of them may be given"));
+    }
+    if node.group.is_none() && node.workload_entry.is_none() {
+        return Ok(None);
+    }
+    let namespace = node.namespace.as_deref().ok_or_else(|| format!("{NAMESPACE}: is required"))?;
+    if !is_dns_label(namespace) {
+        return Err(format!("{NAMESPACE}: must be a DNS-1123 label, got {}", quoted(namespace)));
+    }
+    let address = address(node)?;
+    for (field, name) in [(AUTO_REGISTER_GROUP, &node.group), (WORKLOAD_ENTRY, &node.workload_entry)] {
+        if let Some(name) = name.as_deref().filter(|name| !is_dns_subdomain(name)) {
+            return Err(format!("{field}: must be a DNS-1123 name, got {}", quoted(name)));
+        }
+    }
+    let key = |name: &str| Key::new(namespace, name);
+    Ok(match (&node.group, &node.workload_entry) {
+        (Some(group), _) => {
+            let name = entry_name(group, address, node.network.as_deref());
+            if !is_dns_subdomain(&name) {
+                return Err(format!("{AUTO_REGISTER_GROUP}: {} is no DNS-1123 name", quoted(&name)));
+            }
+            Some(Target::Group { group: key(group), entry: key(&name), address })
+        }
+        (None, Some(entry)) => Some(Target::Entry(key(entry))),
+        (None, None) => None,
+    })
+}
+
+/// The first of INSTANCE_IPS, else the one in the id.
+fn address(node: &Node) -> Result<IpAddr, String> {
+    let of_id = node.id.split('~').nth(1);
+    let text = node.instance_ips.first().map(String::as_str).or(of_id).unwrap_or_default();
+    match text.trim().parse::<IpAddr>() {
+        Ok(address) if !address.is_unspecified() && !address.is_multicast() => Ok(address.to_canonical()),
+        _ => Err(format!("{INSTANCE_IPS}: must begin with the workload's IP address, got {}", quoted(text))),
+    }
+}
+
+/// `<group>-<ip>[-<network>]`; too long: cut from the front, as Istio does, then to a letter or digit.
+fn entry_name(group: &str, address: IpAddr, network: Option<&str>) -> String {
+    let mut name = format!("{group}-{}", address.to_string().replace(':', "-"));
+    if let Some(network) = network.filter(|network| !network.is_empty()) {
+        name.push('-');
+        name.push_str(network);
+    }
+    let mut from = name.len().saturating_sub(LIMIT);
+    while !name.is_char_boundary(from) {
+        from += 1;
+    }
+    match from {
+        0 => name,
+        _ => name[from..].trim_start_matches(|char: char| !char.is_ascii_alphanumeric()).to_owned(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", printable(text))
+}
+
+#[cfg(test)]
+mod tests;

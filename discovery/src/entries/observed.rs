@@ -1,0 +1,173 @@
+//! What other instances and people write into a shared store, and who of the instances lives.
+
+use std::collections::BTreeSet;
+
+use super::entry::Entry;
+use super::{Code, Effect, Entries, Record};
+use crate::objects::Key;
+
+impl Entries {
+    /// Somebody else wrote the entry.
+    pub(super) fn observe(&mut self, key: Key, record: Option<Record>) {
+        match record {
+            Some(record) => self.observe_record(&key, record),
+            None => self.observe_deleted(&key),
+        }
+        self.settle(&key);
+        self.arm(&key);
+    }
+
+    fn observe_deleted(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.record.auto.is_none() {
+            // The object itself is part of the configuration.
+            entry.record = Record::default();
+            entry.saved = None;
+            return;
+        }
+        if entry.streams.is_empty() || entry.is_foreign() {
+            self.drop_deleted(key);
+            return self.bind_waiting(key);
+        }
+        // Its streams live: it is written again, as it was.
+        entry.saved = None;
+        entry.record.resource_version = None;
+        entry.record.connected_at = Some(self.at.wall);
+    }
+
+    fn observe_record(&mut self, key: &Key, record: Record) {
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::stored(record.clone()));
+        let was_foreign = entry.is_foreign();
+        let session = entry.record.session;
+        let is_taken = entry.stored >= entry.session_write;
+        if entry.reporter.is_none() {
+            return self.adopt(key, record, was_foreign);
+        }
+        if record.controller.as_ref().is_some_and(|controller| !controller.starts_with("app-health/")) {
+            return self.adopt(key, record, was_foreign);
+        }
+        if record.session < session || (record.session == session && is_taken) {
+            return self.insist(key, record);
+        }
+        if !is_taken {
+            return self.take_again(key, record);
+        }
+        // A newer stream at another instance.
+        if let Some(reporter) = entry.reporter.take() {
+            entry.streams.remove(&reporter);
+            entry.mute = None;
+            self.streams.remove(&reporter);
+            let text = "superseded".to_owned();
+            self.effects.push(Effect::Close { stream: reporter, code: Code::Aborted, text });
+        }
+        self.adopt(key, record, was_foreign);
+    }
+
+    /// Nobody reports here: what is there is right.
+    fn adopt(&mut self, key: &Key, record: Record, was_foreign: bool) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let is_edited = match (&entry.record.auto, &record.auto) {
+            (Some(old), Some(new)) => {
+                old.spec.address != new.spec.address || old.spec.service_account != new.spec.service_account
+            }
+            _ => false,
+        };
+        entry.record = record.clone();
+        entry.saved = Some(record);
+        let is_foreign = entry.is_foreign();
+        if is_foreign && !entry.streams.is_empty() {
+            // They wait until it is free.
+            let streams = std::mem::take(&mut entry.streams);
+            entry.reporter = None;
+            for id in streams {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.unbind();
+                }
+                self.bind(id);
+            }
+        } else if is_edited {
+            self.end_streams(key, "the entry was edited");
+        }
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
+        if !is_owned {
+            // It is the other one who misses somebody, or a verdict.
+            (entry.lost, entry.mute, entry.verdict) = (None, None, None);
+        } else if !entry.streams.is_empty() {
+            entry.lost = None;
+        } else if entry.lost.is_none() {
+            entry.lost = Some(self.settings.grace_from(self.at.now, entry.is_restored));
+        }
+        if was_foreign && !is_foreign {
+            self.bind_waiting(key);
+        }
+    }
+
+    /// What is there is older than what our stream says: it is written again, over what the other changed.
+    fn insist(&mut self, key: &Key, record: Record) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let mut is_edited = false;
+        if let (Some(own), Some(other)) = (&mut entry.record.auto, &record.auto) {
+            is_edited = own.spec.address != other.spec.address
+                || own.spec.service_account != other.spec.service_account;
+            let health_checks = own.health_checks;
+            *own = other.clone();
+            own.health_checks = health_checks;
+        }
+        entry.record.resource_version.clone_from(&record.resource_version);
+        entry.saved = Some(record);
+        if is_edited {
+            self.end_streams(key, "the entry was edited");
+        }
+    }
+
+    /// Two instances took the same session: ours was not stored, so it takes the next one.
+    fn take_again(&mut self, key: &Key, record: Record) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.record.session = record.session + 1;
+        entry.record.resource_version.clone_from(&record.resource_version);
+        entry.session_write = u64::MAX;
+        if let Some(agent) = &mut entry.agent {
+            agent.session = entry.record.session;
+            if agent.last_report.is_none() {
+                entry.record.condition.clone_from(&record.condition);
+                entry.record.before = record.before;
+            }
+        }
+        entry.saved = Some(record);
+        if let Some(reporter) = entry.reporter {
+            self.hello(reporter);
+        }
+    }
+
+    /// Who of the instances lives.
+    pub(super) fn replicas(&mut self, alive: BTreeSet<String>) {
+        self.alive = Some(alive);
+        let now = self.at.now;
+        let mut keys = Vec::new();
+        for (key, entry) in &mut self.entries {
+            if entry.reporter.is_some() || entry.record.controller.as_ref() == Some(&self.controller) {
+                continue;
+            }
+            if !entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
+                entry.lost = None;
+                continue;
+            }
+            let deadline = self.settings.grace_from(now, entry.is_restored);
+            if entry.streams.is_empty() {
+                entry.lost.get_or_insert(deadline);
+            } else {
+                // Its Envoy's stream is here, and its agent's was there.
+                entry.record.controller = Some(self.controller.clone());
+                if entry.record.session > 0 {
+                    entry.mute.get_or_insert(deadline);
+                }
+            }
+            keys.push(key.clone());
+        }
+        for key in &keys {
+            self.settle(key);
+            self.arm(key);
+        }
+    }
+}

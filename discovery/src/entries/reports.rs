@@ -1,0 +1,212 @@
+//! What agents say, and what follows.
+
+use std::time::Duration;
+
+use workload_health::health_report::printable;
+use workload_health::{HealthReport, State, WorkloadProbe};
+
+use super::entry::{Entry, Level};
+use super::{
+    At, Code, Entries, Event, Reason, Refusal, Report, Settings, Status, StreamId, Timestamp, content,
+};
+use crate::objects::Key;
+
+/// What becomes of a report.
+enum Taken {
+    /// It counts.
+    Applied,
+    /// It says again what is known.
+    Repeated,
+    /// It is older than what is known.
+    Stale,
+}
+
+impl Entries {
+    pub(super) fn report(&mut self, id: StreamId, report: Report) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            // Superseded or refused a moment ago.
+            return self.note(Event::Stale { stream: id });
+        };
+        if stream.target.is_none() {
+            return self.note(Event::Refused { stream: id, refusal: Refusal::NoEntry });
+        }
+        stream.held = Some(report);
+        self.apply_held(id);
+    }
+
+    /// Applies what waits on the stream, unless it has to wait on.
+    pub(super) fn apply_held(&mut self, id: StreamId) {
+        let now = self.at.now;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.bound.is_none() || stream.held.is_none() {
+            return;
+        }
+        match stream.rate.pass(now, self.settings.report_interval, self.settings.report_burst) {
+            Ok(()) => self.apply_now(id),
+            Err(due) => self.deadlines.add_stream(due, id),
+        }
+    }
+
+    /// Applies what waits on the stream.
+    pub(super) fn apply_now(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(key) = stream.bound.clone() else { return };
+        let Some(report) = stream.held.take() else { return };
+        let Some(entry) = self.entries.get(&key) else { return };
+        let service_account = entry.spec().and_then(|spec| spec.service_account.clone());
+        if !stream.may_speak_for(&key.namespace, service_account.as_deref()) {
+            let text = format!("entry {key} is one of another service account");
+            return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
+        }
+        let is_ours = stream.node.app_health;
+        stream.last = (!is_ours).then(|| report.clone());
+        if entry.reporter != Some(id) {
+            if is_ours {
+                return self.note(Event::Stale { stream: id });
+            }
+            self.begin_session(id, &key);
+        }
+        let taken = match &report {
+            Report::AppHealth(report) if is_ours => self.apply(&key, report),
+            Report::AppHealth(_) => Taken::Stale,
+            Report::Plain { healthy, message } => self.apply_plain(&key, *healthy, message, is_ours),
+        };
+        self.settle(&key);
+        self.arm(&key);
+        match taken {
+            Taken::Stale => return self.note(Event::Stale { stream: id }),
+            Taken::Applied => self.note(Event::Applied { key: key.clone() }),
+            Taken::Repeated => self.note(Event::Repeated { key: key.clone() }),
+        }
+        if let Report::AppHealth(report) = report {
+            self.owe(&key, id, report.epoch, report.generation);
+        }
+    }
+
+    /// A report of our agent.
+    fn apply(&mut self, key: &Key, report: &HealthReport) -> Taken {
+        let at = self.at;
+        let group =
+            self.entries.get(key).and_then(|entry| entry.record.auto.as_ref()).map(|auto| &auto.group);
+        let group = group.and_then(|group| {
+            self.config.groups.get(&Key::new(key.namespace.clone(), group.clone())).cloned()
+        });
+        let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
+        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
+        let Some(agent) = &mut entry.agent else { return Taken::Stale };
+        let taken = judge(agent.accepted.as_ref(), report);
+        if matches!(taken, Taken::Stale) {
+            return taken;
+        }
+        agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
+        agent.last_report = Some(at.now);
+        entry.mute = Some(self.settings.silence_from(at.now, entry.is_restored));
+        entry.is_news |= report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
+        entry.level_is(&self.settings, at, report, probe);
+        taken
+    }
+
+    /// Istio's report: a level without a number. Of our agent it is what was said before it had our hello: it counts until the first
+    /// real report.
+    fn apply_plain(&mut self, key: &Key, healthy: bool, message: &str, is_ours: bool) -> Taken {
+        let at = self.at;
+        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
+        let Some(agent) = &mut entry.agent else { return Taken::Stale };
+        if is_ours && agent.accepted.is_some() {
+            return Taken::Stale;
+        }
+        let is_first = agent.last_report.replace(at.now).is_none();
+        let reason = if healthy { Reason::ProbeSucceeded } else { Reason::ProbeFailed };
+        let message = if healthy { String::new() } else { printable(message) };
+        let known = entry.record.condition.as_ref().map(|condition| condition.reason);
+        let is_known_sick =
+            matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
+        if is_ours && !healthy && is_known_sick {
+            // Why, it says after our hello.
+            return Taken::Applied;
+        }
+        entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
+        if is_first || known != Some(reason) { Taken::Applied } else { Taken::Repeated }
+    }
+}
+
+/// What counts: the first report of a session, then only newer generations of the same process; equal ones say it again.
+fn judge(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> Taken {
+    match accepted {
+        None => Taken::Applied,
+        Some((epoch, ..)) if *epoch != report.epoch => Taken::Stale,
+        Some((_, generation, _)) if report.generation > *generation => Taken::Applied,
+        Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
+            Taken::Repeated
+        }
+        Some(_) => Taken::Stale,
+    }
+}
+
+impl Entry {
+    /// The agent's state becomes the entry's condition.
+    fn level_is(
+        &mut self,
+        settings: &Settings,
+        at: At,
+        report: &HealthReport,
+        probe: Option<&WorkloadProbe>,
+    ) {
+        let ago = report.last_probe_ago_ms.map(Duration::from_millis);
+        let probed = ago.map(|ago| at.wall.minus(ago));
+        // By the agent's own account; an agent of a file may have another probe than the group.
+        let interval = report.interval_ms.map(Duration::from_millis);
+        let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
+        let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
+        match (report.state, report.reason.as_str()) {
+            (State::Unhealthy, "Draining") => {
+                self.verdict_is(settings, at, Reason::Draining, &report.message, probed);
+            }
+            (State::Unhealthy, "Terminating") => {
+                self.verdict_is(settings, at, Reason::Terminating, &report.message, probed);
+            }
+            (State::Healthy | State::Unhealthy, _) if is_stalled => {
+                let text = "the agent lives, its last probe is too long ago";
+                self.level = Some(Level::Verdict);
+                self.verdict = None;
+                self.set_health_checks(true);
+                self.set(settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
+            }
+            (State::Healthy, _) => {
+                self.verdict_is(settings, at, Reason::ProbeSucceeded, "", probed);
+            }
+            (State::Unhealthy, _) => {
+                self.verdict_is(settings, at, Reason::ProbeFailed, &report.message, probed);
+            }
+            (State::Unknown, "NoProbe") if probe.is_none() => {
+                self.level = Some(Level::NoProbe);
+                self.verdict = None;
+                self.set_no_probe(settings, at);
+            }
+            // Whose group has a probe may not have got it yet.
+            (State::Unknown, reason) => {
+                self.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
+                let within = report.verdict_within_ms.map(Duration::from_millis);
+                let within = within.unwrap_or_else(|| content::verdict_time(probe)).min(content::LONGEST);
+                // It is counted once: an agent that restarts for ever gets no verdict either.
+                self.verdict.get_or_insert(at.now.saturating_add(within));
+            }
+        }
+    }
+
+    /// True or False: who says so is health-checked.
+    fn verdict_is(
+        &mut self,
+        settings: &Settings,
+        at: At,
+        reason: Reason,
+        message: &str,
+        probed: Option<Timestamp>,
+    ) {
+        self.level = Some(Level::Verdict);
+        self.verdict = None;
+        self.set_health_checks(true);
+        let status = if reason == Reason::ProbeSucceeded { Status::True } else { Status::False };
+        self.set(settings, at, status, reason, &printable(message), probed);
+    }
+}

@@ -1,0 +1,95 @@
+//! Which stream reports on an entry, and what our agent is told of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use workload_health::health_report::printable;
+
+use super::entry::{Agent, Entry};
+use super::name::Target;
+use super::{Code, Effect, Entries, Event, StreamId};
+use crate::objects::{Group, Key};
+
+/// More takeovers of an entry within a minute mean that two machines report on it.
+const TAKEOVERS: usize = 5;
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Entries {
+    /// This stream reports on the entry from now on, no other.
+    pub(super) fn begin_session(&mut self, id: StreamId, key: &Key) {
+        let at = self.at;
+        let Some(stream) = self.streams.get(&id) else { return };
+        let (peer, app_health, version) =
+            (stream.peer, stream.node.app_health, stream.node.agent_version.as_deref().map(printable));
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let old = entry.reporter.replace(id).filter(|old| *old != id);
+        entry.record.session += 1;
+        entry.record.controller = Some(self.controller.clone());
+        entry.record.connected_at = Some(at.wall);
+        entry.record.disconnected_at = None;
+        entry.session_write = u64::MAX;
+        entry.level = None;
+        let session = entry.record.session;
+        entry.agent = Some(Agent {
+            stream: id,
+            app_health,
+            version,
+            peer,
+            session,
+            accepted: None,
+            last_report: None,
+            probe_version: None,
+            probe_nack: None,
+        });
+        entry.mute = app_health.then(|| self.settings.silence_from(at.now, entry.is_restored));
+        if let Some(old) = old {
+            entry.streams.remove(&old);
+            let is_duplicate = note_takeover(entry, at.now);
+            self.note(Event::Takeover { key: key.clone(), peer });
+            if is_duplicate {
+                self.note(Event::DuplicateAgent { key: key.clone() });
+            }
+            self.streams.remove(&old);
+            let text = "superseded".to_owned();
+            self.effects.push(Effect::Close { stream: old, code: Code::Aborted, text });
+        }
+        self.hello(id);
+        self.arm(key);
+    }
+
+    /// Tells our agent what it does not know yet: session, probe.
+    pub(super) fn hello(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.node.app_health) else { return };
+        let entry = stream.bound.as_ref().and_then(|key| self.entries.get(key));
+        let session =
+            entry.filter(|entry| entry.reporter == Some(id)).map_or(0, |entry| entry.record.session);
+        let group = match &stream.target {
+            Some(Target::Group { group, .. }) if session > 0 => self.config.groups.get(group).cloned(),
+            _ => None,
+        };
+        let is_told = stream.told.as_ref().is_some_and(|(told, probe)| {
+            let version = |group: &Option<Arc<Group>>| {
+                group.as_ref().map(|group| group.probe_version.clone()).unwrap_or_default()
+            };
+            *told == session && version(probe) == version(&group)
+        });
+        if is_told {
+            return;
+        }
+        stream.told = Some((session, group.clone()));
+        let heartbeat = self.settings.heartbeat;
+        self.effects.push(Effect::Hello { stream: id, session, heartbeat, probe: group });
+    }
+}
+
+/// Counts a takeover; whether they are too many.
+fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
+    entry.takeovers.retain(|at| now.saturating_sub(*at) < MINUTE);
+    entry.takeovers.push_back(now);
+    let is_duplicate = entry.takeovers.len() > TAKEOVERS;
+    if is_duplicate {
+        // Said once for so many.
+        entry.takeovers.clear();
+    }
+    is_duplicate
+}

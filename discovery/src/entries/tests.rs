@@ -1,0 +1,225 @@
+//! Rows of steps: what happens, and what follows.
+
+mod configured;
+mod identity;
+mod life;
+mod lost;
+mod replicas;
+mod restarts;
+mod sessions;
+mod several;
+mod simulation;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use workload_health::{HealthReport, State};
+
+use super::*;
+use crate::objects::Spec;
+use words::{config, number, opened, report};
+
+/// 2026-01-02T03:04:05Z.
+const START: i64 = 1_767_323_045;
+
+fn auto() -> Key {
+    Key::new("shop", "payments-10.0.0.7")
+}
+
+fn manual() -> Key {
+    Key::new("shop", "vm-7")
+}
+
+/// A server that is driven by words.
+struct Case {
+    entries: Entries,
+    settings: Settings,
+    now: Duration,
+    disk: BTreeMap<Key, Record>,
+    /// Writes that wait; `None`: all are stored at once.
+    held: Option<Vec<(Key, u64, Option<Record>)>>,
+    key: Key,
+}
+
+impl Case {
+    fn new(settings: Settings) -> Self {
+        let entries = Entries::new(settings.clone(), Vec::new());
+        Self { entries, settings, now: Duration::ZERO, disk: BTreeMap::new(), held: None, key: auto() }
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_seconds(START + i64::try_from(self.now.as_secs()).expect("small"))
+    }
+
+    fn input(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = self.entries.step(self.now, self.wall(), input);
+        let mut at = 0;
+        while at < effects.len() {
+            if let Effect::Write { key, write, record, session } = effects[at].clone() {
+                let record = record.map(|record| *record);
+                assert!(record.as_ref().is_none_or(|record| record.session == session));
+                match &mut self.held {
+                    Some(held) => held.push((key, write, record)),
+                    None => effects.extend(self.store(key, write, record)),
+                }
+            }
+            at += 1;
+        }
+        effects
+    }
+
+    fn store(&mut self, key: Key, write: u64, record: Option<Record>) -> Vec<Effect> {
+        match record {
+            Some(record) => self.disk.insert(key.clone(), record),
+            None => self.disk.remove(&key),
+        };
+        self.entries.step(self.now, self.wall(), Input::Stored { key, write })
+    }
+
+    fn wait(&mut self, seconds: f64) -> Vec<Effect> {
+        let until = self.now + Duration::from_secs_f64(seconds);
+        let mut effects = Vec::new();
+        while let Some(due) = self.entries.next_due().filter(|due| *due <= until) {
+            self.now = due.max(self.now);
+            effects.extend(self.input(Input::Tick));
+        }
+        self.now = until;
+        effects
+    }
+
+    fn word(&mut self, step: &str) -> Vec<Effect> {
+        let words: Vec<&str> = step.split_whitespace().collect();
+        match *words.as_slice() {
+            ["config", ..] => self.input(Input::Config(Arc::new(config(&step[6..])))),
+            ["open", stream, ref kind @ ..] => {
+                let input = opened(stream, kind, &self.key);
+                self.input(input)
+            }
+            ["report", stream, epoch, generation, word] => {
+                let report = Report::AppHealth(report(epoch, generation, word));
+                self.input(Input::Report { stream: number(stream), report })
+            }
+            ["plain", stream, word] => {
+                let report = Report::Plain { healthy: word == "ok", message: "HTTP status 503".to_owned() };
+                self.input(Input::Report { stream: number(stream), report })
+            }
+            ["acked", stream, version] => {
+                self.input(Input::ProbeAcked { stream: number(stream), version: version.to_owned() })
+            }
+            ["nacked", stream] => {
+                self.input(Input::ProbeNacked { stream: number(stream), text: "no\n".to_owned() })
+            }
+            ["close", stream] => self.input(Input::Closed { stream: number(stream) }),
+            ["wait", seconds] => self.wait(seconds.parse().expect("seconds")),
+            ["stopped", seconds] => {
+                self.now += Duration::from_secs(number(seconds));
+                self.input(Input::Resumed)
+            }
+            ["hold"] => {
+                self.held = Some(Vec::new());
+                Vec::new()
+            }
+            ["store"] => {
+                let held = self.held.replace(Vec::new()).unwrap_or_default();
+                held.into_iter().flat_map(|(key, write, record)| self.store(key, write, record)).collect()
+            }
+            ["restart"] => {
+                let stored = self.disk.clone().into_iter().collect();
+                self.entries = Entries::new(self.settings.clone(), stored);
+                (self.now, self.held) = (Duration::ZERO, None);
+                Vec::new()
+            }
+            ["kept"] => self.input(Input::Kept(BTreeSet::from([self.key.clone()]))),
+            ["unkept"] => self.input(Input::Kept(BTreeSet::new())),
+            ["alive", ref names @ ..] => {
+                let alive = names.iter().map(|name| (*name).to_owned()).collect();
+                self.input(Input::Replicas { alive })
+            }
+            ["away"] => self.input(Input::StoreAway(true)),
+            ["back"] => self.input(Input::StoreAway(false)),
+            ["deleted"] => {
+                self.disk.remove(&self.key);
+                self.input(Input::Observed { key: self.key.clone(), record: None })
+            }
+            // Another one writes: who, session, and what it changes.
+            ["observed", controller, session, ref words @ ..] => {
+                let mut record = self.disk.get(&self.key).cloned().unwrap_or_default();
+                record.controller = Some(controller.to_owned());
+                record.session = number(session);
+                record.resource_version = Some("8".to_owned());
+                let auto = record
+                    .auto
+                    .get_or_insert_with(|| Auto { group: "payments".to_owned(), ..Auto::default() });
+                if words.contains(&"moved") {
+                    auto.spec = Arc::new(Spec { address: "10.0.0.99".to_owned(), ..Spec::default() });
+                }
+                self.disk.insert(self.key.clone(), record.clone());
+                self.input(Input::Observed { key: self.key.clone(), record: Some(Box::new(record)) })
+            }
+            _ => panic!("no step {step}"),
+        }
+    }
+
+    /// As `served True/ProbeSucceeded`, `removed`, `gone`.
+    fn state(&self) -> String {
+        let Some(workload) = self.entries.workloads().find(|workload| workload.key == self.key) else {
+            return "gone".to_owned();
+        };
+        let served = if workload.served { "served" } else { "removed" };
+        let condition = self.entries.entries[&self.key].record.condition.as_ref();
+        match condition {
+            Some(condition) => format!("{served} {}/{}", condition.status, condition.reason),
+            None => served.to_owned(),
+        }
+    }
+}
+
+/// Effects in short; what comes with every step (changes, events of the log) is left out.
+fn shown(effects: &[Effect]) -> String {
+    let word = |effect: &Effect| match effect {
+        Effect::Hello { stream, session, probe, .. } => {
+            let has_probe = probe.as_ref().is_some_and(|group| group.group.probe.is_some());
+            Some(format!("hello {stream} s{session}{}", if has_probe { " probe" } else { "" }))
+        }
+        Effect::Ack { stream, epoch, generation } => Some(format!("ack {stream} {epoch}/{generation}")),
+        Effect::Close { stream, code, text } => Some(format!("close {stream} {code:?} {text}")),
+        Effect::Write { record: Some(_), .. } => Some("write".to_owned()),
+        Effect::Write { record: None, .. } => Some("delete".to_owned()),
+        Effect::Changed { .. } => Some("push".to_owned()),
+        Effect::Note(event) => match event {
+            Event::Stale { .. } => Some("stale".to_owned()),
+            Event::Refused { refusal: Refusal::NoEntry, .. } => Some("no entry".to_owned()),
+            Event::DuplicateAgent { .. } => Some("duplicate".to_owned()),
+            Event::PeerAddress { refused: false, .. } => Some("other peer".to_owned()),
+            _ => None,
+        },
+    };
+    effects.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Steps, each with the effects and the state of the entry after it, `|` between.
+fn check(settings: Settings, key: Key, rows: &[(&str, &str)]) {
+    let mut case = Case { key, ..Case::new(settings) };
+    for (step, expected) in rows {
+        let effects = case.word(step);
+        let found = format!("{} | {}", shown(&effects), case.state());
+        assert_eq!(found.trim(), *expected, "after {step:?} of {rows:#?}");
+        assert!(case.entries.next_due().is_none_or(|due| due > case.now), "due after {step}");
+    }
+}
+
+fn settings() -> Settings {
+    Settings { restart_grace: Duration::ZERO, ..Settings::default() }
+}
+
+/// Up to a healthy auto-registered entry of a group with a probe.
+const HEALTHY: [(&str, &str); 3] = [
+    ("config probe", "| gone"),
+    ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+    ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+];
+
+fn after_healthy(settings: Settings, rows: &[(&str, &str)]) {
+    let rows: Vec<_> = HEALTHY.iter().chain(rows).copied().collect();
+    check(settings, auto(), &rows);
+}

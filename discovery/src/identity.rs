@@ -1,0 +1,76 @@
+//! Whom a client certificate names. Pure: the certificate was verified by the handshake, the time is an argument of others.
+
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::entries::Identity;
+use workload_health::health_report::printable;
+
+/// A peer by its certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certified {
+    /// Who it is.
+    pub identity: Identity,
+    /// Until when, in seconds since 1970.
+    pub not_after: i64,
+}
+
+/// A certificate that names nobody whom we know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// Not to be read, though the handshake took it.
+    #[error("client certificate: cannot be read")]
+    Unreadable,
+    /// None, or several.
+    #[error("client certificate: must have exactly one URI as subject alternative name, found {0}")]
+    Names(usize),
+    /// Another form, as it was found.
+    #[error("client certificate: {0:?}: must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>")]
+    Form(String),
+    /// A name of strangers.
+    #[error("client certificate: trust domain {0:?} is not one of --trust-domain")]
+    TrustDomain(String),
+}
+
+/// Reads the identity of a certificate (DER) that belongs to one of these trust domains.
+///
+/// # Errors
+/// Why it names nobody.
+pub fn of_certificate(certificate: &[u8], trust_domains: &[String]) -> Result<Certified, IdentityError> {
+    let (_, certificate) = X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
+    let names = certificate.subject_alternative_name().map_err(|_| IdentityError::Unreadable)?;
+    let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
+    let uris: Vec<&str> = names
+        .iter()
+        .filter_map(|name| match name {
+            GeneralName::URI(uri) => Some(*uri),
+            _ => None,
+        })
+        .collect();
+    let [uri] = uris.as_slice() else { return Err(IdentityError::Names(uris.len())) };
+    let identity = of_uri(uri, trust_domains)?;
+    Ok(Certified { identity, not_after: certificate.validity().not_after.timestamp() })
+}
+
+/// `spiffe://cluster.local/ns/shop/sa/payments`.
+fn of_uri(uri: &str, trust_domains: &[String]) -> Result<Identity, IdentityError> {
+    let form = || IdentityError::Form(printable(uri));
+    let path = uri.strip_prefix("spiffe://").ok_or_else(form)?;
+    let parts: Vec<&str> = path.split('/').collect();
+    let [trust_domain, "ns", namespace, "sa", service_account] = parts.as_slice() else { return Err(form()) };
+    let is_name = |name: &str| {
+        let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+        !name.is_empty() && name.len() <= 253 && name.bytes().all(letter)
+    };
+    if !is_name(namespace) || !is_name(service_account) {
+        return Err(form());
+    }
+    if !trust_domains.iter().any(|known| known == trust_domain) {
+        return Err(IdentityError::TrustDomain(printable(trust_domain)));
+    }
+    let (namespace, service_account) = ((*namespace).to_owned(), (*service_account).to_owned());
+    Ok(Identity { namespace, service_account })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! Documents to objects. Every error begins with the field's path, and all are reported.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use workload_health::fields::{Findings, Object, shown};
+use workload_health::workload_group::{check_kind, names};
+use workload_health::{Checked, WorkloadGroup};
+use serde_json::Value;
+
+use super::{ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec};
+
+/// Where an object without a namespace lives.
+const NAMESPACE: &str = "default";
+/// What becomes of a service's last endpoint: `remove` or `keep`.
+pub const LAST_ENDPOINT: &str = "app-health.io/last-endpoint";
+/// Istio's: reports act on the endpoint.
+pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
+/// What Go takes for true and false.
+const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
+const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
+/// Istio's limit.
+const HOST_BYTES: usize = 253;
+/// The longest path of a socket, in bytes: an assignment with a longer one, or one with a NUL, is refused as a whole by Envoy.
+const SOCKET_BYTES: usize = 107;
+
+impl Group {
+    /// Reads a WorkloadGroup.
+    pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
+        let Checked { value: group, warnings } = WorkloadGroup::parse(document)?;
+        let namespace = group.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
+        let key = Key::new(namespace, group.name.clone());
+        Ok(Checked { value: Self::new(key, group), warnings })
+    }
+}
+
+impl ManualEntry {
+    /// Reads a WorkloadEntry.
+    pub fn parse(document: &Value) -> Result<Checked<(Key, Self)>, Vec<String>> {
+        let mut findings = Findings::default();
+        let value = read(document, "WorkloadEntry", &mut findings, |key, document, spec, findings| {
+            let metadata = document.object("metadata", findings);
+            let annotations = metadata.map(|metadata| metadata.texts("annotations", findings));
+            let annotations = annotations.unwrap_or_default();
+            let word = annotations.get(HEALTH_CHECKS).map(String::as_str);
+            let health_checks = word.and_then(|word| {
+                TRUE.contains(&word).then_some(true).or_else(|| FALSE.contains(&word).then_some(false))
+            });
+            let spec = Arc::new(Spec::read(&spec, findings)?);
+            Some((key, Self { spec, annotations, health_checks }))
+        });
+        findings.checked(value)
+    }
+}
+
+impl Service {
+    /// Reads a ServiceEntry. What we do not serve is an error: DNS, selectors of other namespaces, sets without a source.
+    pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
+        let mut findings = Findings::default();
+        let value = read(document, "ServiceEntry", &mut findings, |key, document, spec, findings| {
+            spec.warn_unknown(
+                &[
+                    "hosts",
+                    "addresses",
+                    "ports",
+                    "location",
+                    "resolution",
+                    "endpoints",
+                    "workloadSelector",
+                    "exportTo",
+                    "subjectAltNames",
+                ],
+                findings,
+            );
+            let resolution = spec.text("resolution", findings);
+            if resolution != "STATIC" {
+                let got = if resolution.is_empty() { "none".to_owned() } else { shown(&resolution.into()) };
+                findings.error("spec.resolution", format_args!("must be STATIC, got {got}"));
+            }
+            let hosts = hosts(&spec, findings);
+            let ports = ports(&spec, findings);
+            let source = source(&spec, findings);
+            let export_to = export_to(&spec, findings);
+            let last_endpoint = last_endpoint(&document, findings);
+            Some(Self { key, hosts, ports, source: source?, export_to, last_endpoint })
+        });
+        findings.checked(value)
+    }
+}
+
+impl Spec {
+    /// Reads what a WorkloadEntry or an inline endpoint says.
+    pub(super) fn read(fields: &Object, findings: &mut Findings) -> Option<Self> {
+        let known = ["address", "ports", "labels", "network", "locality", "weight", "serviceAccount"];
+        fields.warn_unknown(&known, findings);
+        let named = |name, findings: &mut Findings| {
+            let text = fields.text(name, findings);
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let address = named("address", findings);
+        let path = fields.path_of("address");
+        let is_right = |address: &str| {
+            address.parse::<IpAddr>().is_ok()
+                || address.strip_prefix("unix://").is_some_and(|path| path.starts_with('/') && path.len() > 1)
+        };
+        let is_socket = |address: &str| {
+            address
+                .strip_prefix("unix://")
+                .is_none_or(|path| path.len() <= SOCKET_BYTES && !path.contains('\0'))
+        };
+        match &address {
+            None if fields.value("address").is_none() => findings.error(&path, "is required"),
+            Some(address) if !is_right(address) => {
+                let got = shown(&address.as_str().into());
+                findings.error(&path, format_args!("must be an IP address or unix:///PATH, got {got}"));
+            }
+            Some(address) if !is_socket(address) => {
+                findings.error(
+                    &path,
+                    format_args!("a socket's path has at most {SOCKET_BYTES} bytes and no NUL"),
+                );
+            }
+            _ => {}
+        }
+        Some(Self {
+            address: address.unwrap_or_default(),
+            ports: fields.ports("ports", findings),
+            labels: fields.texts("labels", findings),
+            network: named("network", findings),
+            locality: named("locality", findings),
+            weight: fields.count("weight", 1, findings),
+            service_account: named("serviceAccount", findings),
+        })
+    }
+}
+
+/// Kind, version, names; then the rest by `rest`, which gets the key, the document and its spec.
+fn read<'a, T>(
+    document: &'a Value,
+    kind: &str,
+    findings: &mut Findings,
+    rest: impl FnOnce(Key, Object<'a>, Object<'a>, &mut Findings) -> Option<T>,
+) -> Option<T> {
+    if !document.is_object() {
+        findings.error("kind", format_args!("expected {kind}, got none"));
+        return None;
+    }
+    let document = Object::of(document, "", findings)?;
+    check_kind(&document, kind, findings);
+    let names = names(&document, findings);
+    let Some(spec) = document.object("spec", findings) else {
+        if document.value("spec").is_none() {
+            findings.error("spec", "is required");
+        }
+        return None;
+    };
+    // Without a name too, so that everything that is wrong is said.
+    let key = names
+        .clone()
+        .map(|(name, namespace)| Key::new(namespace.unwrap_or_else(|| NAMESPACE.to_owned()), name));
+    let value = rest(key.unwrap_or_else(|| Key::new("", "")), document, spec, findings);
+    names.and(value)
+}
+
+fn hosts(spec: &Object, findings: &mut Findings) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for (path, value) in spec.list("hosts", findings) {
+        let Some(host) = workload_health::fields::text(value, &path, findings) else { continue };
+        let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if host.is_empty() || host.len() > HOST_BYTES || !host.bytes().all(is_byte) {
+            findings.error(&path, format_args!("must be a DNS name, got {}", shown(value)));
+        } else if hosts.iter().any(|other| other == host) {
+            findings.error(&path, format_args!("{} stands twice", shown(value)));
+        } else {
+            hosts.push(host.to_owned());
+        }
+    }
+    if spec.value("hosts").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        findings.error("spec.hosts", "must have at least one element");
+    }
+    hosts
+}
+
+fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
+    let mut ports: Vec<Port> = Vec::new();
+    let (mut numbers, mut port_names) = (BTreeSet::new(), BTreeSet::new());
+    for (path, value) in spec.list("ports", findings) {
+        let Some(port) = Object::of(value, path, findings) else { continue };
+        port.warn_unknown(&["number", "name", "protocol", "targetPort"], findings);
+        let number = port.port("number", findings);
+        let name = port.text("name", findings);
+        if port.value("name").is_none()
+            || (name.is_empty() && port.value("name").is_some_and(Value::is_string))
+        {
+            findings.error(&port.path_of("name"), "is required");
+        } else if !port_names.insert(name) {
+            findings.error(&port.path_of("name"), format_args!("{} stands twice", shown(&name.into())));
+        }
+        let target_port = match port.value("targetPort") {
+            None => None,
+            Some(zero) if zero.as_u64() == Some(0) => None,
+            Some(_) => port.port("targetPort", findings),
+        };
+        let protocol = protocol(&port, findings);
+        let Some(number) = number else { continue };
+        if !numbers.insert(number) {
+            findings.error(&port.path_of("number"), format_args!("{number} stands twice"));
+        }
+        let target_port = target_port.map(std::num::NonZeroU16::get);
+        ports.push(Port { number: number.get(), name: name.to_owned(), protocol, target_port });
+    }
+    if spec.value("ports").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        findings.error("spec.ports", "must have at least one element");
+    }
+    ports
+}
+
+fn protocol(port: &Object, findings: &mut Findings) -> Protocol {
+    let word = port.text("protocol", findings);
+    match word.to_ascii_uppercase().as_str() {
+        "" | "TCP" => Protocol::Tcp,
+        "HTTP" => Protocol::Http,
+        "HTTPS" => Protocol::Https,
+        "HTTP2" => Protocol::Http2,
+        "GRPC" | "GRPC-WEB" => Protocol::Grpc,
+        "TLS" => Protocol::Tls,
+        "MONGO" => Protocol::Mongo,
+        _ => {
+            let got = shown(&word.into());
+            let path = port.path_of("protocol");
+            findings.error(
+                &path,
+                format_args!("must be HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS or MONGO, got {got}"),
+            );
+            Protocol::Tcp
+        }
+    }
+}
+
+fn source(spec: &Object, findings: &mut Findings) -> Option<Source> {
+    let selector = spec.object("workloadSelector", findings);
+    let endpoints = spec.list("endpoints", findings);
+    match (selector, endpoints.is_empty()) {
+        (Some(_), false) => {
+            findings.error("spec", "only one of endpoints and workloadSelector may be given");
+            None
+        }
+        (None, true) => {
+            if spec.value("workloadSelector").is_none() {
+                findings.error("spec", "one of endpoints and workloadSelector is required");
+            }
+            None
+        }
+        (Some(selector), true) => {
+            selector.warn_unknown(&["labels"], findings);
+            let labels = selector.texts("labels", findings);
+            if labels.is_empty() {
+                findings.error("spec.workloadSelector.labels", "must have at least one label");
+            }
+            Some(Source::Selector(labels))
+        }
+        (None, false) => {
+            let specs = endpoints.into_iter().filter_map(|(path, value)| {
+                let fields = Object::of(value, path, findings)?;
+                Spec::read(&fields, findings)
+            });
+            Some(Source::Inline(specs.collect()))
+        }
+    }
+}
+
+fn export_to(spec: &Object, findings: &mut Findings) -> ExportTo {
+    let words = spec.list("exportTo", findings);
+    let mut export_to = ExportTo::All;
+    for (path, value) in &words {
+        match value.as_str() {
+            Some("*") => {}
+            Some(".") if words.len() == 1 => export_to = ExportTo::OwnNamespace,
+            Some(".") => {}
+            _ => findings.error(path, format_args!("must be \".\" or \"*\", got {}", shown(value))),
+        }
+    }
+    export_to
+}
+
+fn last_endpoint(document: &Object, findings: &mut Findings) -> Option<LastEndpoint> {
+    let metadata = document.object("metadata", findings)?;
+    let annotations = metadata.object("annotations", findings)?;
+    let word = annotations.value(LAST_ENDPOINT)?;
+    match word.as_str() {
+        Some("remove") => Some(LastEndpoint::Remove),
+        Some("keep") => Some(LastEndpoint::Keep),
+        _ => {
+            let path = format!("metadata.annotations[{LAST_ENDPOINT}]");
+            findings.error(&path, format_args!("must be remove or keep, got {}", shown(word)));
+            None
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The endpoints of one service: whose they are, which port they have, what each network sees of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::hash;
+use super::namespace::Namespaces;
+use crate::entries::Workload;
+use crate::message::{Resource, Version};
+use crate::objects::{Key, LastEndpoint, Port, Source, Spec};
+use crate::xds::{self, EndpointSpec};
+
+/// What `unix://` addresses begin with; they have no port.
+const UNIX: &str = "unix://";
+
+/// An assignment, encoded.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// With as many endpoints as its version says.
+    pub resource: Arc<Resource>,
+    /// Endpoints, and entries that have none because of what is known of them. Awaited ones are not counted.
+    pub known: u32,
+    endpoints: Vec<EndpointSpec>,
+}
+
+/// An endpoint, or an entry without one.
+struct Placed<'a> {
+    network: Option<&'a str>,
+    endpoint: Option<EndpointSpec>,
+    known: bool,
+}
+
+/// Those who belong to a service.
+pub(super) struct Members<'a> {
+    members: Vec<Member<'a>>,
+}
+
+struct Member<'a> {
+    key: Option<&'a Key>,
+    spec: &'a Spec,
+    /// Absent for what is written in the service itself.
+    shared: Option<&'a Arc<Spec>>,
+    served: bool,
+    kept: bool,
+    known: bool,
+}
+
+/// What of a member decides over its endpoint. Specs are compared by place: entries keep theirs.
+#[derive(Debug)]
+pub(super) struct State {
+    spec: Arc<Spec>,
+    served: bool,
+    kept: bool,
+    known: bool,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn of(
+        source: &'a Source,
+        namespaces: &'a Namespaces,
+        namespace: &str,
+        last_endpoint: LastEndpoint,
+    ) -> Self {
+        let labels = match source {
+            Source::Inline(specs) => {
+                let inline = |spec: &'a Spec| Member {
+                    key: None,
+                    spec,
+                    shared: None,
+                    served: true,
+                    kept: false,
+                    known: true,
+                };
+                return Self { members: specs.iter().map(inline).collect() };
+            }
+            Source::Selector(labels) => labels,
+        };
+        let selected: Vec<&Workload> = namespaces.select(namespace, labels).collect();
+        let loses_last =
+            last_endpoint == LastEndpoint::Keep && selected.iter().all(|workload| !workload.served);
+        let kept = selected.iter().filter(|workload| loses_last && workload.keepable);
+        let kept = kept.filter(|workload| workload.unserved_since.is_some());
+        // Sorted by key: of those that went at the same time, the last in reverse is the lowest.
+        let kept = kept.rev().max_by_key(|workload| workload.unserved_since).map(|workload| &workload.key);
+        let member = |workload: &'a Workload| Member {
+            key: Some(&workload.key),
+            spec: &workload.spec,
+            shared: Some(&workload.spec),
+            served: workload.served,
+            kept: kept == Some(&workload.key),
+            known: workload.served || !workload.awaited,
+        };
+        Self { members: selected.into_iter().map(member).collect() }
+    }
+
+    /// Of those that are not written in the service.
+    pub(super) fn states(&self) -> Vec<State> {
+        let state = |member: &Member| {
+            let &Member { served, kept, known, .. } = member;
+            member.shared.map(|spec| State { spec: spec.clone(), served, kept, known })
+        };
+        self.members.iter().filter_map(state).collect()
+    }
+
+    /// Whether they are as they were then.
+    pub(super) fn are(&self, states: &[State]) -> bool {
+        let shared = self.members.iter().filter_map(|member| Some((member, member.shared?)));
+        let mut states = states.iter();
+        let same = shared.into_iter().all(|(member, spec)| {
+            states.next().is_some_and(|state| {
+                Arc::ptr_eq(&state.spec, spec)
+                    && (state.served, state.kept, state.known) == (member.served, member.kept, member.known)
+            })
+        });
+        same && states.next().is_none()
+    }
+
+    pub(super) fn kept(&self) -> impl Iterator<Item = &'a Key> {
+        self.members.iter().filter(|member| member.kept).filter_map(|member| member.key)
+    }
+
+    /// In the members' order.
+    pub(super) fn endpoints(&self, port: &Port) -> Placements<'_> {
+        let place = |member: &Member<'a>| Placed {
+            network: member.spec.network.as_deref(),
+            endpoint: (member.served || member.kept).then(|| endpoint(member.spec, port)),
+            known: member.known,
+        };
+        Placements(self.members.iter().map(place).collect())
+    }
+}
+
+/// For one port.
+pub(super) struct Placements<'a>(Vec<Placed<'a>>);
+
+fn endpoint(spec: &Spec, port: &Port) -> EndpointSpec {
+    let number = spec.ports.get(&port.name).copied().or(port.target_port).unwrap_or(port.number);
+    EndpointSpec {
+        locality: spec.locality.clone().unwrap_or_default(),
+        address: spec.address.clone(),
+        port: if spec.address.starts_with(UNIX) { 0 } else { number },
+        weight: spec.weight.max(1),
+    }
+}
+
+/// What each network sees.
+#[derive(Debug)]
+pub(super) struct Assignments {
+    /// For viewers without a network.
+    all: Assignment,
+    /// For viewers of a network that some endpoint has.
+    networks: BTreeMap<String, Assignment>,
+    /// For those of any other network; absent: as `all`.
+    elsewhere: Option<Assignment>,
+}
+
+impl Assignments {
+    pub(super) fn new(name: &Arc<str>, placements: Placements, before: Option<&Self>) -> Self {
+        let Placements(placed) = placements;
+        let networks: BTreeSet<&str> = placed.iter().filter_map(|placed| placed.network).collect();
+        let make = |sees: &dyn Fn(&Placed) -> bool, before: Option<&Assignment>| {
+            Assignment::new(name, placed.iter().filter(|placed| sees(placed)), before)
+        };
+        let of_network = |network: &str| {
+            let before = before.and_then(|before| before.networks.get(network));
+            make(&|placed| placed.network.is_none_or(|other| other == network), before)
+        };
+        let elsewhere = (!networks.is_empty()).then(|| {
+            let before = before.and_then(|before| before.elsewhere.as_ref());
+            make(&|placed| placed.network.is_none(), before)
+        });
+        Self {
+            all: make(&|_| true, before.map(|before| &before.all)),
+            networks: networks.iter().map(|name| ((*name).to_owned(), of_network(name))).collect(),
+            elsewhere,
+        }
+    }
+
+    pub(super) fn of(&self, network: Option<&str>) -> &Assignment {
+        let Some(network) = network else { return &self.all };
+        self.networks.get(network).or(self.elsewhere.as_ref()).unwrap_or(&self.all)
+    }
+}
+
+impl Assignment {
+    /// Sorted, no address and port twice.
+    pub fn endpoints(&self) -> &[EndpointSpec] {
+        &self.endpoints
+    }
+
+    fn new<'a>(name: &Arc<str>, placed: impl Iterator<Item = &'a Placed<'a>>, before: Option<&Self>) -> Self {
+        let mut known = 0;
+        let mut endpoints = Vec::new();
+        for placed in placed {
+            known += u32::from(placed.known);
+            endpoints.extend(placed.endpoint.clone());
+        }
+        endpoints.sort_unstable();
+        // Two entries with one address are one endpoint.
+        let mut seen = HashSet::new();
+        let is_new: Vec<bool> = endpoints
+            .iter()
+            .map(|endpoint| seen.insert((endpoint.address.as_str(), endpoint.port)))
+            .collect();
+        let mut is_new = is_new.into_iter();
+        endpoints.retain(|_| is_new.next().unwrap_or(true));
+        if let Some(before) = before.filter(|before| before.endpoints == endpoints) {
+            return Self { resource: before.resource.clone(), known, endpoints };
+        }
+        let any = xds::assignment(name, &endpoints);
+        let version = Version { hash: hash([any.as_ref()]), endpoints: u32::try_from(endpoints.len()).ok() };
+        Self { resource: Arc::new(Resource { name: name.clone(), version, any }), known, endpoints }
+    }
+}

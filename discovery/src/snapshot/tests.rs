@@ -1,0 +1,181 @@
+//! What is served, as rows: host and port, who looks, endpoints.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::entries::Timestamp;
+use crate::objects::{Protocol, Source, Spec};
+
+fn port(number: u16, name: &str, target_port: Option<u16>) -> Port {
+    Port { number, name: name.to_owned(), protocol: Protocol::Http, target_port }
+}
+
+fn service(key: &Key, ports: Vec<Port>, source: Source) -> Service {
+    Service {
+        key: key.clone(),
+        hosts: vec!["pay.shop".to_owned()],
+        ports,
+        source,
+        export_to: ExportTo::All,
+        last_endpoint: None,
+    }
+}
+
+fn labels(app: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("app".to_owned(), app.to_owned())])
+}
+
+fn config(services: Vec<Service>) -> Config {
+    let services = services.into_iter().map(|service| (service.key.clone(), Arc::new(service))).collect();
+    Config { services, ..Config::default() }
+}
+
+fn workload(name: &str, served: bool, since: i64) -> Workload {
+    let address = format!("10.0.0.{}", name.len());
+    Workload {
+        key: Key::new("shop", name),
+        spec: Arc::new(Spec { address, labels: labels("pay"), ..Spec::default() }),
+        served,
+        keepable: true,
+        unserved_since: (!served).then(|| Timestamp::from_seconds(since)),
+        awaited: false,
+    }
+}
+
+fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
+    SnapshotSettings { last_endpoint, settling: false }
+}
+
+fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {
+    Snapshot::build(config, &mut workloads.iter().cloned(), settings(last_endpoint), None)
+}
+
+fn viewer(namespace: &str, network: Option<&str>) -> Viewer {
+    Viewer { namespace: Some(namespace.to_owned()), network: network.map(str::to_owned) }
+}
+
+/// `address:port` of an assignment, or nothing if there is none.
+fn endpoints(snapshot: &Snapshot, viewer: &Viewer, port: u16) -> Option<Vec<String>> {
+    let assignment = snapshot.assignment(viewer, &format!("outbound|{port}||pay.shop"))?;
+    let addresses =
+        assignment.endpoints().iter().map(|it| format!("{}:{}*{}", it.address, it.port, it.weight));
+    Some(addresses.collect())
+}
+
+#[test]
+fn the_port_is_the_entrys_else_the_target_else_the_number() {
+    let key = Key::new("shop", "pay");
+    let specs = [
+        Spec {
+            address: "10.0.0.1".to_owned(),
+            ports: BTreeMap::from([("http".to_owned(), 1)]),
+            ..Spec::default()
+        },
+        Spec { address: "10.0.0.2".to_owned(), weight: 7, ..Spec::default() },
+        Spec { address: "unix:///run/pay".to_owned(), ..Spec::default() },
+        // The same place twice is one endpoint.
+        Spec { address: "10.0.0.2".to_owned(), weight: 9, ..Spec::default() },
+    ];
+    let ports = vec![port(80, "http", Some(8080)), port(81, "grpc", None)];
+    let config = config(vec![service(&key, ports, Source::Inline(specs.to_vec()))]);
+    let snapshot = build(&config, &[], LastEndpoint::Remove);
+    for (number, expected) in [
+        (80, ["10.0.0.1:1*1", "10.0.0.2:8080*7", "unix:///run/pay:0*1"]),
+        (81, ["10.0.0.1:81*1", "10.0.0.2:81*7", "unix:///run/pay:0*1"]),
+    ] {
+        let found = endpoints(&snapshot, &viewer("shop", None), number).expect("an assignment");
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn who_sees_what() {
+    let key = Key::new("shop", "pay");
+    let in_network = |address: &str, network: Option<&str>| Spec {
+        address: address.to_owned(),
+        network: network.map(str::to_owned),
+        ..Spec::default()
+    };
+    let specs = vec![
+        in_network("1.1.1.1", None),
+        in_network("2.2.2.2", Some("dc1")),
+        in_network("3.3.3.3", Some("dc2")),
+    ];
+    let ours = Service {
+        export_to: ExportTo::OwnNamespace,
+        ..service(&key, vec![port(80, "http", None)], Source::Inline(specs))
+    };
+    let theirs = service(
+        &Key::new("other", "pay"),
+        vec![port(80, "http", None)],
+        Source::Inline(vec![in_network("9.9.9.9", None)]),
+    );
+    let snapshot = build(&config(vec![ours.clone(), theirs]), &[], LastEndpoint::Remove);
+    for (namespace, network, expected) in [
+        ("shop", None, vec!["1.1.1.1:80*1", "2.2.2.2:80*1", "3.3.3.3:80*1"]),
+        ("shop", Some("dc1"), vec!["1.1.1.1:80*1", "2.2.2.2:80*1"]),
+        ("shop", Some("dc9"), vec!["1.1.1.1:80*1"]),
+        // The same host: each namespace its own, strangers the one that is for all.
+        ("other", None, vec!["9.9.9.9:80*1"]),
+        ("third", Some("dc1"), vec!["9.9.9.9:80*1"]),
+    ] {
+        let found = endpoints(&snapshot, &viewer(namespace, network), 80);
+        assert_eq!(found.expect("an assignment"), expected, "{namespace} {network:?}");
+    }
+    let alone = build(&config(vec![ours]), &[], LastEndpoint::Remove);
+    assert_eq!(endpoints(&alone, &viewer("third", None), 80), None);
+    assert_eq!(alone.clusters(&viewer("third", None)).count(), 0);
+}
+
+/// Which entry stays, of those with name, served and since when they are not.
+fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str]) {
+    let source = Source::Selector(labels("pay"));
+    let config = config(vec![service(&Key::new("shop", "pay"), vec![port(80, "http", None)], source)]);
+    let workloads: Vec<Workload> =
+        rows.iter().map(|(name, served, since)| workload(name, *served, *since)).collect();
+    let snapshot = build(&config, &workloads, policy);
+    let kept: Vec<&str> = snapshot.kept().iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(kept, expected, "{rows:?}");
+    let served = rows.iter().filter(|(_, served, _)| *served).count();
+    let found = endpoints(&snapshot, &viewer("shop", None), 80).expect("an assignment");
+    assert_eq!(found.len(), served + expected.len());
+}
+
+#[test]
+fn the_last_endpoint_goes_or_stays() {
+    let rows = [("a", false, 5), ("bb", false, 9), ("ccc", false, 9)];
+    check_kept(LastEndpoint::Remove, &rows, &[]);
+    check_kept(LastEndpoint::Keep, &rows, &["bb"]);
+    check_kept(LastEndpoint::Keep, &[("a", false, 5), ("bb", true, 0)], &[]);
+    check_kept(LastEndpoint::Keep, &[], &[]);
+}
+
+#[test]
+fn equal_content_has_equal_versions_and_is_encoded_once() {
+    let source = || Source::Selector(labels("pay"));
+    let config_of =
+        |target| config(vec![service(&Key::new("shop", "pay"), vec![port(80, "http", target)], source())]);
+    let (viewer, name) = (viewer("shop", None), "outbound|80||pay.shop");
+    let two = [workload("a", true, 0), workload("bb", true, 0)];
+    let turned = [two[1].clone(), two[0].clone()];
+    let first = build(&config_of(None), &two, LastEndpoint::Remove);
+    let resource =
+        |snapshot: &Snapshot| snapshot.assignment(&viewer, name).expect("an assignment").resource.clone();
+    assert_eq!(resource(&first), resource(&build(&config_of(None), &turned, LastEndpoint::Remove)));
+    assert_eq!(resource(&first).version.endpoints, Some(2));
+
+    let next = |config: &Config, workloads: &[Workload], previous: &Snapshot| {
+        let settings = settings(LastEndpoint::Remove);
+        Snapshot::build(config, &mut workloads.iter().cloned(), settings, Some(previous))
+    };
+    let same = next(&config_of(None), &two, &first);
+    assert!(Arc::ptr_eq(&resource(&same), &resource(&first)));
+    let sick = [workload("a", false, 0), two[1].clone()];
+    let other = next(&config_of(None), &sick, &same);
+    assert_eq!(endpoints(&other, &viewer, 80), Some(vec!["10.0.0.2:80*1".to_owned()]));
+    // The cluster is the same one all the time, and another port makes other endpoints.
+    let cluster = |snapshot: &Snapshot| snapshot.cluster(&viewer, name).expect("a cluster").clone();
+    assert!(Arc::ptr_eq(&cluster(&other), &cluster(&first)));
+    let moved = next(&config_of(Some(8080)), &sick, &other);
+    assert_eq!(endpoints(&moved, &viewer, 80), Some(vec!["10.0.0.2:8080*1".to_owned()]));
+}

@@ -1,0 +1,289 @@
+//! One type on one stream: names, what the peer has, what is unacknowledged, and from these the next answer.
+
+mod ask;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::held;
+use crate::message::{Resource, Response, TypeUrl, Variant, Version};
+use crate::snapshot::{Snapshot, Viewer, hash};
+use crate::xds;
+
+/// From one push of a type to the next: at most 10 a second.
+const PUSH_INTERVAL: Duration = Duration::from_millis(100);
+/// The version of what does not exist.
+const MISSING: Version = Version { hash: 0, endpoints: None };
+
+/// What an answer is made from.
+pub(super) struct Context<'a> {
+    pub(super) now: Duration,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) viewer: &'a Viewer,
+    /// Names that must wait.
+    pub(super) blocked: &'a dyn Fn(&str) -> bool,
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing to say.
+    Taken,
+    /// It refuses an answer, perhaps with the text of the time before.
+    Nacked { text: String, is_new: bool },
+    /// It has more names than one stream may have.
+    TooMany,
+}
+
+/// What the operator sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct View {
+    /// `CDS` or `EDS`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Last sent.
+    pub version: String,
+    /// Last acknowledged.
+    pub acked: Option<String>,
+    /// Why the last one was refused.
+    pub nack: Option<String>,
+}
+
+/// The state of one type.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    type_url: TypeUrl,
+    variant: Variant,
+    /// A request came.
+    asked: bool,
+    everything: bool,
+    names: BTreeSet<Arc<str>>,
+    /// What the peer was sent, or says it has. What is missing here is sent again.
+    has: BTreeMap<Arc<str>, Version>,
+    /// Endpoints that the peer holds from before; only while the server settles.
+    held: BTreeMap<Arc<str>, u32>,
+    /// Version of the answer that is neither acknowledged nor refused.
+    in_flight: Option<String>,
+    nonce: String,
+    version: String,
+    acked: Option<String>,
+    nack: Option<String>,
+    /// The peer waits for an answer, whether something differs or not.
+    must_answer: bool,
+    /// The peer asked: the answer need not keep the distance of a push.
+    solicited: bool,
+    /// Clusters that were pushed and wait for their assignment: in SotW any, and in delta these.
+    warming: BTreeSet<Arc<str>>,
+    last_push: Option<Duration>,
+    due: Option<Duration>,
+}
+
+/// What the peer lacks.
+#[derive(Default)]
+struct Difference {
+    changed: Vec<Arc<Resource>>,
+    gone: BTreeSet<Arc<str>>,
+}
+
+impl Subscription {
+    pub(super) fn new(type_url: TypeUrl, variant: Variant) -> Self {
+        Self {
+            type_url,
+            variant,
+            asked: false,
+            everything: false,
+            names: BTreeSet::new(),
+            has: BTreeMap::new(),
+            held: BTreeMap::new(),
+            in_flight: None,
+            nonce: String::new(),
+            version: String::new(),
+            acked: None,
+            nack: None,
+            must_answer: false,
+            solicited: false,
+            warming: BTreeSet::new(),
+            last_push: None,
+            due: None,
+        }
+    }
+
+    pub(super) fn subscribes(&self) -> bool {
+        self.everything || !self.names.is_empty()
+    }
+
+    /// Whether the peer was sent this, as it is now or was before.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.has.contains_key(name)
+    }
+
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.due
+    }
+
+    pub(super) fn view(&self) -> View {
+        View {
+            kind: self.type_url.word(),
+            version: self.version.clone(),
+            acked: self.acked.clone(),
+            nack: self.nack.clone(),
+        }
+    }
+
+    /// Of assignments: their clusters were pushed. Envoy warms a changed cluster and waits for its assignment, though it has that already.
+    /// In SotW it asks for it; in delta it may not.
+    pub(super) fn clusters_pushed(&mut self, names: impl Iterator<Item = Arc<str>>) {
+        self.warming.extend(names);
+        if self.variant == Variant::Delta && self.asked {
+            self.send_warming_again();
+        }
+    }
+
+    fn send_warming_again(&mut self) {
+        for name in std::mem::take(&mut self.warming) {
+            self.has.remove(&name);
+        }
+    }
+
+    /// The next answer, if one is due. `nonce` is for it.
+    pub(super) fn answer(&mut self, context: &Context, nonce: String) -> Option<Response> {
+        self.due = None;
+        let is_asked = self.subscribes() || self.must_answer;
+        if !is_asked || self.in_flight.is_some() {
+            return None;
+        }
+        self.forget_held(context);
+        let difference = self.difference(context);
+        let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
+        // An answer of SotW without assignments would say nothing; it is due once there is one.
+        let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
+        let must_answer = self.must_answer && may_be_empty;
+        if !differs && !must_answer {
+            return None;
+        }
+        let earliest = self.last_push.map(|last| last.saturating_add(PUSH_INTERVAL));
+        if !self.solicited && earliest.is_some_and(|earliest| context.now < earliest) {
+            self.due = earliest;
+            return None;
+        }
+        Some(self.response(difference, context, nonce))
+    }
+
+    fn response(&mut self, difference: Difference, context: &Context, nonce: String) -> Response {
+        let Difference { changed, gone } = difference;
+        for resource in &changed {
+            self.has.insert(resource.name.clone(), resource.version);
+        }
+        for name in &gone {
+            if self.names.contains(name) {
+                self.has.insert(name.clone(), MISSING);
+            } else {
+                self.has.remove(name);
+            }
+        }
+        let (resources, removed) = match (self.variant, &self.type_url) {
+            (Variant::Delta, _) => (changed, gone.into_iter().collect()),
+            (Variant::Sotw, TypeUrl::Cluster) => (self.all_clusters(context), Vec::new()),
+            (Variant::Sotw, _) => (changed, Vec::new()),
+        };
+        self.version = self.version_of_all();
+        self.in_flight = Some(self.version.clone());
+        self.nonce.clone_from(&nonce);
+        self.must_answer = false;
+        self.solicited = false;
+        self.last_push = Some(context.now);
+        let (type_url, version) = (self.type_url.clone(), self.version.clone());
+        Response { type_url, version, nonce, resources, removed }
+    }
+
+    fn all_clusters(&self, context: &Context) -> Vec<Arc<Resource>> {
+        let clusters = context.snapshot.clusters(context.viewer);
+        clusters.filter(|it| self.everything || self.names.contains(&it.name)).cloned().collect()
+    }
+
+    /// One version for all that the peer has, and how many endpoints that are.
+    fn version_of_all(&self) -> String {
+        let versions: Vec<_> =
+            self.has.iter().map(|(name, version)| (name, version.hash.to_be_bytes())).collect();
+        let parts = versions.iter().flat_map(|(name, hash)| [name.as_bytes(), hash.as_slice()]);
+        let version = Version { hash: hash(parts), endpoints: None };
+        if self.type_url == TypeUrl::Cluster {
+            return version.to_string();
+        }
+        let mut endpoints = self.held.clone();
+        endpoints.extend(self.has.iter().map(|(name, it)| (name.clone(), it.endpoints.unwrap_or_default())));
+        format!("{version}-{}", held::write(&endpoints.into_values().collect::<Vec<_>>()))
+    }
+
+    fn difference(&self, context: &Context) -> Difference {
+        let mut difference = Difference::default();
+        if self.type_url == TypeUrl::Cluster {
+            self.compare(
+                context,
+                |name| context.snapshot.cluster(context.viewer, name),
+                context.snapshot.clusters(context.viewer),
+                &mut difference,
+            );
+        } else {
+            let assignments = context.snapshot.assignments(context.viewer);
+            self.compare(
+                context,
+                |name| Some(&context.snapshot.assignment(context.viewer, name)?.resource),
+                assignments.map(|assignment| &assignment.resource),
+                &mut difference,
+            );
+        }
+        difference
+    }
+
+    fn compare<'a>(
+        &self,
+        context: &Context,
+        find: impl Fn(&str) -> Option<&'a Arc<Resource>>,
+        all: impl Iterator<Item = &'a Arc<Resource>>,
+        difference: &mut Difference,
+    ) {
+        let differs = |resource: &&Arc<Resource>| {
+            self.has.get(&resource.name) != Some(&resource.version)
+                && !(context.blocked)(&resource.name)
+                && !self.held.contains_key(&resource.name)
+        };
+        if self.everything {
+            difference.changed.extend(all.filter(differs).cloned());
+            let gone = self.has.iter().filter(|(name, version)| **version != MISSING && find(name).is_none());
+            difference.gone.extend(gone.map(|(name, _)| name.clone()));
+        }
+        for name in &self.names {
+            match find(name) {
+                Some(_) if self.everything => {}
+                Some(resource) => difference.changed.extend(Some(resource).filter(differs).cloned()),
+                None if self.has.get(name) == Some(&MISSING) || self.held.contains_key(name) => {}
+                None => self.missing(name, difference),
+            }
+        }
+    }
+
+    /// What does not exist: SotW has no word for that, so an assignment without endpoints says it.
+    fn missing(&self, name: &Arc<str>, difference: &mut Difference) {
+        if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
+            let any = xds::assignment(name, &[]);
+            difference.changed.push(Arc::new(Resource { name: name.clone(), version: MISSING, any }));
+        } else {
+            difference.gone.insert(name.clone());
+        }
+    }
+
+    /// Once as many endpoints are known here as the peer holds, what is known is the truth; at the latest when the server has settled.
+    fn forget_held(&mut self, context: &Context) {
+        if !context.snapshot.settling() {
+            self.held.clear();
+        }
+        self.held.retain(|name, held| {
+            let assignment = context.snapshot.assignment(context.viewer, name);
+            *held > assignment.map_or(0, |assignment| assignment.known)
+        });
+    }
+}

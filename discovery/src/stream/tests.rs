@@ -1,0 +1,222 @@
+//! A stream as tables of steps: what happens, and what is sent.
+
+mod delta;
+mod sotw;
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::entries::Workload;
+use crate::message::Ask;
+use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
+use crate::snapshot::SnapshotSettings;
+
+/// `a:2 b:0+1`: host a with two endpoints; b with none, of an entry that is known to be unhealthy. `a:2!`: speaks HTTP/2.
+fn snapshot(text: &str, settling: bool) -> Snapshot {
+    let mut config = Config::default();
+    let mut workloads = Vec::new();
+    for word in text.split_whitespace() {
+        let (host, rest) = word.split_once(':').expect("host:number");
+        let http2 = rest.ends_with('!');
+        let (served, unserved) = rest.trim_end_matches('!').split_once('+').unwrap_or((rest, "0"));
+        let number = |text: &str| text.trim_end_matches('!').parse::<u8>().expect("a number");
+        let key = Key::new("shop", host);
+        let labels = BTreeMap::from([("app".to_owned(), host.to_owned())]);
+        let protocol = if http2 { Protocol::Http2 } else { Protocol::Http };
+        let port = Port { number: 80, name: "http".to_owned(), protocol, target_port: None };
+        let service = Service {
+            key: key.clone(),
+            hosts: vec![host.to_owned()],
+            ports: vec![port],
+            source: Source::Selector(labels.clone()),
+            export_to: ExportTo::All,
+            last_endpoint: None,
+        };
+        config.services.insert(key, Arc::new(service));
+        let (served, unserved) = (number(served), number(unserved));
+        for index in 0..served + unserved {
+            let address = format!("10.0.0.{index}");
+            workloads.push(Workload {
+                key: Key::new("shop", format!("{host}-{index}")),
+                spec: Arc::new(Spec { address, labels: labels.clone(), ..Spec::default() }),
+                served: index < served,
+                keepable: true,
+                unserved_since: None,
+                awaited: false,
+            });
+        }
+    }
+    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, settling };
+    Snapshot::build(&config, &mut workloads.into_iter(), settings, None)
+}
+
+fn name(host: &str) -> String {
+    if host == "*" { host.to_owned() } else { format!("outbound|80||{host}") }
+}
+
+/// `EDS a,b nonce=2 version=x nack=text -c =a@x`: type, names, and in delta names that are left, versions that it has.
+fn request(text: &str, variant: Variant) -> Request {
+    let mut words = text.split_whitespace();
+    let type_url = match words.next().expect("a type") {
+        "CDS" => TypeUrl::Cluster,
+        "EDS" => TypeUrl::Endpoint,
+        "probe" => TypeUrl::Probe,
+        "health" => TypeUrl::Health,
+        other => TypeUrl::Other(other.to_owned()),
+    };
+    let (mut nonce, mut version, mut error) = (String::new(), String::new(), None);
+    let (mut names, mut unsubscribe, mut initial) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut node = Some(Box::new(Node { namespace: Some("shop".to_owned()), ..Node::default() }));
+    for word in words {
+        if word == "nodeless" {
+            node = None;
+        } else if let Some(text) = word.strip_prefix("nonce=") {
+            nonce = text.to_owned();
+        } else if let Some(text) = word.strip_prefix("version=") {
+            version = text.to_owned();
+        } else if let Some(text) = word.strip_prefix("nack=") {
+            error = Some(text.to_owned());
+        } else if let Some(host) = word.strip_prefix('-') {
+            unsubscribe.push(name(host));
+        } else if let Some((host, version)) = word.strip_prefix('=').and_then(|word| word.split_once('@')) {
+            initial.insert(name(host), version.to_owned());
+        } else {
+            names.extend(word.split(',').map(name));
+        }
+    }
+    let report = (type_url == TypeUrl::Health)
+        .then(|| Report::Plain { healthy: error.is_none(), message: error.clone().unwrap_or_default() });
+    let ask = match variant {
+        Variant::Sotw => Ask::Sotw { version, names },
+        Variant::Delta => Ask::Delta { subscribe: names, unsubscribe, initial },
+    };
+    Request { node, type_url, nonce, error, ask, report }
+}
+
+/// `EDS#2 a=1 -b`: type, nonce, names with the number of endpoints, names that are gone.
+fn shown(effect: &Effect) -> Option<String> {
+    Some(match effect {
+        Effect::Open(_) => return None,
+        Effect::Report(Report::Plain { healthy, .. }) => format!("report {healthy}"),
+        Effect::Report(report) => format!("{report:?}"),
+        Effect::ProbeAcked(version) => format!("acked {version}"),
+        Effect::ProbeNacked(text) => format!("refused {text}"),
+        Effect::Close(code, text) => format!("{code:?} {text}"),
+        Effect::Note(Note::Nacked { type_url, text, is_new }) => {
+            format!("nack {} {text} {is_new}", type_url.word())
+        }
+        Effect::Note(note) => format!("{note:?}"),
+        Effect::Send(response) => {
+            let short = |name: &str| name.trim_start_matches("outbound|80||").to_owned();
+            let resources = response.resources.iter().map(|resource| {
+                let endpoints = resource.version.endpoints.map_or_else(String::new, |it| format!("={it}"));
+                format!(" {}{endpoints}", short(&resource.name))
+            });
+            let removed = response.removed.iter().map(|name| format!(" -{}", short(name)));
+            let parts: String = resources.chain(removed).collect();
+            format!("{}#{}{parts}", response.type_url.word(), response.nonce)
+        }
+    })
+}
+
+/// Each step and what comes of it. `@50`: it is so many milliseconds; `serve …`, `settle …`: another snapshot; else a request.
+fn check(variant: Variant, steps: &[(&str, &str)]) {
+    let mut stream = AdsStream::new(variant, None);
+    let mut now = Duration::ZERO;
+    let mut served = snapshot("", false);
+    for (index, (step, expected)) in steps.iter().enumerate() {
+        let input = if let Some(time) = step.strip_prefix('@') {
+            now = Duration::from_millis(time.parse().expect("milliseconds"));
+            Input::Look
+        } else if let Some(text) = step.strip_prefix("serve") {
+            served = snapshot(text, false);
+            Input::Look
+        } else if let Some(text) = step.strip_prefix("settle") {
+            served = snapshot(text, true);
+            Input::Look
+        } else {
+            Input::Request(Box::new(request(step, variant)))
+        };
+        let effects = stream.step(now, input, &served);
+        let found: Vec<String> = effects.iter().filter_map(shown).collect();
+        assert_eq!(found.join("; "), *expected, "step {index}: {step}");
+    }
+}
+
+/// The version that a stream gives when it serves this to one who asks for these names.
+fn version(variant: Variant, served: &str, names: &str) -> String {
+    let mut stream = AdsStream::new(variant, None);
+    let request = request(&format!("EDS {names}"), variant);
+    let effects = stream.step(Duration::ZERO, Input::Request(Box::new(request)), &snapshot(served, false));
+    let sent = effects.into_iter().find_map(|effect| match effect {
+        Effect::Send(response) => Some(response),
+        _ => None,
+    });
+    let sent = sent.expect("an answer");
+    match variant {
+        Variant::Sotw => sent.version,
+        Variant::Delta => sent.resources[0].version.to_string(),
+    }
+}
+
+#[test]
+fn agents_are_heard_and_told() {
+    for variant in [Variant::Sotw, Variant::Delta] {
+        check(
+            variant,
+            &[
+                ("EDS", ""),
+                ("health nodeless", "report true"),
+                ("health nodeless nack=503", "report false"),
+                // An acknowledgement of ours that is acknowledged says nothing of health.
+                ("health nodeless nonce=1", ""),
+                ("serve a:1", ""),
+            ],
+        );
+        // Istio's agent: types that only its Envoy wants come first.
+        check(
+            variant,
+            &[("LDS", "UnknownType(\"LDS\")"), ("LDS", "UnknownTypeAgain"), ("health", "report true")],
+        );
+    }
+}
+
+#[test]
+fn hellos_are_acknowledged_by_their_nonce() {
+    let served = snapshot("", false);
+    let mut stream = AdsStream::new(Variant::Sotw, None);
+    let mut step = |input| {
+        let effects = stream.step(Duration::ZERO, input, &served);
+        effects.iter().filter_map(shown).collect::<Vec<_>>().join("; ")
+    };
+    let request = |text: &str| Input::Request(Box::new(request(text, Variant::Sotw)));
+    let hello = |version: &str| Input::Hello {
+        hello: serde_json::json!({"session": 1}),
+        version: version.to_owned(),
+    };
+    assert_eq!(step(request("EDS")), "");
+    assert_eq!(step(hello("v1")), "probe#1 probe");
+    assert_eq!(step(hello("v2")), "probe#2 probe");
+    assert_eq!(step(request("probe nonce=1")), "");
+    assert_eq!(step(request("probe nonce=2 nack=no")), "refused no");
+    assert_eq!(step(request("probe nonce=2")), "");
+    assert_eq!(step(hello("v3")), "probe#3 probe");
+    assert_eq!(step(request("probe nonce=3")), "acked v3");
+    assert_eq!(step(Input::Ack { epoch: "e".to_owned(), generation: 7 }), "health#4");
+}
+
+#[test]
+fn strange_streams_end() {
+    let no_node = "InvalidArgument node: must come with the first request";
+    check(Variant::Sotw, &[("CDS nodeless", no_node)]);
+    let types: Vec<String> = (0..33).map(|number| format!("T{number}")).collect();
+    let expected: Vec<String> = (0..33)
+        .map(|number| match number {
+            32 => "InvalidArgument type_url: more than 32 types on one stream".to_owned(),
+            _ => format!("UnknownType(\"T{number}\")"),
+        })
+        .collect();
+    let steps: Vec<(&str, &str)> =
+        types.iter().map(String::as_str).zip(expected.iter().map(String::as_str)).collect();
+    check(Variant::Delta, &steps);
+}

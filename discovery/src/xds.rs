@@ -1,0 +1,199 @@
+//! Envoy's protobuf messages to our values, and back; with its children the only file of the crate that names them. Requests are read in
+//! parts: what nobody needs of them, or what is too large, is never unfolded in memory.
+
+mod node;
+mod resources;
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::{BufMut, Bytes};
+use envoy_types::pb::google::rpc::Status;
+use prost::Message;
+
+use crate::entries::Report;
+use crate::message::{Ask, Request, Resource, Response, TypeUrl, Variant};
+use workload_health::health_report::printable;
+
+pub use resources::{ClusterSpec, EndpointSpec, assignment, cluster, hello};
+
+/// The largest message that is read, in bytes.
+pub const MESSAGE_LIMIT: usize = 4 << 20;
+/// The largest `node.metadata`, in bytes.
+pub const METADATA_LIMIT: usize = 64 << 10;
+/// Names in one request.
+pub const NAMES_LIMIT: usize = 1 << 16;
+/// A report says by this field that a workload is not healthy, and by its absence that it is.
+const UNHEALTHY_TEXT: &str = "no text";
+
+/// A request that is refused, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// No protobuf message of this type.
+    #[error("request: not a valid message: {0}")]
+    Message(String),
+    /// A part is larger than it may be: name, limit.
+    #[error("{0}: more than {1}")]
+    TooLarge(&'static str, &'static str),
+    /// A part of the node, and why.
+    #[error("node.metadata.{0}")]
+    Metadata(String),
+}
+
+/// `envoy.service.discovery.v3.DiscoveryRequest`, its node unread.
+#[derive(Clone, PartialEq, Message)]
+struct SotwRequest {
+    #[prost(string, tag = "1")]
+    version_info: String,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    node: Option<Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    resource_names: Vec<Bytes>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "6")]
+    error_detail: Option<Status>,
+}
+
+/// `envoy.service.discovery.v3.DeltaDiscoveryRequest`, its node unread.
+#[derive(Clone, PartialEq, Message)]
+struct DeltaRequest {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    node: Option<Bytes>,
+    #[prost(string, tag = "2")]
+    type_url: String,
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    subscribe: Vec<Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "4")]
+    unsubscribe: Vec<Bytes>,
+    #[prost(map = "string, string", tag = "5")]
+    initial_resource_versions: HashMap<String, String>,
+    #[prost(string, tag = "6")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "7")]
+    error_detail: Option<Status>,
+}
+
+/// `envoy.service.discovery.v3.DiscoveryResponse`; a resource is an `Any` that was encoded before.
+#[derive(Clone, PartialEq, Message)]
+struct SotwResponse {
+    #[prost(string, tag = "1")]
+    version_info: String,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    resources: Vec<Bytes>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    nonce: String,
+}
+
+/// `envoy.service.discovery.v3.DeltaDiscoveryResponse`.
+#[derive(Clone, PartialEq, Message)]
+struct DeltaResponse {
+    #[prost(string, tag = "1")]
+    system_version_info: String,
+    #[prost(message, repeated, tag = "2")]
+    resources: Vec<DeltaResource>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    nonce: String,
+    #[prost(string, repeated, tag = "6")]
+    removed_resources: Vec<String>,
+}
+
+/// `envoy.service.discovery.v3.Resource`, its `Any` encoded before.
+#[derive(Clone, PartialEq, Message)]
+struct DeltaResource {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(bytes = "bytes", tag = "2")]
+    resource: Bytes,
+    #[prost(string, tag = "3")]
+    name: String,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// What is wrong with it; the stream ends with `INVALID_ARGUMENT`.
+pub fn read(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
+    let broken = |error: prost::DecodeError| Malformed::Message(printable(&error.to_string()));
+    let (node, type_url, nonce, error, ask) = match variant {
+        Variant::Sotw => {
+            let SotwRequest { version_info, node, resource_names, type_url, response_nonce, error_detail } =
+                SotwRequest::decode(bytes).map_err(broken)?;
+            let ask = Ask::Sotw { version: version_info, names: names(resource_names)? };
+            (node, type_url, response_nonce, error_detail, ask)
+        }
+        Variant::Delta => {
+            let request = DeltaRequest::decode(bytes).map_err(broken)?;
+            let initial = request.initial_resource_versions;
+            if initial.len() > NAMES_LIMIT {
+                return Err(Malformed::TooLarge("initial_resource_versions", "65536 names"));
+            }
+            let ask = Ask::Delta {
+                subscribe: names(request.subscribe)?,
+                unsubscribe: names(request.unsubscribe)?,
+                initial: initial.into_iter().collect::<BTreeMap<_, _>>(),
+            };
+            (request.node, request.type_url, request.response_nonce, request.error_detail, ask)
+        }
+    };
+    let type_url = TypeUrl::parse(&type_url);
+    let error = error.map(|status| match status.message.as_str() {
+        "" => UNHEALTHY_TEXT.to_owned(),
+        text => printable(text),
+    });
+    let (node, report) = match node {
+        None => (None, None),
+        Some(bytes) => node::read(bytes)?,
+    };
+    let report = (type_url == TypeUrl::Health).then(|| match (report, &error) {
+        (Some(report), _) => Report::AppHealth(report),
+        (None, None) => Report::Plain { healthy: true, message: String::new() },
+        (None, Some(text)) => Report::Plain { healthy: false, message: text.clone() },
+    });
+    Ok(Request { node: node.map(Box::new), type_url, nonce, error, ask, report })
+}
+
+/// Names as text.
+fn names(names: Vec<Bytes>) -> Result<Vec<String>, Malformed> {
+    if names.len() > NAMES_LIMIT {
+        return Err(Malformed::TooLarge("resource_names", "65536 names"));
+    }
+    let text = |name: Bytes| {
+        let name = std::str::from_utf8(&name).map_err(|error| Malformed::Message(error.to_string()))?;
+        Ok(name.to_owned())
+    };
+    names.into_iter().map(text).collect()
+}
+
+/// Writes an answer, each of whose resources is copied as it was encoded.
+pub fn write(response: Response, variant: Variant, buffer: &mut impl BufMut) {
+    let Response { type_url, version, nonce, resources, removed } = response;
+    let type_url = type_url.as_str().to_owned();
+    let written = match variant {
+        Variant::Sotw => {
+            let resources = resources.iter().map(|resource| resource.any.clone()).collect();
+            SotwResponse { version_info: version, resources, type_url, nonce }.encode(buffer)
+        }
+        Variant::Delta => {
+            let resource = |resource: &std::sync::Arc<Resource>| DeltaResource {
+                version: resource.version.to_string(),
+                resource: resource.any.clone(),
+                name: resource.name.to_string(),
+            };
+            let resources = resources.iter().map(resource).collect();
+            let removed_resources = removed.iter().map(ToString::to_string).collect();
+            let response =
+                DeltaResponse { system_version_info: version, resources, type_url, nonce, removed_resources };
+            response.encode(buffer)
+        }
+    };
+    written.expect("the buffer grows");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What is served, as bytes: a cluster, an assignment, a hello; each an encoded `google.protobuf.Any`. Equal values give equal bytes.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+    ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbPolicy,
+};
+use envoy_types::pb::envoy::config::core::v3::address::Address as AddressKind;
+use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use envoy_types::pb::envoy::config::core::v3::{
+    Address, AggregatedConfigSource, ApiVersion, ConfigSource, Http2ProtocolOptions, Locality, Pipe,
+    SocketAddress,
+};
+use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use envoy_types::pb::envoy::config::endpoint::v3::{
+    ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
+};
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::explicit_http_config::ProtocolConfig;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::http_protocol_options::{
+    ExplicitHttpConfig, UpstreamProtocolOptions,
+};
+use envoy_types::pb::envoy::r#type::v3::Percent;
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Any, Duration, ListValue, Struct, UInt32Value, Value as ProtoValue};
+use prost::Message;
+use serde_json::Value;
+
+use crate::message::TypeUrl;
+
+const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
+/// How long Envoy tries to reach an endpoint, in seconds.
+const CONNECT_TIMEOUT: i64 = 10;
+
+/// A cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSpec<'a> {
+    /// Of the cluster, and of its assignment.
+    pub name: &'a str,
+    /// Whether endpoints speak HTTP/2.
+    pub http2: bool,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointSpec {
+    /// `region/zone/subzone`, or empty.
+    pub locality: String,
+    /// An IP address, or `unix://` and a path.
+    pub address: String,
+    /// Of a `unix://` address: ignored.
+    pub port: u16,
+    /// 1 or more.
+    pub weight: u32,
+}
+
+/// A cluster whose endpoints come by EDS from this stream. Panic routing is off: it would bring those back that are sick.
+pub fn cluster(spec: &ClusterSpec) -> Bytes {
+    let mut typed_extension_protocol_options = HashMap::new();
+    if spec.http2 {
+        let explicit = ExplicitHttpConfig {
+            protocol_config: Some(ProtocolConfig::Http2ProtocolOptions(Http2ProtocolOptions::default())),
+        };
+        let options = HttpProtocolOptions {
+            upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(explicit)),
+            ..HttpProtocolOptions::default()
+        };
+        let type_url = format!("type.googleapis.com/{HTTP_OPTIONS}");
+        let options = Any { type_url, value: options.encode_to_vec() };
+        typed_extension_protocol_options.insert(HTTP_OPTIONS.to_owned(), options);
+    }
+    let eds_config = ConfigSource {
+        resource_api_version: ApiVersion::V3.into(),
+        config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
+        ..ConfigSource::default()
+    };
+    let message = Cluster {
+        name: spec.name.to_owned(),
+        cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
+        eds_cluster_config: Some(EdsClusterConfig {
+            eds_config: Some(eds_config),
+            service_name: spec.name.to_owned(),
+        }),
+        connect_timeout: Some(Duration { seconds: CONNECT_TIMEOUT, nanos: 0 }),
+        lb_policy: LbPolicy::LeastRequest.into(),
+        common_lb_config: Some(CommonLbConfig {
+            healthy_panic_threshold: Some(Percent { value: 0.0 }),
+            ..CommonLbConfig::default()
+        }),
+        typed_extension_protocol_options,
+        ..Cluster::default()
+    };
+    any(TypeUrl::Cluster.as_str(), &message)
+}
+
+/// The endpoints of a cluster; `endpoints` is sorted, so that those of a locality stand together.
+pub fn assignment(name: &str, endpoints: &[EndpointSpec]) -> Bytes {
+    let localities = endpoints.chunk_by(|one, other| one.locality == other.locality);
+    let endpoints = localities
+        .map(|endpoints| LocalityLbEndpoints {
+            locality: endpoints.first().and_then(|endpoint| locality(&endpoint.locality)),
+            lb_endpoints: endpoints.iter().map(endpoint).collect(),
+            ..LocalityLbEndpoints::default()
+        })
+        .collect();
+    let message = ClusterLoadAssignment {
+        cluster_name: name.to_owned(),
+        endpoints,
+        ..ClusterLoadAssignment::default()
+    };
+    any(TypeUrl::Endpoint.as_str(), &message)
+}
+
+fn endpoint(spec: &EndpointSpec) -> LbEndpoint {
+    let address = match spec.address.strip_prefix("unix://") {
+        Some(path) => AddressKind::Pipe(Pipe { path: path.to_owned(), ..Pipe::default() }),
+        None => AddressKind::SocketAddress(SocketAddress {
+            address: spec.address.clone(),
+            port_specifier: Some(PortSpecifier::PortValue(spec.port.into())),
+            ..SocketAddress::default()
+        }),
+    };
+    let endpoint = Endpoint { address: Some(Address { address: Some(address) }), ..Endpoint::default() };
+    LbEndpoint {
+        load_balancing_weight: Some(UInt32Value { value: spec.weight }),
+        host_identifier: Some(HostIdentifier::Endpoint(endpoint)),
+        ..LbEndpoint::default()
+    }
+}
+
+fn locality(text: &str) -> Option<Locality> {
+    let mut parts = text.splitn(3, '/').map(str::to_owned);
+    let mut next = || parts.next().unwrap_or_default();
+    let locality = Locality { region: next(), zone: next(), sub_zone: next() };
+    (!text.is_empty()).then_some(locality)
+}
+
+/// A hello: JSON as a `google.protobuf.Struct`.
+pub fn hello(json: &Value) -> Bytes {
+    let Kind::StructValue(message) = kind(json) else { return any(STRUCT, &Struct::default()) };
+    any(STRUCT, &message)
+}
+
+fn kind(json: &Value) -> Kind {
+    let value = |json: &Value| ProtoValue { kind: Some(kind(json)) };
+    match json {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(yes) => Kind::BoolValue(*yes),
+        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
+        Value::String(text) => Kind::StringValue(text.clone()),
+        Value::Array(list) => Kind::ListValue(ListValue { values: list.iter().map(value).collect() }),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, json)| (name.clone(), value(json))).collect();
+            Kind::StructValue(Struct { fields })
+        }
+    }
+}
+
+fn any(type_url: &str, message: &impl Message) -> Bytes {
+    Any { type_url: type_url.to_owned(), value: message.encode_to_vec() }.encode_to_vec().into()
+}

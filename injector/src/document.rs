@@ -1,0 +1,94 @@
+//! A document with workloads in, the same with injected Pods out.
+
+use serde_json::Value;
+
+use crate::settings::Settings;
+use crate::warning::Warning;
+use crate::workload::{self, Site};
+use crate::{Injection, Outcome, Probe, ProbeResult, Refused, Surroundings, apply};
+
+/// A document after its injection.
+#[derive(Clone, Debug)]
+pub struct Injected {
+    /// What it holds now.
+    pub value: Value,
+    /// Whether that differs from before.
+    pub changed: bool,
+    /// Each Pod in it: where it is, what became of it.
+    pub pods: Vec<(Site, Summary)>,
+}
+
+/// What became of one Pod.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Of the Pod.
+    pub outcome: Outcome,
+    /// Of its probes.
+    pub probes: Vec<Probe>,
+    /// What could not be done.
+    pub warnings: Vec<Warning>,
+    /// As what the sidecar was injected, if it was.
+    pub mode: Option<String>,
+}
+
+impl Summary {
+    /// For people: `sidecar native; app/livez, app/readyz rewritten`.
+    pub fn line(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(mode) = &self.mode {
+            parts.push(format!("sidecar {mode}"));
+        }
+        for result in [ProbeResult::Rewritten, ProbeResult::Done, ProbeResult::Left] {
+            let probes = self.probes.iter().filter(|probe| probe.result == result);
+            let names: Vec<String> =
+                probes.map(|probe| format!("{}/{}", probe.container, probe.word)).collect();
+            let word = match result {
+                ProbeResult::Rewritten => "rewritten",
+                ProbeResult::Done => "rewritten before",
+                ProbeResult::Left => "left alone",
+            };
+            if !names.is_empty() {
+                parts.push(format!("{} {word}", names.join(", ")));
+            }
+        }
+        if parts.is_empty() { self.outcome.word().to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// Injects every Pod of a document.
+///
+/// # Errors
+/// Where it is no object, or a workload in it is none: which field, and what it must be.
+pub fn inject(document: &Value, settings: &Settings) -> Result<Injected, Refused> {
+    if !document.is_object() && !document.is_null() {
+        return Err(Refused { field: String::new(), reason: "must be a mapping" });
+    }
+    let mut value = document.clone();
+    let mut pods = Vec::new();
+    let mut changed = false;
+    for site in workload::sites(document)? {
+        let surroundings = Surroundings { namespace: &site.namespace, job: site.job };
+        let injection = apply(site.pod(document), surroundings, settings)
+            .map_err(|refused| Refused { field: site.field(&refused.field), ..refused })?;
+        changed |= injection.pod != *site.pod(document);
+        let summary = summary(&injection);
+        *site.pod_mut(&mut value) = injection.pod;
+        pods.push((site, summary));
+    }
+    Ok(Injected { value, changed, pods })
+}
+
+fn summary(injection: &Injection) -> Summary {
+    let injected = injection.outcome == Outcome::Injected;
+    let status = || {
+        let status = injection.pod["metadata"]["annotations"][super::STATUS].as_str()?;
+        let status: Value = serde_json::from_str(status).ok()?;
+        Some(status["mode"].as_str()?.to_owned())
+    };
+    Summary {
+        outcome: injection.outcome,
+        probes: injection.probes.clone(),
+        warnings: injection.warnings.clone(),
+        mode: if injected { status() } else { None },
+    }
+}

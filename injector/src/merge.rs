@@ -1,0 +1,96 @@
+//! Template and Pod become one: the template is the base, and the Pod wins at every leaf.
+
+use serde_json::{Map, Value};
+
+use crate::pod;
+
+/// Of these only one can be there: a Pod that names one means that one.
+const PROBE_HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
+const HOOK_HANDLERS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
+const ENV_SOURCES: [&str; 2] = ["value", "valueFrom"];
+
+/// Merges `pod` into `template`; `key` is the name of the field in which both stand.
+///
+/// Lists merge by Kubernetes' keys: containers, volumes, env and pull secrets by name, volumeMounts by path, ports by number and
+/// protocol. Any other list is the Pod's. `null` counts as absent.
+pub(super) fn merge(template: &Value, pod: &Value, key: &str) -> Value {
+    match (template, pod) {
+        (Value::Object(template), Value::Object(pod)) => Value::Object(merge_objects(template, pod, key)),
+        (Value::Array(template), Value::Array(pod)) => match list_key(key) {
+            Some(list_key) => Value::Array(merge_lists(template, pod, key, list_key)),
+            None => Value::Array(pod.clone()),
+        },
+        (template, Value::Null) => template.clone(),
+        (_, pod) => pod.clone(),
+    }
+}
+
+fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &str) -> Map<String, Value> {
+    let one_of: &[&str] = match key {
+        "livenessProbe" | "readinessProbe" | "startupProbe" => &PROBE_HANDLERS,
+        "preStop" | "postStart" => &HOOK_HANDLERS,
+        "env" => &ENV_SOURCES,
+        _ => &[],
+    };
+    let there = |key: &str| pod.get(key).is_some_and(|value| !value.is_null());
+    let chosen = one_of.iter().any(|key| there(key));
+    let mut merged = Map::new();
+    for (key, value) in template {
+        if chosen && one_of.contains(&key.as_str()) && !there(key) {
+            continue;
+        }
+        let value = pod.get(key).map_or_else(|| value.clone(), |pod| merge(value, pod, key));
+        merged.insert(key.clone(), value);
+    }
+    for (key, value) in pod {
+        if !template.contains_key(key) {
+            merged.insert(key.clone(), value.clone());
+        }
+    }
+    merged
+}
+
+/// What makes an element of the list `key` the same as another one.
+fn list_key(key: &str) -> Option<fn(&Value) -> Option<String>> {
+    match key {
+        "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets" => {
+            Some(|element| Some(pod::name(element).to_owned()).filter(|name| !name.is_empty()))
+        }
+        "volumeMounts" => {
+            Some(|element| Some(pod::text(element, "mountPath").to_owned()).filter(|path| !path.is_empty()))
+        }
+        "ports" => Some(|element| {
+            let number = pod::field(element, "containerPort")?;
+            let protocol = pod::field(element, "protocol").and_then(Value::as_str).unwrap_or("TCP");
+            Some(format!("{number}/{protocol}"))
+        }),
+        _ => None,
+    }
+}
+
+fn merge_lists(
+    template: &[Value],
+    pod: &[Value],
+    key: &str,
+    list_key: fn(&Value) -> Option<String>,
+) -> Vec<Value> {
+    let of_template: Vec<Option<String>> = template.iter().map(list_key).collect();
+    let mut merged: Vec<Value> = template
+        .iter()
+        .zip(&of_template)
+        .map(|(element, wanted)| {
+            // The last one counts, as for Kubernetes.
+            let same = pod.iter().rev().find(|other| wanted.is_some() && list_key(other) == *wanted);
+            same.map_or_else(|| element.clone(), |other| merge(element, other, key))
+        })
+        .collect();
+    let new = pod.iter().filter(|element| {
+        let wanted = list_key(element);
+        wanted.is_none() || !of_template.contains(&wanted)
+    });
+    merged.extend(new.cloned());
+    merged
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Reading a Pod that is a JSON value: what is absent, `null` or of another type counts as not there.
+
+use serde_json::{Map, Value};
+
+use crate::Refused;
+
+/// `value[key]`, if it is there and not `null`.
+pub(super) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    value.get(key).filter(|value| !value.is_null())
+}
+
+/// The elements of the list `value[key]`; none if there is no list.
+pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A string field; empty if there is none.
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The container's name; empty if it has none.
+pub(super) fn name(value: &Value) -> &str {
+    text(value, "name")
+}
+
+/// The Pod's annotation.
+pub(super) fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
+    field(field(field(pod, "metadata")?, "annotations")?, name)
+}
+
+/// The Pod's label.
+pub(super) fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
+    field(field(field(pod, "metadata")?, "labels")?, name)
+}
+
+/// Whether an init container goes on beside the others: a native sidecar.
+pub(super) fn is_native_sidecar(container: &Value) -> bool {
+    text(container, "restartPolicy") == "Always"
+}
+
+/// The object `value[key]`, made if it is not there.
+pub(super) fn object<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
+    let fields = value.as_object_mut().expect("an object: `check` was asked");
+    if fields.get(key).is_none_or(Value::is_null) {
+        fields.insert(key.to_owned(), Value::Object(Map::new()));
+    }
+    fields.get_mut(key).and_then(Value::as_object_mut).expect("an object: `check` was asked")
+}
+
+/// The list `value[key]`, made if it is not there.
+pub(super) fn list_mut<'a>(value: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
+    let fields = value.as_object_mut().expect("an object: `check` was asked");
+    if fields.get(key).is_none_or(Value::is_null) {
+        fields.insert(key.to_owned(), Value::Array(Vec::new()));
+    }
+    fields.get_mut(key).and_then(Value::as_array_mut).expect("a list: `check` was asked")
+}
+
+/// Sets the Pod's annotation.
+pub(super) fn annotate(pod: &mut Value, name: &str, text: String) {
+    object_of_metadata(pod, "annotations").insert(name.to_owned(), Value::String(text));
+}
+
+/// `metadata.labels` or `metadata.annotations`, made if need be; new metadata goes to the front, where people look for it.
+pub(super) fn object_of_metadata<'a>(pod: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
+    let fields = pod.as_object_mut().expect("an object: `check` was asked");
+    match fields.get_mut("metadata") {
+        Some(metadata) if !metadata.is_null() => {}
+        Some(metadata) => *metadata = Value::Object(Map::new()),
+        None => {
+            let front = ["apiVersion", "kind"].iter().filter(|key| fields.contains_key(**key)).count();
+            fields.shift_insert(front, "metadata".to_owned(), Value::Object(Map::new()));
+        }
+    }
+    object(fields.get_mut("metadata").expect("was put there"), key)
+}
+
+/// Whether the Pod has the shape that everything here relies on.
+pub(super) fn check(pod: &Value) -> Result<(), Refused> {
+    let refuse = |field: &str, reason| Err(Refused { field: field.to_owned(), reason });
+    let Some(fields) = pod.as_object() else { return refuse("", "must be an object") };
+    if let Some(metadata) = field(pod, "metadata") {
+        if !metadata.is_object() {
+            return refuse("metadata", "must be an object");
+        }
+        for key in ["labels", "annotations"] {
+            if field(metadata, key).is_some_and(|value| !value.is_object()) {
+                return refuse(&format!("metadata.{key}"), "must be an object");
+            }
+        }
+    }
+    let Some(spec) = fields.get("spec").filter(|spec| spec.is_object()) else {
+        return refuse("spec", "must be an object");
+    };
+    if !spec.get("containers").is_some_and(Value::is_array) {
+        return refuse("spec.containers", "must be a list");
+    }
+    for key in ["initContainers", "volumes", "imagePullSecrets"] {
+        if field(spec, key).is_some_and(|value| !value.is_array()) {
+            return refuse(&format!("spec.{key}"), "must be a list");
+        }
+    }
+    for key in ["initContainers", "containers"] {
+        if let Some(index) = list(spec, key).iter().position(|container| !container.is_object()) {
+            return refuse(&format!("spec.{key}[{index}]"), "must be an object");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Goldens: `x.yaml` in, `x.yaml.injected` out, with its warnings on top. The first line of an input may hold flags:
+//! `# app-health inject --sidecar-mode classic`. `UPDATE_GOLDEN=1` writes what the code says now.
+
+mod properties;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+
+use super::document;
+use super::settings::Settings;
+use super::stream;
+use crate::args::SettingsArgs;
+
+/// Flags of both commands.
+#[derive(clap::Parser)]
+struct Flags {
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// The settings that flags make.
+pub(crate) fn settings(flags: &str) -> Settings {
+    let words = ["app-health"].into_iter().chain(flags.split_whitespace());
+    let Flags { settings } = Flags::try_parse_from(words).expect("flags");
+    let template = settings.template.as_ref().map(|name| {
+        fs::read_to_string(folder().join("templates").join(name)).expect("a template of the goldens")
+    });
+    Settings::with_template(settings, template.as_deref()).expect("settings")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/inject")
+}
+
+/// Every input, in order: its path and text.
+pub(crate) fn inputs() -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(folder()).expect("the folder of the goldens");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml" || extension == "json"));
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), fs::read_to_string(file).expect("an input"))).collect()
+}
+
+/// The settings that an input's first line asks for.
+pub(crate) fn settings_of(text: &str) -> Settings {
+    let first = text.lines().next().unwrap_or_default();
+    settings(first.strip_prefix("# app-health inject").unwrap_or_default())
+}
+
+/// What the code makes of a stream: lines on what became of each Pod, warnings, then the documents.
+fn injected(text: &str, settings: &Settings) -> (String, String) {
+    let (mut notes, mut stream) = (String::new(), String::new());
+    for document in stream::read(text) {
+        let document = match document {
+            Ok(document) => document,
+            Err(error) => {
+                writeln!(notes, "# {error}").expect("a string");
+                continue;
+            }
+        };
+        match document::inject(&document.value, settings) {
+            Ok(injected) => {
+                for (site, summary) in &injected.pods {
+                    writeln!(notes, "# {}: {}: {}", site.object, summary.outcome.word(), summary.line())
+                        .expect("a string");
+                    for warning in &summary.warnings {
+                        writeln!(notes, "# {warning}").expect("a string");
+                    }
+                }
+                let bytes = if injected.changed {
+                    document.with(&injected.value, document.format)
+                } else {
+                    document.text.to_owned()
+                };
+                stream.push_str(&bytes);
+            }
+            Err(refused) => writeln!(notes, "# refused: {refused}").expect("a string"),
+        }
+    }
+    (notes, stream)
+}
+
+#[test]
+fn goldens() {
+    let update = std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN");
+    let mut wrong = Vec::new();
+    for (file, text) in inputs() {
+        let (notes, stream) = injected(&text, &settings_of(&text));
+        let body: String = stream
+            .lines()
+            .filter(|line| !line.starts_with("# app-health inject"))
+            .fold(String::new(), |body, line| body + line + "\n");
+        let actual = notes + &body;
+        let mut golden = file.clone().into_os_string();
+        golden.push(".injected");
+        if update {
+            fs::write(&golden, &actual).expect("the golden can be written");
+        } else if fs::read_to_string(&golden).ok().as_ref() != Some(&actual) {
+            wrong.push(file);
+        }
+    }
+    assert!(wrong.is_empty(), "refresh with UPDATE_GOLDEN=1, and read the diff: {wrong:#?}");
+    assert!(inputs().len() >= 60, "every row of what is rewritten has its golden");
+}
+
+#[test]
+fn what_was_injected_once_stays_as_it_is() {
+    for (file, text) in inputs() {
+        let settings = settings_of(&text);
+        let (_, once) = injected(&text, &settings);
+        let (_, twice) = injected(&once, &settings);
+        assert_eq!(twice, once, "{}", file.display());
+    }
+}

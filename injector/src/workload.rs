@@ -1,0 +1,167 @@
+//! Where the Pods are in an object: the Pod itself, the template of a workload, the items of a list.
+
+use serde_json::Value;
+
+use crate::{Refused, pod};
+
+/// Kind, its API group in any version, and where its Pod template stands.
+const KINDS: [(&str, &str, &[&str]); 9] = [
+    ("Pod", "", &[]),
+    ("PodTemplate", "", &["template"]),
+    ("ReplicationController", "", &["spec", "template"]),
+    ("Deployment", "apps", &["spec", "template"]),
+    ("StatefulSet", "apps", &["spec", "template"]),
+    ("DaemonSet", "apps", &["spec", "template"]),
+    ("ReplicaSet", "apps", &["spec", "template"]),
+    ("Job", "batch", &["spec", "template"]),
+    ("CronJob", "batch", &["spec", "jobTemplate", "spec", "template"]),
+];
+
+/// A Pod, or the template of one, inside a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// `Deployment/shop`.
+    pub object: String,
+    /// The namespace of the object; empty if it says none.
+    pub namespace: String,
+    /// Whether a Job makes the Pods.
+    pub job: bool,
+    /// How to get there: keys, and indices of lists.
+    path: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(&'static str),
+    Item(usize),
+}
+
+impl Site {
+    /// The Pod.
+    pub fn pod<'a>(&self, document: &'a Value) -> &'a Value {
+        self.path.iter().fold(document, |value, step| match step {
+            Step::Key(key) => &value[*key],
+            Step::Item(index) => &value["items"][*index],
+        })
+    }
+
+    /// The same, to be changed.
+    pub fn pod_mut<'a>(&self, document: &'a mut Value) -> &'a mut Value {
+        self.path.iter().fold(document, |value, step| match step {
+            Step::Key(key) => &mut value[*key],
+            Step::Item(index) => &mut value["items"][*index],
+        })
+    }
+
+    /// A field of the Pod as a field of the document: `items[3].spec.template.spec.containers`.
+    pub fn field(&self, field: &str) -> String {
+        let mut path = dotted(&self.path);
+        if !path.is_empty() && !field.is_empty() {
+            path.push('.');
+        }
+        path + field
+    }
+}
+
+fn dotted(path: &[Step]) -> String {
+    let steps = path.iter().map(|step| match step {
+        Step::Key(key) => (*key).to_owned(),
+        Step::Item(index) => format!("items[{index}]"),
+    });
+    steps.collect::<Vec<_>>().join(".")
+}
+
+/// What a document is called: `Deployment/shop`, `Deployment` without a name, nothing without a kind.
+pub fn object(document: &Value) -> String {
+    let kind = pod::text(document, "kind");
+    let metadata = pod::field(document, "metadata").unwrap_or(&Value::Null);
+    match (pod::name(metadata), pod::text(metadata, "generateName")) {
+        ("", "") => kind.to_owned(),
+        ("", name) | (name, _) => format!("{kind}/{name}"),
+    }
+}
+
+/// Every Pod of a document; none in an object of another kind.
+///
+/// # Errors
+/// Where a workload has no Pod template, or a list no items.
+pub fn sites(document: &Value) -> Result<Vec<Site>, Refused> {
+    let mut sites = Vec::new();
+    let (kind, version) = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
+    collect(document, kind, version, &mut Vec::new(), &mut sites)?;
+    Ok(sites)
+}
+
+fn collect(
+    value: &Value,
+    kind: &str,
+    version: &str,
+    path: &mut Vec<Step>,
+    sites: &mut Vec<Site>,
+) -> Result<(), Refused> {
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    if let Some(of_items) = kind.strip_suffix("List").filter(|of| of.is_empty() || known(of, group).is_some())
+    {
+        return items(value, (of_items, version), path, sites);
+    }
+    let Some(template) = known(kind, group) else { return Ok(()) };
+    let metadata = pod::field(value, "metadata").unwrap_or(&Value::Null);
+    let mut site = Site {
+        object: object_of(kind, value),
+        namespace: pod::text(metadata, "namespace").to_owned(),
+        job: matches!(kind, "Job" | "CronJob"),
+        path: path.clone(),
+    };
+    let mut place = value;
+    for key in template {
+        site.path.push(Step::Key(key));
+        match place.get(*key).filter(|value| value.is_object()) {
+            Some(value) => place = value,
+            None => return Err(Refused { field: dotted(&site.path), reason: "must be a mapping" }),
+        }
+    }
+    sites.push(site);
+    Ok(())
+}
+
+fn object_of(kind: &str, value: &Value) -> String {
+    let name = object(value);
+    let name = name.split_once('/').map(|(_, name)| format!("{kind}/{name}"));
+    name.unwrap_or_else(|| kind.to_owned())
+}
+
+/// The items of a list; in one of a kind they need not say their own.
+fn items(
+    value: &Value,
+    (kind, version): (&str, &str),
+    path: &mut Vec<Step>,
+    sites: &mut Vec<Site>,
+) -> Result<(), Refused> {
+    let at = |path: &[Step], rest: &str| match dotted(path).as_str() {
+        "" => rest.to_owned(),
+        path => format!("{path}.{rest}"),
+    };
+    let items = match pod::field(value, "items") {
+        None => return Ok(()),
+        Some(Value::Array(items)) => items,
+        Some(_) => return Err(Refused { field: at(path, "items"), reason: "must be a list" }),
+    };
+    for (index, item) in items.iter().enumerate() {
+        if !item.is_object() {
+            return Err(Refused { field: at(path, &format!("items[{index}]")), reason: "must be a mapping" });
+        }
+        let own =
+            |key, default| Some(pod::text(item, key)).filter(|text| !text.is_empty()).unwrap_or(default);
+        path.push(Step::Item(index));
+        collect(item, own("kind", kind), own("apiVersion", version), path, sites)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+fn known(kind: &str, group: &str) -> Option<&'static [&'static str]> {
+    KINDS.iter().find(|(known, of, _)| *known == kind && *of == group).map(|(_, _, template)| *template)
+}
+
+#[cfg(test)]
+mod tests;

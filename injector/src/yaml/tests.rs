@@ -1,0 +1,57 @@
+use serde_json::json;
+
+use super::*;
+
+/// Strings that look like something else.
+const STRINGS: &str = include_str!("../../testdata/strings.json");
+
+#[test]
+fn values_are_kubectls() {
+    let cases = [
+        ("a: 0644", json!({"a": 420})),
+        ("a: -017", json!({"a": -15})),
+        ("a: yes", json!({"a": true})),
+        ("a: off", json!({"a": false})),
+        ("a: 1_000", json!({"a": 1000})),
+        ("a: 0x10", json!({"a": 16})),
+        ("a: 08", json!({"a": 8.0})),
+        ("a: ~", json!({"a": null})),
+        ("x: &x {a: 1}\ny: {<<: *x, b: 2}", json!({"x": {"a": 1}, "y": {"b": 2, "a": 1}})),
+        ("8080: a", json!({"8080": "a"})),
+        ("a: 12345678901234567890", json!({"a": 12_345_678_901_234_567_890_u64})),
+        ("", json!(null)),
+        ("# nothing", json!(null)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(value(text).expect(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for string in serde_json::from_str::<Vec<String>>(STRINGS).expect("JSON") {
+        let written = json!({"a": {"b": [string]}, (string.clone()): string});
+        assert_eq!(value(&text(&written)).expect(&string), written, "{string:?}: {}", text(&written));
+    }
+}
+
+#[test]
+fn a_block_scalar_never_holds_a_tab() {
+    assert!(!text(&json!({"a": "\tx\ny"})).contains('|'));
+    assert!(text(&json!({"a": "x\ny\n"})).contains('|'));
+}
+
+#[test]
+fn refusals_have_their_line() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let bomb: String = (1..9).fold("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(), |bomb, level| {
+        let alias = format!("*a{}", level - 1);
+        bomb + &format!("a{level}: &a{level} [{}]\n", vec![alias; 10].join(", "))
+    });
+    for (text, line) in [("a: 1\nb: 2\na: 3\n", 3), ("a: [1\nb: 2\n", 2), ("a: b: c", 1), (&deep, 1)] {
+        let error = value(text).expect_err(text);
+        assert_eq!(error.line, line, "{error}");
+        assert!(!error.reason.is_empty() && !error.reason.contains('\n'), "{error}");
+    }
+    value(&bomb).expect_err("more nodes than anybody needs");
+}

@@ -1,0 +1,348 @@
+use std::num::{NonZeroU16, NonZeroU32};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};
+use probe::prober::{Header, Scheme};
+
+fn parse(probe: &Value) -> (Option<WorkloadProbe>, Vec<String>) {
+    match WorkloadProbe::parse(probe) {
+        Ok(checked) => (Some(checked.value), checked.warnings),
+        Err(errors) => (None, errors),
+    }
+}
+
+/// The probe is refused with exactly these lines.
+fn check_refused(probe: Value, lines: &[&str]) {
+    let (value, errors) = parse(&probe);
+    assert_eq!(
+        (value, errors),
+        (None, lines.iter().map(|line| format!("spec.probe{line}")).collect()),
+        "{probe}"
+    );
+}
+
+/// The probe is accepted with exactly these warnings.
+fn accepted(probe: &Value, warnings: &[&str]) -> WorkloadProbe {
+    let (value, lines) = parse(probe);
+    let value = value.unwrap_or_else(|| panic!("{probe}: {lines:?}"));
+    assert_eq!(lines, warnings.iter().map(|line| format!("spec.probe{line}")).collect::<Vec<_>>(), "{probe}");
+    value
+}
+
+fn port(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).expect("a port")
+}
+
+fn http(fields: &Value) -> WorkloadHttpGet {
+    match accepted(&json!({ "httpGet": fields }), &[]).handler {
+        WorkloadHandler::HttpGet(http) => http,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_default() {
+    let expected = WorkloadProbe {
+        initial_delay: Duration::ZERO,
+        timeout: Duration::from_secs(1),
+        period: Duration::from_secs(10),
+        thresholds: Thresholds { success: NonZeroU32::MIN, failure: NonZeroU32::new(3).expect("three") },
+        handler: WorkloadHandler::HttpGet(WorkloadHttpGet {
+            path: "/".into(),
+            port: port(8080),
+            scheme: Scheme::Http,
+            host: None,
+            headers: Vec::new(),
+        }),
+    };
+    for probe in [
+        json!({"httpGet": {"port": 8080}}),
+        json!({"httpGet": {"port": 8080.0}, "initialDelaySeconds": 0, "timeoutSeconds": 0, "periodSeconds": 0,
+               "successThreshold": 0, "failureThreshold": 0}),
+        json!({"httpGet": {"port": 8080, "path": "", "scheme": "", "host": "", "httpHeaders": []},
+               "initialDelaySeconds": null, "timeoutSeconds": null}),
+        json!({"httpGet": {"port": 8080, "path": null, "scheme": "HTTP", "host": null, "httpHeaders": null}}),
+    ] {
+        assert_eq!(accepted(&probe, &[]), expected, "{probe}");
+    }
+}
+
+#[test]
+fn every_field() {
+    let probe = json!({
+        "initialDelaySeconds": 5, "timeoutSeconds": 3, "periodSeconds": 11, "successThreshold": 2, "failureThreshold": 2147483647,
+        "httpGet": {"path": "readyz?full=1#top", "port": 8443, "scheme": "HTTPS", "host": "127.0.0.1",
+                    "httpHeaders": [{"name": "hOST", "value": "payments.local"}, {"name": "X-a", "value": "1"}, {"name": "X-a"}]},
+    });
+    let header = |name: &str, value: &str| Header { name: name.into(), value: value.into() };
+    let found = accepted(&probe, &[]);
+    assert_eq!((found.initial_delay, found.timeout), (Duration::from_secs(5), Duration::from_secs(3)));
+    assert_eq!(found.period, Duration::from_secs(11));
+    assert_eq!((found.thresholds.success.get(), found.thresholds.failure.get()), (2, 2_147_483_647));
+    let WorkloadHandler::HttpGet(http) = found.handler else { panic!("{found:?}") };
+    assert_eq!(http.declared_host(), Some("payments.local"));
+    let expected = WorkloadHttpGet {
+        path: "/readyz?full=1".into(),
+        port: port(8443),
+        scheme: Scheme::Https,
+        host: Some("127.0.0.1".into()),
+        headers: vec![header("hOST", "payments.local"), header("X-a", "1"), header("X-a", "")],
+    };
+    assert_eq!(http, expected);
+}
+
+#[test]
+fn every_handler_and_back_again() {
+    let tcp =
+        |host: Option<&str>| WorkloadHandler::TcpSocket { port: port(5432), host: host.map(str::to_owned) };
+    let grpc = |service: &str| WorkloadHandler::Grpc { port: port(9000), service: service.into() };
+    for (probe, handler, kind) in [
+        (json!({"tcpSocket": {"port": 5432}}), tcp(None), "tcp"),
+        (json!({"tcpSocket": {"port": 5432, "host": "::1"}}), tcp(Some("::1")), "tcp"),
+        (json!({"tcpSocket": {"port": 5432, "host": "db_1.example."}}), tcp(Some("db_1.example.")), "tcp"),
+        (json!({"grpc": {"port": 9000}}), grpc(""), "grpc"),
+        (
+            json!({"grpc": {"port": 9000, "service": "payments.v1.Payments"}}),
+            grpc("payments.v1.Payments"),
+            "grpc",
+        ),
+        (
+            json!({"exec": {"command": ["/usr/local/bin/check", "--quick"]}}),
+            WorkloadHandler::Exec { command: vec!["/usr/local/bin/check".into(), "--quick".into()] },
+            "exec",
+        ),
+    ] {
+        let found = accepted(&probe, &[]);
+        assert_eq!((&found.handler, found.handler.kind()), (&handler, kind), "{probe}");
+        assert_eq!(accepted(&found.to_json(), &[]), found, "{probe}");
+    }
+    for path in ["/a b?c d", "x", "/%20?%41", "/ü", ""] {
+        let found = accepted(&json!({"httpGet": {"port": 1, "path": path}}), &[]);
+        assert_eq!(accepted(&found.to_json(), &[]), found, "{path}");
+    }
+}
+
+#[test]
+fn defaults_are_written_out() {
+    let found = accepted(&json!({"tcpSocket": {"port": 5432}}), &[]);
+    let expected = json!({"initialDelaySeconds": 0, "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1,
+                          "failureThreshold": 3, "tcpSocket": {"port": 5432}});
+    assert_eq!(found.to_json(), expected);
+}
+
+#[test]
+fn paths_as_they_are_sent() {
+    for (declared, sent) in [
+        ("/", "/"),
+        ("ready", "/ready"),
+        ("?x=1", "/?x=1"),
+        ("#top", "/"),
+        ("/a#b?c", "/a"),
+        ("/a b\"<>", "/a%20b%22%3C%3E"),
+        ("/ü", "/%C3%BC"),
+        ("//other/x", "//other/x"),
+        ("a:b", "/a:b"),
+        ("/go?to=http://x/", "/go?to=http://x/"),
+    ] {
+        assert_eq!(http(&json!({"port": 1, "path": declared})).path, sent, "{declared}");
+    }
+}
+
+#[test]
+fn which_handler() {
+    const ONE: &str = ": exactly one of httpGet, tcpSocket, exec, grpc is required, found";
+    check_refused(json!({}), &[&format!("{ONE} none")]);
+    check_refused(json!({"grpc": {"port": 1}, "httpGet": {"port": 1}}), &[&format!("{ONE} httpGet, grpc")]);
+    check_refused(json!({"httpGet": null}), &[".httpGet: must not be empty"]);
+    check_refused(json!({"exec": null}), &[".exec: must not be empty"]);
+    check_refused(json!({"grpc": 5}), &[".grpc: expected an object, got 5"]);
+    check_refused(json!([]), &[": expected an object, got []"]);
+}
+
+#[test]
+fn numbers() {
+    for (field, value, text) in [
+        ("periodSeconds", json!(-1), "must be 0 or more, got -1"),
+        ("timeoutSeconds", json!(1.5), "expected a whole number, got 1.5"),
+        ("timeoutSeconds", json!(2_147_483_648_u64), "expected a whole number, got 2147483648"),
+        ("initialDelaySeconds", json!("5"), "expected a whole number, got \"5\""),
+        ("successThreshold", json!(true), "expected a whole number, got true"),
+        ("failureThreshold", json!([1]), "expected a whole number, got [1]"),
+    ] {
+        check_refused(json!({"tcpSocket": {"port": 1}, field: value}), &[&format!(".{field}: {text}")]);
+    }
+    for handler in ["httpGet", "tcpSocket", "grpc"] {
+        for (value, text) in [
+            (json!(null), "must be between 1 and 65535, got 0"),
+            (json!(0), "must be between 1 and 65535, got 0"),
+            (json!(-1), "must be between 1 and 65535, got -1"),
+            (json!(65536), "must be between 1 and 65535, got 65536"),
+            (json!("http"), "expected a whole number, got \"http\""),
+            (json!("8080"), "expected a whole number, got \"8080\""),
+            (json!(80.5), "expected a whole number, got 80.5"),
+        ] {
+            check_refused(json!({handler: {"port": value}}), &[&format!(".{handler}.port: {text}")]);
+        }
+        for own in [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090] {
+            check_refused(
+                json!({handler: {"port": own}}),
+                &[&format!(".{handler}.port: {own} belongs to the proxy")],
+            );
+        }
+    }
+}
+
+#[test]
+fn what_http_refuses() {
+    const TEN: &str = "must be an IP address or DNS name, got";
+    let header = |name: &str, value: &str| json!([{ "name": name, "value": value }]);
+    let set = |name: &str| format!(".httpHeaders[0].name: \"{name}\" is set by the prober");
+    let mut rows = vec![
+        ("scheme", json!("https"), ".scheme: must be HTTP or HTTPS, got \"https\"".to_owned()),
+        ("scheme", json!("TCP"), ".scheme: must be HTTP or HTTPS, got \"TCP\"".to_owned()),
+        ("path", json!("/%zz"), ".path: not a valid request path: bad escape %zz".to_owned()),
+        ("path", json!("/%"), ".path: not a valid request path: bad escape %".to_owned()),
+        ("path", json!("/a\nb"), ".path: not a valid request path: control byte 0x0a".to_owned()),
+        (
+            "path",
+            json!("http://x/"),
+            ".path: not a valid request path: an absolute URL, where host, port and scheme have fields of their own"
+                .to_owned(),
+        ),
+        ("path", json!("x".repeat(8193)), ".path: not a valid request path: longer than 8 KiB".to_owned()),
+        ("path", json!(5), ".path: expected text, got 5".to_owned()),
+        ("httpHeaders", json!({}), ".httpHeaders: expected a list, got {}".to_owned()),
+        ("httpHeaders", json!([5]), ".httpHeaders[0]: expected an object, got 5".to_owned()),
+        ("httpHeaders", json!([{}]), ".httpHeaders[0].name: must match [-_A-Za-z0-9]+".to_owned()),
+        ("httpHeaders", header("a b", ""), ".httpHeaders[0].name: must match [-_A-Za-z0-9]+".to_owned()),
+        ("httpHeaders", header("X", "a\rb"), ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned()),
+        ("httpHeaders", header("X", "a\0"), ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned()),
+        ("httpHeaders", header("X", "\u{1}"), ".httpHeaders[0].value: must not contain control characters".to_owned()),
+        ("httpHeaders", header("host", "a/b"), ".httpHeaders[0].value: must be a host".to_owned()),
+        ("httpHeaders", Value::Array(vec![json!({"name": "a"}); 101]), ".httpHeaders: must be at most 100 headers".to_owned()),
+        ("httpHeaders", header("a", &"x".repeat(16384)), ".httpHeaders: must be at most 16 KiB".to_owned()),
+    ];
+    for host in ["10.0.0.1:80", "[::1]", "a b", "256.1.1.1", "-a", "a..b", "a/b", "häuser"] {
+        let shown = if host.is_ascii() { host } else { "h\\xc3\\xa4user" };
+        rows.push(("host", json!(host), format!(".host: {TEN} \"{shown}\"")));
+    }
+    for name in
+        ["connection", "Content-Length", "transfer-encoding", "Upgrade", "te", "trailer", "expect", "Proxy-X"]
+    {
+        rows.push(("httpHeaders", header(name, ""), set(name)));
+    }
+    for (field, value, text) in rows {
+        check_refused(json!({"httpGet": {"port": 1, field: value}}), &[&format!(".httpGet{text}")]);
+    }
+}
+
+#[test]
+fn what_the_others_refuse() {
+    for (handler, fields, text) in [
+        (
+            "tcpSocket",
+            json!({"port": 1, "host": "10.0.0.1:80"}),
+            ".host: must be an IP address or DNS name, got \"10.0.0.1:80\"",
+        ),
+        ("grpc", json!({"port": 1, "service": "x".repeat(257)}), ".service: must be at most 256 bytes"),
+        ("grpc", json!({"port": 1, "service": []}), ".service: expected text, got []"),
+        ("exec", json!({}), ".command: must have at least one element"),
+        ("exec", json!({"command": []}), ".command: must have at least one element"),
+        ("exec", json!({"command": "ls"}), ".command: expected a list, got \"ls\""),
+        ("exec", json!({"command": [""]}), ".command[0]: must not be empty"),
+        ("exec", json!({"command": ["sh", 5]}), ".command[1]: expected text, got 5"),
+        ("exec", json!({"command": ["sh", "a\0b"]}), ".command[1]: must not contain NUL"),
+    ] {
+        check_refused(json!({handler: fields}), &[&format!(".{handler}{text}")]);
+    }
+    assert!(parse(&json!({"grpc": {"port": 1, "service": "x".repeat(256)}})).0.is_some());
+}
+
+#[test]
+fn all_errors_at_once() {
+    check_refused(
+        json!({"periodSeconds": -1, "timeoutSeconds": "x", "httpGet": {"port": 0, "scheme": "ftp"}, "exec": {}, "tcpSocket": null}),
+        &[
+            ".timeoutSeconds: expected a whole number, got \"x\"",
+            ".periodSeconds: must be 0 or more, got -1",
+            ": exactly one of httpGet, tcpSocket, exec, grpc is required, found httpGet, tcpSocket, exec",
+            ".httpGet.scheme: must be HTTP or HTTPS, got \"ftp\"",
+            ".httpGet.port: must be between 1 and 65535, got 0",
+            ".tcpSocket: must not be empty",
+            ".exec.command: must have at least one element",
+        ],
+    );
+}
+
+#[test]
+fn what_is_only_told() {
+    accepted(
+        &json!({"periodSecond": 1, "grpc": {"port": 1, "host": "x"}, "timeoutSeconds": 11}),
+        &[
+            ".periodSecond: unknown field, ignored",
+            ".timeoutSeconds: 11 s is longer than the period of 10 s, so probes start less often",
+            ".grpc.host: unknown field, ignored",
+        ],
+    );
+    accepted(
+        &json!({"httpGet": {"port": 1, "x\n": 1, "httpHeaders": [{"name": "a", "valueFrom": 1}]}}),
+        &[
+            ".httpGet.x\\x0a: unknown field, ignored",
+            ".httpGet.httpHeaders[0].valueFrom: unknown field, ignored",
+        ],
+    );
+}
+
+/// JSON whose keys are mostly those of a probe.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        (0..100u64).prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        Just(json!("HTTPS")),
+    ];
+    let known = [super::SETTINGS.as_slice(), super::HANDLERS.as_slice()].concat();
+    let key = prop_oneof![
+        prop::sample::select(known).prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "port",
+            "host",
+            "path",
+            "scheme",
+            "httpHeaders",
+            "name",
+            "value",
+            "service",
+            "command"
+        ])
+        .prop_map(str::to_owned),
+        ".{0,4}",
+    ];
+    leaf.prop_recursive(4, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::hash_map(key.clone(), inner, 0..5)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_a_probe_or_lines_that_say_why_not(json in any_json()) {
+        let (probe, lines) = parse(&json);
+        prop_assert!(probe.is_some() || !lines.is_empty());
+        for line in lines {
+            prop_assert!(line.starts_with("spec.probe") && line.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{}", line);
+        }
+        if let Some(probe) = probe {
+            prop_assert_eq!(WorkloadProbe::parse(&probe.to_json()).map(|checked| checked.value), Ok(probe));
+        }
+    }
+}
