@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use workload_health::{HealthReason, State};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use workload_health::{HealthReason, State};
 
 use crate::children::Children;
 use crate::config::HealthConfig;

@@ -12,14 +12,14 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workload_health::Hello;
-use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
+use workload_health::Hello;
+use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 
 use crate::config::DiscoveryConfig;
 use crate::exit::Failure;
@@ -30,8 +30,8 @@ use crate::readiness::poller::Observer;
 use crate::xds::{Node, Request, Response};
 use certificates::Certificates;
 use link::{Event, Link};
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 pub use view::{StreamNow, StreamView};
+use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 
 /// Certificate files are looked at so often.
 const RELOAD: Duration = Duration::from_secs(5);

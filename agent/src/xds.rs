@@ -10,13 +10,13 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 };
 use envoy_types::pb::google::protobuf::{Any, ListValue, Struct, Value as ProtoValue, value::Kind};
 use envoy_types::pb::google::rpc::Status as RpcStatus;
-use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
 use prost::Message as _;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
+use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
 
 use crate::args::Xds;
 use crate::report::connection::Connection;

@@ -3,13 +3,13 @@
 use std::io::{ErrorKind, Result};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::json;
 use kit::net;
 use kit::pod::Pod;
 use kit::report::Row;
 use kit::sidecar::{Builder, Sidecar};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::caller::Caller;

@@ -3,8 +3,8 @@
 use std::io::{Error, Result};
 use std::time::Duration;
 
-use serde_json::json;
 use kit::oracle::{ProbeResult, Question};
+use serde_json::json;
 
 use crate::arguments::Target;
 use crate::caller::Caller;

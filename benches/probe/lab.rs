@@ -4,7 +4,6 @@
 use std::net::{IpAddr, SocketAddr};
 
 use app_health_agent::bootstrap::Bootstrap;
-use serde_json::{Map, Value, json};
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::net;
@@ -12,6 +11,7 @@ use kit::oracle::Oracle;
 use kit::plain;
 use kit::pod::Pod;
 use kit::process::Process;
+use serde_json::{Map, Value, json};
 
 use crate::arguments::Target;
 use crate::caller::Caller;

@@ -2,12 +2,12 @@
 
 use std::io::Result;
 
-use serde_json::json;
 use kit::envoy::{Envoy, Version, folder};
 use kit::net;
 use kit::plain;
 use kit::process::Process;
 use kit::report::Row;
+use serde_json::json;
 
 use crate::arguments::Target;
 use crate::client::Client;

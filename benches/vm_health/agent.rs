@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use kit::envoy;
+use kit::net;
 use kit::process::Process;
 use kit::report::Row;
 use kit::vm::certificates::{Authority, DISCOVERY_NAME};
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::vm::machine::Machine;
-use kit::envoy;
-use kit::net;
 use tokio::time::{Instant, sleep};
 
 use crate::steady::bytes;

@@ -4,16 +4,16 @@
 use std::process::Command;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::Signal;
+use kit::envoy;
+use kit::net;
 use kit::report::Row;
 use kit::vm::certificates::{Authority, DISCOVERY_NAME};
 use kit::vm::client::{Client, Way};
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::vm::machine::Machine;
-use kit::envoy;
-use kit::net;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
 
 use crate::{Failure, say};

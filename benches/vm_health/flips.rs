@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kit::app::switched::Behaviour;
+use kit::envoy;
+use kit::net;
 use kit::report::{Row, median, quantile};
 use kit::vm::certificates::{Authority, DISCOVERY_NAME};
 use kit::vm::client::{Client, Way};
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::vm::machine::Machine;
-use kit::envoy;
-use kit::net;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 

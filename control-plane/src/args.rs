@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
-use injector::settings::{Mode, SidecarMode};
 use discovery::{DiscoveryArgs, WorkloadsArgs};
+use injector::flags::SettingsArgs;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -43,62 +43,6 @@ pub enum Command {
     Discovery(Box<DiscoveryArgs>),
     /// Show what `discovery` knows of each workload
     Workloads(WorkloadsArgs),
-}
-
-/// Settings of both commands.
-#[derive(Debug, Clone, clap::Args)]
-pub struct SettingsArgs {
-    /// The container that carries Envoy and the prober table; `istio-proxy` keeps Istio's name
-    #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
-    pub sidecar_name: String,
-    /// `auto` injects the sidecar where it is absent; `rewrite-only` never does
-    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
-    pub mode: Mode,
-    /// The sidecar as YAML, a partial Pod. Default: the one that comes with this binary
-    #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
-    pub template: Option<PathBuf>,
-    /// Replaces the image of the sidecar
-    #[arg(long, env = "APP_HEALTH_IMAGE", value_name = "REF")]
-    pub image: Option<String>,
-    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer); `classic`: an ordinary container
-    #[arg(long, env = "APP_HEALTH_SIDECAR_MODE", value_enum, default_value_t = SidecarMode::Native)]
-    pub sidecar_mode: SidecarMode,
-    /// A classic sidecar stands first and holds the application back until it is ready
-    #[arg(
-        long,
-        env = "APP_HEALTH_HOLD",
-        value_parser = BoolishValueParser::new(),
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
-    )]
-    pub hold: bool,
-    /// Probes are rewritten, unless the Pod says otherwise
-    #[arg(
-        long,
-        env = "APP_HEALTH_REWRITE_PROBES",
-        value_parser = BoolishValueParser::new(),
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
-    )]
-    pub rewrite_probes: bool,
-    /// Where the sidecar answers probes, unless the Pod says otherwise; 0 switches rewriting off
-    #[arg(long, env = "APP_HEALTH_STATUSPORT", value_name = "PORT", default_value_t = 15020)]
-    pub status_port: u16,
-    /// Namespaces whose Pods are never touched
-    #[arg(
-        long,
-        env = "APP_HEALTH_IGNORED_NAMESPACES",
-        value_name = "NAMESPACE[,…]",
-        value_delimiter = ',',
-        default_value = "kube-system,kube-public,kube-node-lease"
-    )]
-    pub ignored_namespaces: Vec<String>,
 }
 
 /// Flags of `inject`.

@@ -13,11 +13,11 @@ use std::time::Duration;
 use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::args::{Args, Color, FormatArg, InjectArgs, SettingsArgs, WebhookArgs};
-use serving::exit::Failure;
-use injector::settings::{Settings, may_be_status_port};
+use crate::args::{Args, Color, FormatArg, InjectArgs, WebhookArgs};
+use injector::flags::SettingsArgs;
+use injector::settings::Settings;
 use injector::stream::Format;
-use injector::template::Template;
+use serving::exit::Failure;
 
 pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
 
@@ -64,49 +64,12 @@ impl Environment {
 /// Reads and checks the template, and the values that fit together.
 fn settings(args: SettingsArgs) -> Result<Settings, Failure> {
     let text = args.template.as_deref().map(read_template).transpose()?;
-    settings_with_template(args, text.as_deref())
+    check(args, text.as_deref())
 }
 
-/// The same with the text of the template; `None` is the built-in one.
-fn settings_with_template(args: SettingsArgs, text: Option<&str>) -> Result<Settings, Failure> {
-    let SettingsArgs {
-        sidecar_name,
-        mode,
-        template: _, // `text`
-        image,
-        sidecar_mode,
-        hold,
-        rewrite_probes,
-        status_port,
-        ignored_namespaces,
-    } = args;
-    let name = sidecar_name.as_bytes();
-    let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-    if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
-        return Err(Failure::Settings(format!(
-            "--sidecar-name = {sidecar_name:?}: must be a container's name"
-        )));
-    }
-    if status_port != 0 && !may_be_status_port(status_port) {
-        return Err(Failure::Settings(format!(
-            "--status-port = {status_port}: is another port of the proxy"
-        )));
-    }
-    let template = match text {
-        None => Template::built_in(&sidecar_name, image.as_deref()),
-        Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
-    };
-    let template = template.map_err(|error| Failure::Settings(error.to_string()))?;
-    Ok(Settings {
-        sidecar_name,
-        mode,
-        template,
-        sidecar_mode,
-        hold,
-        rewrite_probes,
-        status_port,
-        ignored_namespaces,
-    })
+/// [`SettingsArgs::check`], as an exit code.
+fn check(args: SettingsArgs, template: Option<&str>) -> Result<Settings, Failure> {
+    args.check(template).map_err(Failure::Settings)
 }
 
 fn read_template(file: &Path) -> Result<String, Failure> {
@@ -207,7 +170,7 @@ pub struct TemplateFile {
 impl TemplateFile {
     /// The settings with another text in the file.
     pub fn settings(&self, text: &str) -> Result<Settings, Failure> {
-        settings_with_template(self.args.clone(), Some(text))
+        check(self.args.clone(), Some(text))
     }
 }
 
@@ -289,7 +252,7 @@ impl WebhookConfig {
             }
         };
         let (settings, template) = match settings.template.clone() {
-            None => (settings_with_template(settings, None)?, None),
+            None => (check(settings, None)?, None),
             Some(path) => {
                 let text = read_template(&path)?;
                 let file = TemplateFile { path, text, args: settings };

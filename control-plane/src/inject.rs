@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use similar::{ChangeTag, TextDiff};
 
 use crate::config::{InjectConfig, Target};
-use serving::exit::{self, Failure};
 use crate::files::{self, Source};
 use injector::document::{self, Injected};
 use injector::settings::Settings;
 use injector::stream::{self, Document, Format};
 use injector::workload;
+use serving::exit::{self, Failure};
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use app_health::args::Command;
 use app_health::config::{DiscoveryConfig, Environment, InjectConfig, WebhookConfig, WorkloadsConfig};
-use serving::exit::{self, Failure};
 use app_health::{discovery, inject, webhook, workloads};
+use serving::exit::{self, Failure};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();

@@ -18,15 +18,15 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::config::{Certificates, WebhookConfig};
-use serving::exit::Failure;
-use injector::settings::{Mode, Settings, SidecarMode};
-use serving::monitoring::{self, Pending};
-use serving::runtime;
-use serving::http_server::{self, Ending};
-use serving::shutdown::Shutdown;
 use cluster::Cluster;
 use exchange::Exchange;
+use injector::settings::{Mode, Settings, SidecarMode};
 use metrics::Metrics;
+use serving::exit::Failure;
+use serving::http_server::{self, Ending};
+use serving::monitoring::{self, Pending};
+use serving::runtime;
+use serving::shutdown::Shutdown;
 
 /// Connections of callers at a time.
 const CONNECTIONS: usize = 512;
@@ -65,8 +65,9 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         shutdown_grace,
     } = config;
     let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
-    let bind =
-        |address| http_server::bind(address).map_err(|error| Failure::Machine(format!("port {address}: {error}")));
+    let bind = |address| {
+        http_server::bind(address).map_err(|error| Failure::Machine(format!("port {address}: {error}")))
+    };
     let (listener, monitoring) = (bind(address)?, bind(monitoring_address)?);
     let metrics = Arc::new(Metrics::default());
     let pending = Pending::new([certificates::CERTIFICATE]);
@@ -101,7 +102,8 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     }
     let exchange = Exchange::new(settings, metrics);
     let answer = move |request| exchange.clone().answer(request);
-    let mut serving = tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
+    let mut serving =
+        tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
     info!(%address, %monitoring_address, "serving");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "terminating"),

@@ -14,8 +14,8 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Output, WorkloadsConfig};
-use serving::exit::Failure;
 use crate::files::write_stdout;
+use serving::exit::Failure;
 use serving::runtime;
 
 /// For the whole answer.

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use kit::terminal::say;
 use demo_vm::{self, Arguments};
+use kit::terminal::say;
 
 #[tokio::main]
 async fn main() -> ExitCode {

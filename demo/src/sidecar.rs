@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use super::ports;
-use kit::envoy::{Version, workspace};
 use kit::agent;
 use kit::caller;
+use kit::envoy::{Version, workspace};
 
 /// Both children; they end with it.
 pub struct Sidecar {

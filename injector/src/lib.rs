@@ -2,6 +2,7 @@
 
 mod decision;
 pub mod document;
+pub mod flags;
 mod handler;
 mod injection;
 pub mod json;

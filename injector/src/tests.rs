@@ -12,7 +12,7 @@ use clap::Parser as _;
 use super::document;
 use super::settings::Settings;
 use super::stream;
-use crate::args::SettingsArgs;
+use crate::flags::SettingsArgs;
 
 /// Flags of both commands.
 #[derive(clap::Parser)]
@@ -28,7 +28,7 @@ pub(crate) fn settings(flags: &str) -> Settings {
     let template = settings.template.as_ref().map(|name| {
         fs::read_to_string(folder().join("templates").join(name)).expect("a template of the goldens")
     });
-    Settings::with_template(settings, template.as_deref()).expect("settings")
+    settings.check(template.as_deref()).expect("settings")
 }
 
 fn folder() -> PathBuf {

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use kit::agent;
 use kit::app::{App, answer};
 use kit::caller::{self, Answer};
 use kit::envoy::{self, Version};
-use kit::pod::Pod;
-use kit::agent;
 use kit::net;
+use kit::pod::Pod;
+use serde_json::{Value, json};
 use tokio::process::Child;
 
 const TABLE: &str = r#"{"/app-health/app/readyz": {"tcpSocket": {"port": 8080}}}"#;

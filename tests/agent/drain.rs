@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use kit::sidecar::{Builder, Sidecar, is_alive};
 use kit::agent;
 use kit::caller;
 use kit::envoy;
+use kit::sidecar::{Builder, Sidecar, is_alive};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use serde_json::{Value, json};
 use kit::app::{App, Step};
 use kit::caller;
 use kit::sidecar::{Builder, is_alive};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::run::user_config;
 

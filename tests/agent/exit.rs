@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use kit::agent;
+use kit::caller;
+use kit::envoy::Version;
+use kit::net;
+use kit::not_tested;
+use kit::sidecar::{Builder, is_alive};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::json;
-use kit::envoy::Version;
-use kit::sidecar::{Builder, is_alive};
-use kit::agent;
-use kit::caller;
-use kit::net;
-use kit::not_tested;
 
 /// Generous: everything here takes much less.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,11 +4,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use nix::sys::signal::Signal;
-use nix::unistd::geteuid;
 use kit::envoy::Version;
 use kit::not_tested;
 use kit::sidecar::{Builder, Sidecar};
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
 
 /// What an earlier agent has left in the state directory.
 const OLD: &str = "envoy.json: old\n";

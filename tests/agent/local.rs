@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use kit::app::{App, answer};
-use kit::sidecar::Builder;
 use kit::agent;
+use kit::app::{App, answer};
 use kit::caller;
 use kit::envoy;
+use kit::sidecar::Builder;
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 

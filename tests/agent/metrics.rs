@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use kit::app::{App, answer};
-use kit::sidecar::Builder;
 use kit::caller;
 use kit::envoy;
+use kit::sidecar::Builder;
 
 /// What the application says; Envoy has a family of that name too.
 const APPLICATION: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0\r\n\r\n\

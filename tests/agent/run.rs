@@ -3,13 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use serde_json::{Value, json};
 use kit::app::{App, answer};
-use kit::envoy::Version;
-use kit::sidecar::{Builder, Sidecar, is_alive};
 use kit::caller;
 use kit::envoy;
+use kit::envoy::Version;
+use kit::sidecar::{Builder, Sidecar, is_alive};
+use nix::sys::signal::{Signal, kill};
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 const SECRET: &str = "Bearer do-not-tell";

@@ -3,14 +3,14 @@
 
 use std::os::unix::net::UnixListener;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::{Value, json};
-use kit::pod::Pod;
-use kit::sidecar::Builder;
 use kit::envoy;
 use kit::load;
 use kit::net;
+use kit::pod::Pod;
+use kit::sidecar::Builder;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
 
 /// A filter that starts as ours does, and traps with every request.
 const TRAPS: &str = r#"(module

@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::process::{ExitStatus, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::{Value, json};
-use kit::pod::Pod;
 use kit::agent;
 use kit::caller;
 use kit::net;
+use kit::pod::Pod;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 

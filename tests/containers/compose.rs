@@ -7,12 +7,12 @@ use std::time::Duration;
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment};
 use clap::Parser as _;
-use serde_json::Value;
+use kit::caller;
 use kit::docker::Daemon;
 use kit::envoy::workspace;
-use kit::not_tested;
-use kit::caller;
 use kit::example;
+use kit::not_tested;
+use serde_json::Value;
 
 const STATE_DIR: &str = "/var/run/app-health/state";
 

@@ -1,9 +1,9 @@
 //! The image of the control plane, on a base that has no more than the libraries.
 
-use serde_json::{Value, json};
 use kit::authority::Authority;
 use kit::docker::{CONTROL_PLANE, Daemon};
 use kit::envoy;
+use serde_json::{Value, json};
 
 /// As in the manifests.
 const FIELD: [&str; 5] = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];

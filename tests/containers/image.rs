@@ -5,7 +5,7 @@ use kit::docker::Daemon;
 use kit::not_tested;
 
 use crate::control_plane::control_plane;
-use crate::{containers_compose as compose, containers_life as life};
+use crate::{compose, life};
 
 #[test]
 fn the_image_in_real_containers() {

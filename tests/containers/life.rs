@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::json;
 use kit::docker::{BUSYBOX, Container, Daemon, HELD, SIDECAR};
 use kit::envoy;
+use serde_json::json;
 
 /// As in the field: nothing that it does not need.
 const FIELD: [&str; 9] = [

@@ -27,7 +27,9 @@ use tonic::{Status, Streaming};
 
 use crate::webhook_kit::{self, Ca, page};
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_app-health");
+pub(crate) fn binary() -> PathBuf {
+    kit::agent::binary_of("app-health")
+}
 /// The name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -75,7 +77,7 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     pub(crate) fn start(name: &str, flags: &[&str]) -> Self {
-        Self::start_by(Command::new(BINARY), name, flags)
+        Self::start_by(Command::new(binary()), name, flags)
     }
 
     /// By another program, which becomes discovery with what is behind its own words.
@@ -93,7 +95,7 @@ impl Discovery {
 
     /// Another process with the same files, after this one has ended.
     pub(crate) fn start_again(&mut self, flags: &[&str]) {
-        (self.child, self.secure, self.monitoring) = spawn(Command::new(BINARY), &self.folder, flags);
+        (self.child, self.secure, self.monitoring) = spawn(Command::new(binary()), &self.folder, flags);
     }
 
     /// A client certificate for an identity.

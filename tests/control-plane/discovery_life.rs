@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::discovery_frames::Frames;
 use crate::discovery_kit::{
-    BINARY, CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, client, files, has_machine, health, reporter,
+    CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, binary, client, files, has_machine, health, reporter,
     request,
 };
 use crate::webhook_kit::{self, Ca};
@@ -49,7 +49,7 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
 }
 
 fn check_configuration(folder: &std::path::Path) -> Output {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(binary());
     command.args(["discovery", "--check"]).args(files(folder)).output().expect("it runs")
 }
 
@@ -135,7 +135,7 @@ async fn who_does_not_greet_keeps_nobody_out() {
 fn it_takes_all_descriptors_that_it_may_have() {
     let under = |limits: &str, flags| {
         let mut command = Command::new("prlimit");
-        command.args([&format!("--nofile={limits}"), BINARY]);
+        command.arg(format!("--nofile={limits}")).arg(binary());
         Discovery::start_by(command, &format!("limits-{}", limits.replace(':', "-")), flags)
     };
     let discovery = under("100:3000", &["--max-streams", "2000"]);
@@ -154,7 +154,7 @@ fn too_few_descriptors_are_told() {
             [&["discovery", "--plaintext-listen", "127.0.0.1:0", "--config-dir", "/"][..], &["workloads"]]
         {
             let mut command = Command::new("prlimit");
-            command.arg(format!("--nofile={limit}:{limit}")).arg(BINARY).args(arguments);
+            command.arg(format!("--nofile={limit}:{limit}")).arg(binary()).args(arguments);
             let output = command.output().expect("prlimit of util-linux");
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!((output.status.code(), text.lines().count()), (Some(71), 1), "{limit}: {text}");

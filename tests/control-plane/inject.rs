@@ -55,7 +55,7 @@ struct Ended {
 
 /// Runs `app-health inject` in `folder`; `{}` in an argument stands for it.
 fn inject(folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+    let mut child = Command::new(kit::agent::binary_of("app-health"))
         .arg("inject")
         .args(arguments)
         .current_dir(folder)

@@ -158,7 +158,7 @@ fn an_end_under_load_loses_no_review() {
 #[test]
 fn settings_that_cannot_be_are_refused() {
     let start = |flags: &[&str]| {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_app-health"))
+        let output = std::process::Command::new(kit::agent::binary_of("app-health"))
             .args(["webhook", "--address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
             .args(flags)
             .env("KUBECONFIG", "/dev/null")

@@ -86,7 +86,7 @@ impl Webhook {
             fs::write(folder.join(name), text).expect("a file");
         }
         let (address, monitoring) = (free_address(), free_address());
-        let child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+        let child = Command::new(kit::agent::binary_of("app-health"))
             .arg("webhook")
             .args(["--address", &address.to_string(), "--monitoring-address", &monitoring.to_string()])
             .args(["--cert-dir", folder.to_str().expect("UTF-8")])

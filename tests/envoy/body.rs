@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::{App, Step, answer};
 use kit::caller::Answer;
 use kit::net;
 use kit::pod::Pod;
+use serde_json::json;
 
 const BLANKS: usize = 10_241;
 

@@ -4,15 +4,15 @@ mod capabilities;
 mod examples;
 mod flags;
 
-use serde_json::{Value, json};
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::Identity;
 use kit::app::{App, answer};
-use kit::envoy::{self, Envoy, Version, validate};
-use kit::pod::Pod;
 use kit::caller;
+use kit::envoy::{self, Envoy, Version, validate};
 use kit::example;
 use kit::net;
+use kit::pod::Pod;
+use serde_json::{Value, json};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
 

@@ -1,13 +1,13 @@
 //! What the end-to-end tests share: rows of an application and a prober, probed all at once through one Envoy.
 
 use futures_util::future::join_all;
-use serde_json::{Map, Value, json};
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step};
 use kit::envoy::Version;
 use kit::net;
 use kit::pod::Pod;
+use serde_json::{Map, Value, json};
 
 /// What listens on the probed port.
 pub(crate) enum Listens {

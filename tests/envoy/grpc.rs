@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::Tls;
 use kit::app::{Step, answer};
 use kit::envoy::Version;
 use kit::net;
 use kit::pod::Pod;
+use serde_json::{Value, json};
 use tonic_health::ServingStatus;
 
 use crate::e2e::{Listens, Row, check_with};

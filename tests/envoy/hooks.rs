@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::{App, Step, answer};
 use kit::caller;
 use kit::net;
 use kit::pod::Pod;
+use serde_json::json;
 
 #[tokio::test]
 async fn an_answer_only_where_the_application_gave_one() {

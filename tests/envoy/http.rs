@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::{Step, answer};
 use kit::envoy::Version;
+use serde_json::json;
 
 use crate::e2e::{Listens, Row, check, check_with, http_get};
 

@@ -3,8 +3,6 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-use nix::sched::{CloneFlags, unshare};
-use serde_json::json;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, answer};
@@ -12,6 +10,8 @@ use kit::caller;
 use kit::envoy::Version;
 use kit::not_tested;
 use kit::pod::Pod;
+use nix::sched::{CloneFlags, unshare};
+use serde_json::json;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const IP: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step, answer};
-use kit::pod::Pod;
 use kit::caller;
 use kit::net;
+use kit::pod::Pod;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step, answer};
 use kit::net;
 use kit::pod::Pod;
+use serde_json::{Map, Value, json};
 
 fn to(status: u16, location: &str) -> Vec<Step> {
     answer(format!("HTTP/1.1 {status} Redirect\r\nLocation: {location}\r\nContent-Length: 5\r\n\r\nhello"))

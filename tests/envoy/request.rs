@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Seen, answer};
 use kit::caller;
 use kit::net;
 use kit::pod::{Pod, SOURCE};
+use serde_json::{Value, json};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 

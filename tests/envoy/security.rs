@@ -1,10 +1,10 @@
 //! What a hostile caller gets from the real Envoy with the filter.
 
-use serde_json::json;
 use kit::app::{App, answer};
 use kit::caller::{self, Answer};
 use kit::net;
 use kit::pod::Pod;
+use serde_json::json;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nServer: secret\r\nSet-Cookie: secret\r\n\r\n";
 

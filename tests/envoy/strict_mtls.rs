@@ -4,15 +4,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use kit::agent;
 use kit::app::grpc::GrpcApp;
 use kit::app::tls::install_provider;
 use kit::app::{App, answer};
 use kit::authority::{Authority, Issued};
 use kit::caller::tls::Caller;
 use kit::caller::{self, Answer};
-use kit::envoy::Version;
-use kit::agent;
 use kit::container_tools;
+use kit::envoy::Version;
 use kit::not_tested;
 use tokio::net::TcpStream;
 use tonic::transport::Endpoint;

@@ -7,12 +7,12 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nix::sched::{CloneFlags, setns, unshare};
-use serde_json::Value;
 use kit::agent;
 use kit::authority::Authority;
 use kit::container_tools;
 use kit::envoy::{self, Version, workspace};
+use nix::sched::{CloneFlags, setns, unshare};
+use serde_json::Value;
 use tokio::process::Child;
 
 /// The Pod's address, and the one over IPv6.

@@ -1,10 +1,10 @@
 //! tcpSocket through the real Envoy: a connection is enough, and no byte is sent.
 
-use serde_json::{Value, json};
 use kit::app::{App, Step};
 use kit::envoy::Version;
 use kit::net;
 use kit::pod::{Pod, SOURCE};
+use serde_json::{Value, json};
 
 use crate::e2e::{Listens, Row, check_with};
 

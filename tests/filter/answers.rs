@@ -2,8 +2,8 @@
 
 use wasm_host::life::{End, Life};
 use wasm_host::lives::{HOOK, HTTP, SECRET, TCP};
-use wasm_host::{Action, Vm};
 use wasm_host::transcript::{Effect, headers};
+use wasm_host::{Action, Vm};
 
 use crate::kit::{bare, check, get, with_table};
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use wasm_host::life::{End, Life};
 use wasm_host::lives::{self, GRPC, HOOK, HTTP, SECRET, TABLE};
-use wasm_host::{ALLOWED, Fault, Vm};
 use wasm_host::transcript::Effect;
+use wasm_host::{ALLOWED, Fault, Vm};
 
 use crate::kit::{check, forget, shown, started, with_table};
 

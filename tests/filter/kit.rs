@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use wasm_host::life::{End, Life};
-use wasm_host::{Filter, LoadError, Vm, lives};
 use wasm_host::transcript::{Effect, Headers, headers};
+use wasm_host::{Filter, LoadError, Vm, lives};
 
 static FILTER: LazyLock<Result<Filter, LoadError>> = LazyLock::new(Filter::load);
 

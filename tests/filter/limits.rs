@@ -2,8 +2,8 @@
 
 use wasm_host::life::Life;
 use wasm_host::lives::{GRPC, HOOK, HTTP, TCP};
-use wasm_host::{Action, Vm};
 use wasm_host::transcript::headers;
+use wasm_host::{Action, Vm};
 
 use crate::kit::{check, forget, get, reply, with_table};
 

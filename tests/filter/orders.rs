@@ -2,8 +2,8 @@
 
 use wasm_host::life::Life;
 use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
-use wasm_host::{Action, Vm, VmError};
 use wasm_host::transcript::{Effect, headers};
+use wasm_host::{Action, Vm, VmError};
 
 use crate::kit::{check, forget, get, serving, started, with_table};
 

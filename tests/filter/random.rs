@@ -1,8 +1,8 @@
 //! Callbacks in random orders, the same in every run: nothing traps, and afterwards everything is served.
 
 use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
-use wasm_host::{CalloutAnswer, Vm, VmError};
 use wasm_host::transcript::headers;
+use wasm_host::{CalloutAnswer, Vm, VmError};
 
 use crate::kit::{forget, get, started};
 use crate::orders::{CALLBACKS, IDS, call, serves};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use wasm_host::life::Life;
 use wasm_host::lives::{GRPC, SECRET, hop};
-use wasm_host::{CalloutAnswer, Vm};
 use wasm_host::transcript::{Effect, Headers, headers};
+use wasm_host::{CalloutAnswer, Vm};
 
 use crate::kit::{callouts, check, probing, value, with_table};
 

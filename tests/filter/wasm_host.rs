@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use wasm_host::kit::{
     BAD_ARGUMENT, LOG, NAME, NOT_FOUND, OK, OUT, PAIRS, call, get_header, given, guest, http_call, kit, token,
 };
-use wasm_host::{Action, Fault, Filter, FilterFile, Host, LoadError, Vm, VmError, check_fresh};
 use wasm_host::transcript::{Effect, headers};
+use wasm_host::{Action, Fault, Filter, FilterFile, Host, LoadError, Vm, VmError, check_fresh};
 
 #[test]
 fn a_trap_is_reported_with_the_last_log_lines_and_ends_the_vm() {

@@ -2,16 +2,16 @@
 
 use std::process::Stdio;
 
-use kit::envoy::workspace;
-use kit::vm::scene::SOON;
 use kit::agent;
+use kit::envoy::workspace;
 use kit::net;
+use kit::vm::scene::SOON;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 #[tokio::test]
 async fn the_demo_shows_everything_and_ends_well() {
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_demo-vm"));
+    let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
     demo.args(["--once", "--addresses", &net::loopbacks(5).to_string()]).kill_on_drop(true);
     demo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let outcome = agent::finish(demo.spawn().expect("the demo starts")).await;
@@ -25,7 +25,7 @@ async fn the_demo_shows_everything_and_ends_well() {
 
 #[tokio::test]
 async fn its_keys_do_what_the_table_says() {
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_demo-vm"));
+    let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
     demo.args(["--addresses", &net::loopbacks(5).to_string()]).kill_on_drop(true);
     demo.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut demo = demo.spawn().expect("the demo starts");

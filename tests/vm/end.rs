@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use kit::envoy;
+use kit::net;
 use kit::vm::client::Client;
 use kit::vm::client::Way;
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, entry, service};
 use kit::vm::machine::Machine;
 use kit::vm::scene::{Plan, SOON, Scene};
-use kit::envoy;
-use kit::net;
+use nix::sys::signal::Signal;
 
 /// Graces that a test can wait for.
 const SHORT: [&str; 2] = ["--disconnect-grace", "2s"];

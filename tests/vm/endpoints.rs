@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::switched::Behaviour;
 use kit::envoy::Version;
 use kit::vm::client::Way;
 use kit::vm::documents::{CLUSTER, group, probe, service};
 use kit::vm::scene::{Plan, Scene};
 use kit::vm::traffic::Traffic;
+use serde_json::json;
 
 /// Long enough that a push which should not come would have come.
 const A_WHILE: Duration = Duration::from_millis(700);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use serde_json::json;
 use kit::app::switched::Behaviour;
 use kit::vm::documents::{group, probe, service};
 use kit::vm::scene::{Plan, Scene};
+use nix::sys::signal::Signal;
+use serde_json::json;
 
 #[tokio::test]
 async fn the_last_endpoint_stays_until_it_says_goodbye() {

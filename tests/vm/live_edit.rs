@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use kit::app::switched::Behaviour;
 use kit::vm::documents::{PORT, group, probe};
 use kit::vm::scene::{Plan, Scene};
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn an_edited_probe_reaches_the_agents_without_a_flap() {

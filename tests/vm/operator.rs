@@ -1,9 +1,9 @@
 //! What an operator sees: the table of `app-health workloads`.
 
-use serde_json::Value;
 use kit::agent;
 use kit::app::switched::Behaviour;
 use kit::vm::scene::{Plan, Scene};
+use serde_json::Value;
 
 #[tokio::test]
 async fn the_table_says_who_is_served_and_why_not() {

@@ -4,11 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use kit::app::{App, Step};
-use kit::sidecar::{Builder, Sidecar};
 use kit::caller;
 use kit::net;
+use kit::sidecar::{Builder, Sidecar};
+use serde_json::{Value, json};
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 /// Nothing takes longer than this.

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use nix::sched::{CloneFlags, unshare};
-use nix::unistd::geteuid;
-use serde_json::json;
 use kit::app::{App, answer};
 use kit::container_tools;
 use kit::not_tested;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::geteuid;
+use serde_json::json;
 
 use crate::prober::{Plan, quick};
 

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::json;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, ClientCertificate, Tls, Versions};
 use kit::app::{App, Step, answer};
 use kit::net;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::prober::{OK, Plan, asked, quick};

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use serde_json::json;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::{App, Step, answer};
 use kit::net;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::prober::{Plan, asked, quick};

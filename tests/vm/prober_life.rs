@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use serde_json::{Value, json};
-use kit::app::{App, answer};
-use kit::sidecar::Builder;
 use kit::agent;
+use kit::app::{App, answer};
 use kit::envoy;
 use kit::net;
+use kit::sidecar::Builder;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::prober::{Plan, Vm, quick, write};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use kit::plain_server::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, PlainServer, Script, Seen, Variant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use kit::plain_server::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, PlainServer, Script, Seen, Variant};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 

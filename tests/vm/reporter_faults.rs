@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use kit::plain_server::{self, PlainServer, Script, Seen};
 use kit::process::Process;
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tonic::Code;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use kit::plain_server::{PlainServer, Seen};
 use kit::sidecar::{Builder, Sidecar};
+use serde_json::Value;
 
 /// A machine before its agent starts.
 pub(crate) struct Vm {

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use serde_json::json;
 use kit::plain_server::{self, Authority, PlainServer, Script, Seen};
+use serde_json::json;
 
 use crate::reporter_kit::{Running, Vm, is_last};
 

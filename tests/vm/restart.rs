@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::Value;
 use kit::app::switched::Behaviour;
 use kit::net;
 use kit::vm::client::{Client, Way};
 use kit::vm::scene::{Plan, SOON, Scene};
 use kit::vm::traffic::Traffic;
+use serde_json::Value;
 
 /// The condition's status of each entry in the view, by address.
 async fn statuses(scene: &Scene) -> Vec<(String, String)> {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use kit::app::switched::Behaviour;
 use kit::app::tls;
+use kit::envoy;
+use kit::net;
 use kit::vm::certificates::{Authority, DISCOVERY_NAME, Files, certificate, shown};
 use kit::vm::client::{Client, Way};
 use kit::vm::discovery::Discovery;
@@ -11,8 +13,6 @@ use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::vm::machine::Machine;
 use kit::vm::scene::Scene;
 use kit::vm::traffic::Traffic;
-use kit::envoy;
-use kit::net;
 use tokio::time::Instant;
 
 /// Discovery, machines and Envoy, over mutual TLS alone; machine `n` shows the certificate `m<n>`.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::fields::{self, Checked, Findings, Object};
-use probe::ports;
 pub use http_get::WorkloadHttpGet;
+use probe::ports;
 
 /// Where a probe stands in its document.
 const PATH: &str = "spec.probe";

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::http::uri::Authority;
-use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
 use serde_json::{Map, Value};
+use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
 
 use super::istio::go_duration;
 use super::{Environment, bootstrap::absolute};

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 
-use workload_health::{Checked};
-use probe::{OwnPorts};
+use probe::OwnPorts;
+use workload_health::Checked;
 
 use super::Environment;
 use crate::args::{HealthArgs, OnOff};

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info};
+use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
 
 use super::HealthNow;
 use super::diary::Diary;

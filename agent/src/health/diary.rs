@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workload_health::{HealthReason, Outcome};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use workload_health::{HealthReason, Outcome};
 
 use super::HealthNow;
 use super::source::Source;

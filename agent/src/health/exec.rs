@@ -12,12 +12,12 @@ use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use workload_health::health_report::printable;
-use workload_health::{HealthReason, Unhealthy};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
+use workload_health::health_report::printable;
+use workload_health::{HealthReason, Unhealthy};
 
 use crate::children::{Awaited, Children};
 

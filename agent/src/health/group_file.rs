@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use workload_health::{Checked, WorkloadGroup};
 use serde_json::Value;
+use workload_health::{Checked, WorkloadGroup};
 
 /// The largest file.
 const FILE_BYTES: u64 = 1 << 20;

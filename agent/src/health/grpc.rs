@@ -5,9 +5,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
 use hyper::{HeaderMap, Request, Response};
+use probe::Reason;
 use probe::grpc_health::{ANSWER_BYTES, Answer, CHECK, request_frame};
 use workload_health::{HealthReason, Unhealthy};
-use probe::{Reason};
 
 use super::target::{self, Target};
 use super::wire;

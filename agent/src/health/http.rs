@@ -8,11 +8,11 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONNECTION, HOST, LOCATION, USER_AGENT};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
 use hyper::{Request, Response, Uri};
+use probe::Redirect;
 use probe::prober::Scheme;
 use probe::url::Url;
-use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
-use probe::{Redirect};
 use tokio_rustls::TlsConnector;
+use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
 
 use super::target::{self, Target, Targets};
 use super::{tls, wire};

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
-use workload_health::{HealthReason, Outcome, Unhealthy, WorkloadHandler, WorkloadProbe};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use workload_health::{HealthReason, Outcome, Unhealthy, WorkloadHandler, WorkloadProbe};
 
 use super::target::{self, Targets};
 use super::{TargetRules, exec, grpc, http, tls};

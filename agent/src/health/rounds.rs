@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
+use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
 
 use super::Push;
 use super::board::Board;

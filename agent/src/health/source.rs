@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use probe::{OwnPorts};
-use workload_health::{WorkloadHandler, WorkloadProbe};
+use probe::OwnPorts;
 use serde_json::Value;
 use tracing::{error, info, warn};
+use workload_health::{WorkloadHandler, WorkloadProbe};
 
 use super::group_file::GroupFile;
 

@@ -6,9 +6,9 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use nix::ifaddrs::getifaddrs;
-use workload_health::{HealthReason, Unhealthy};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
+use workload_health::{HealthReason, Unhealthy};
 
 use super::TargetRules;
 use crate::machine::{PROBE_SOURCE4, PROBE_SOURCE6};

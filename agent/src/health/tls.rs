@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use workload_health::{HealthReason, Unhealthy};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -12,6 +11,7 @@ use rustls::{AlertDescription, DigitallySignedStruct, Error, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use workload_health::{HealthReason, Unhealthy};
 
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";

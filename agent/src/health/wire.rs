@@ -13,9 +13,9 @@ use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use workload_health::{HealthReason, Unhealthy};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
+use workload_health::{HealthReason, Unhealthy};
 
 use bounded::Bounded;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use workload_health::{HealthReason, Outcome, State};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use workload_health::{HealthReason, Outcome, State};
 
 use super::{Counters, Gauges, Histograms};
 

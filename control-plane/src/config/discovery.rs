@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
 use crate::args::discovery::{DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
-use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
-use discovery::objects::LastEndpoint;
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
+use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
+use discovery::objects::LastEndpoint;
 use serving::exit::Failure;
 
 /// The name of this Pod, by the downward API.

@@ -20,9 +20,9 @@ use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
 use serving::exit::{self, Failure};
+use serving::http_server::{self, Ending};
 use serving::monitoring::Pending;
 use serving::runtime;
-use serving::http_server::{self, Ending};
 use serving::shutdown::Shutdown;
 
 /// Callers of the monitoring port at a time.

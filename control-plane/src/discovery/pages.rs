@@ -10,8 +10,8 @@ use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
 use discovery::view::{Filter, View};
-use serving::monitoring::{self, Pending};
 use serving::http_server::{Peer, Response, not_allowed, response, text};
+use serving::monitoring::{self, Pending};
 use workload_health::health_report::printable;
 
 const WORKLOADS: &str = "/debug/workloads";

@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::config_dir::Configured;
+use super::metrics::Metrics;
+use super::store::{Store, Write};
 use discovery::debounce::Debounce;
 use discovery::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
-use super::metrics::Metrics;
 use discovery::objects::{Config, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
-use super::store::{Store, Write};
 use discovery::view::Overview;
 use handle::Message;
 

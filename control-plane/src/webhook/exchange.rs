@@ -14,11 +14,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info};
 
+use crate::webhook::metrics::Metrics;
+use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
 use injector::{Outcome, ProbeResult};
 use serving::http_server::{Response, not_allowed, response, text};
-use crate::webhook::metrics::Metrics;
-use crate::webhook::review::{self, Reviewed};
 
 /// The one path.
 const PATH: &str = "/inject";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use workload_health::WorkloadGroup;
 use sha2::{Digest, Sha256};
+use workload_health::WorkloadGroup;
 
 use super::{Key, Service, Spec};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde_json::Value;
 use workload_health::fields::{Findings, Object, shown};
 use workload_health::workload_group::{check_kind, names};
 use workload_health::{Checked, WorkloadGroup};
-use serde_json::Value;
 
 use super::{ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec};
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{Struct, Value as ProtoValue};
-use workload_health::health_report as words;
 use prost::Message;
 use serde_json::{Map, Number, Value};
+use workload_health::health_report as words;
 
 use super::{METADATA_LIMIT, Malformed};
 use crate::entries::Node;

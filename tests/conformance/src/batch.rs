@@ -15,10 +15,10 @@ use super::case::{Case, Family};
 use super::judge::{Difference, Side, difference};
 use super::kind::Kind;
 use kit::envoy::{self, Envoy, Version};
-use kit::oracle::{Oracle, Question};
-use kit::pod::Pod;
 use kit::net;
+use kit::oracle::{Oracle, Question};
 use kit::plain;
+use kit::pod::Pod;
 
 /// Cases that share an Envoy: each holds two listeners, and a process may hold a thousand files.
 const BATCH: usize = 250;

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use super::suite::{self, Finding, Findings};
 use super::{fuzz, page};
-use kit::terminal::say;
 use kit::envoy::workspace;
+use kit::terminal::say;
 
 /// Compares kubelet's verdicts, direct and through the filter.
 #[derive(Debug, Parser)]

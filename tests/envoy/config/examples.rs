@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use app_health_agent::address::LocalAddress;
 use app_health_agent::bootstrap::{Bootstrap, FilterCode};
 use app_health_agent::envoy_version::EnvoyVersion;
-use probe::PluginConfig;
-use serde_json::{Value, json};
 use kit::app::App;
-use kit::envoy::{self, Envoy, Version};
 use kit::caller;
+use kit::envoy::{self, Envoy, Version};
 use kit::example;
 use kit::net;
+use probe::PluginConfig;
+use serde_json::{Value, json};
 
 /// Clusters that only the agent's own bootstrap needs: Envoy's metrics, the merged metrics.
 const OPTIONAL_CLUSTERS: [&str; 2] = ["app_health_admin", "app_health_agent"];

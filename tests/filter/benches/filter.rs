@@ -96,7 +96,7 @@ fn write(figures: &[Figure]) -> Result<(), Box<dyn Error>> {
             json!({"name": name, "value": value, "unit": unit, "bar": bar, "holds": value <= bar})
         })
         .collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("filter.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
     Ok(())

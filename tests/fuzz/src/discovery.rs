@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::discovery::message::{TypeUrl, Variant};
-use crate::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
-use crate::discovery::snapshot::{Snapshot, SnapshotSettings};
-use crate::discovery::stream::{AdsStream, Effect, Input};
-use crate::xds;
+use ::discovery::message::{TypeUrl, Variant};
+use ::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
+use ::discovery::snapshot::{Snapshot, SnapshotSettings};
+use ::discovery::stream::{AdsStream, Effect, Input};
+use ::discovery::xds;
 
 /// Steps of one stream.
 const STEPS: usize = 64;

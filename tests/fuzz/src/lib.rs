@@ -5,25 +5,25 @@ mod discovery;
 
 use serde_json::Value;
 
-use crate::inject::document;
-use crate::inject::settings::{Mode, Settings, SidecarMode};
-use crate::inject::stream::{self, Format};
-use crate::inject::template::Template;
-use crate::webhook::review;
+use app_health::webhook::review;
+use injector::document;
+use injector::settings::{Mode, Settings, SidecarMode};
+use injector::stream::{self, Format};
+use injector::template::Template;
 
 pub use discovery::discovery_request;
 
 /// Settings with the defaults of the command line.
 fn settings() -> Settings {
     Settings {
-        sidecar_name: crate::inject::settings::SIDECAR_NAME.to_owned(),
+        sidecar_name: injector::settings::SIDECAR_NAME.to_owned(),
         mode: Mode::Auto,
-        template: Template::built_in(crate::inject::settings::SIDECAR_NAME, None)
+        template: Template::built_in(injector::settings::SIDECAR_NAME, None)
             .expect("the built-in template is right"),
         sidecar_mode: SidecarMode::Native,
         hold: true,
         rewrite_probes: true,
-        status_port: crate::inject::settings::STATUS_PORT,
+        status_port: injector::settings::STATUS_PORT,
         ignored_namespaces: vec!["kube-system".to_owned()],
     }
 }

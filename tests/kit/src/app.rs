@@ -247,7 +247,7 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// What comes up to the first blank line, or to the end.
-pub(crate) async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
+pub async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD {
         let mut byte = [0];

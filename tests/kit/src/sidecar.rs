@@ -9,9 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
+use crate::agent;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Version};
-use crate::agent;
 use crate::net;
 
 /// Nothing that the agent does takes longer than this.

@@ -11,8 +11,8 @@ mod steps;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
 use kubernetes_tests::kubernetes::Cluster;
+use serde_json::{Value, json};
 
 use replica::Replica;
 pub(crate) use steps::STEPS;

@@ -1,7 +1,7 @@
 //! The node itself: what the other tests take for granted.
 
-use serde_json::json;
 use kubernetes_tests::node::{Node, condition};
+use serde_json::json;
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]

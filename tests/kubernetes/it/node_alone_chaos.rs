@@ -11,8 +11,8 @@ mod webhook;
 
 use std::thread;
 
-use scene::seen;
 use kubernetes_tests::node::Node;
+use scene::seen;
 
 /// Name and deed.
 type Step = (&'static str, fn(&Node));

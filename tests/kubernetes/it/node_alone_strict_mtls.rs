@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::{Value, json};
 use kit::app::tls::install_provider;
 use kit::authority::{Authority, Issued};
 use kit::caller::Answer;
@@ -13,6 +12,7 @@ use kit::caller::tls::Caller;
 use kit::docker::archive::{APPLICATION, BUSYBOX, DEBIAN};
 use kubernetes_tests::kubernetes::manifests;
 use kubernetes_tests::node::{Node, SYSTEM, Space};
+use serde_json::{Value, json};
 
 use crate::node_twins::{ready, restarts};
 use crate::page;

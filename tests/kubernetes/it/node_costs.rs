@@ -1,11 +1,11 @@
 //! What the sidecar costs on a node: time until a Pod is ready, and memory. Printed, for who reads it; a machine that has other things to do
 //! does not fail.
 
-use serde_json::{Value, json};
-use kit::terminal::say;
 use kit::docker::archive::SIDECAR;
-use kubernetes_tests::node::{Node, Space, Watch, condition};
 use kit::report::{self, Row, median};
+use kit::terminal::say;
+use kubernetes_tests::node::{Node, Space, Watch, condition};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::node_kinds::{self, Ports};

@@ -2,8 +2,8 @@
 //!
 //! Kubelet tells no more than 25 events of a Pod in a row, the sidecar's among them, so each Pod has one container and few failures.
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::{Node, container};
+use serde_json::{Value, json};
 
 use crate::node_kinds::{self, KINDS, Kind, Ports, Words};
 use crate::node_twins::{Twins, ready};

@@ -1,8 +1,8 @@
 //! A classic sidecar that holds the application back until it is ready.
 
-use serde_json::json;
 use kit::terminal::say;
 use kubernetes_tests::node::{Node, Space, condition};
+use serde_json::json;
 
 use crate::node_kinds::{self, Ports};
 

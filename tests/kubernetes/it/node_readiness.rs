@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::{Node, condition};
+use serde_json::{Value, json};
 
 use crate::node_kinds::{self, ALL, Kind, Ports};
 use crate::node_twins::{Twins, compare, ready, started};

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use serde_json::{Value, json};
 use kit::docker::archive;
 use kubernetes_tests::kubernetes::{command, tool};
 use kubernetes_tests::node::{Node, condition, container};
+use serde_json::{Value, json};
 
 use crate::node_kinds::{self, Ports};
 use crate::node_twins::{Side, Twins, restarts, wait};

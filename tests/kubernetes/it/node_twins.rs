@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
 use kit::caller::{self, Answer};
 use kit::terminal::say;
 use kubernetes_tests::node::{Node, Space, Watch, container};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// How much later than kubelet's own arithmetic a verdict may be seen: the machine has other things to do, the API server too.

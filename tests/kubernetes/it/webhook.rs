@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 use kit::agent::binary_of;
 use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+use serde_json::{Value, json};
 
 use crate::page;
 

@@ -19,10 +19,10 @@ use nix::unistd::geteuid;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use kit::terminal::say;
+use crate::kubernetes::{Cluster, Options, Process, manifests};
 use kit::docker::archive;
 use kit::envoy::workspace;
-use crate::kubernetes::{Cluster, Options, Process, manifests};
+use kit::terminal::say;
 use namespaces::Namespaces;
 
 pub use space::Space;

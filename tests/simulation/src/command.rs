@@ -1,11 +1,12 @@
 //! The recipe `simulate`.
 
+use std::io::Write as _;
+
 use clap::Parser;
 
 use super::plan::Plan;
 use super::sabotage::Sabotage;
 use super::{Tally, run, shrink};
-use crate::command::say;
 
 /// Failures that are shown; more are only counted.
 const SHOWN: u64 = 5;
@@ -29,6 +30,12 @@ pub struct Arguments {
     /// Build a mistake in: it has to be found
     #[arg(long, value_name = "MISTAKE")]
     sabotage: Option<Sabotage>,
+}
+
+/// Writes to standard output and ignores a closed terminal.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
 /// Runs it; whether everything was as it should be.

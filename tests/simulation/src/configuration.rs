@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use discovery::objects::{Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec};
-use workload_health::WorkloadGroup;
+use discovery::objects::{
+    Config, ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec,
+};
 use serde_json::{Value, json};
+use workload_health::WorkloadGroup;
 
 use super::plan::{Edit, GROUPS, MachinePlan, Plan, ProbePlan};
 

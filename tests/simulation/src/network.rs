@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use discovery::entries::{Node, StreamId};
 use discovery::message::{Request, Response};
-use workload_health::reporter::Report;
 use workload_health::Hello;
+use workload_health::reporter::Report;
 
 /// What crosses a connection.
 #[derive(Debug, Clone)]

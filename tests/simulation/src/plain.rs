@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use workload_health::reporter::{Effect, Input, Report, Saying};
 use workload_health::State;
+use workload_health::reporter::{Effect, Input, Report, Saying};
 
 /// The longest pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(15);

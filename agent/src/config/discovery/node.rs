@@ -2,9 +2,12 @@
 
 use std::net::IpAddr;
 
-use workload_health::health_report::{APP_HEALTH, AUTO_REGISTER_GROUP, CLUSTER_ID, INSTANCE_IPS, LABELS, NAMESPACE, NETWORK, PROTOCOL_VERSION, SERVICE_ACCOUNT, WORKLOAD_ENTRY};
-use workload_health::workload_group::WorkloadGroup;
 use serde_json::{Map, Value, json};
+use workload_health::health_report::{
+    APP_HEALTH, AUTO_REGISTER_GROUP, CLUSTER_ID, INSTANCE_IPS, LABELS, NAMESPACE, NETWORK, PROTOCOL_VERSION,
+    SERVICE_ACCOUNT, WORKLOAD_ENTRY,
+};
+use workload_health::workload_group::WorkloadGroup;
 
 use super::Checked;
 use crate::args::DiscoveryArgs;

@@ -1,5 +1,5 @@
-use workload_health::{WorkloadHandler, WorkloadProbe};
 use serde_json::json;
+use workload_health::{WorkloadHandler, WorkloadProbe};
 
 use super::*;
 

@@ -1,12 +1,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use probe::{OwnPorts};
-use workload_health::{State};
+use probe::OwnPorts;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{advance, sleep};
+use workload_health::State;
 
 use super::super::HealthNow;
 use super::super::source::LocalRules;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
-use discovery::entries::{Event, Refusal, Status};
 use crate::discovery::metrics::{Metrics, RefusedReason, ReportResult};
+use discovery::entries::{Event, Refusal, Status};
 use discovery::objects::Key;
 
 /// What became of the entries.

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use workload_health::{HealthReport, WorkloadGroup};
 use serde_json::json;
+use workload_health::{HealthReport, WorkloadGroup};
 
 use super::*;
+use crate::discovery::store::Writes;
 use discovery::entries::{Code, Node, Record, Report};
 use discovery::objects::{Group, Key, Service};
-use crate::discovery::store::Writes;
 
 struct World {
     handle: Handle,

@@ -7,9 +7,9 @@ use tonic::Status;
 
 use super::Shared;
 use super::connection::{Peer, Use};
+use crate::discovery::metrics::StreamKind;
 use discovery::identity::Certified;
 use discovery::limits;
-use crate::discovery::metrics::StreamKind;
 
 /// The places that a stream takes; it gives them back when it is dropped.
 pub(super) struct Admitted {

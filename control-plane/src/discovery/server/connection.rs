@@ -23,9 +23,9 @@ use tracing::debug;
 use super::exchange::{self, Answer};
 use super::hello::client_hello;
 use super::{CROWDED, Shared};
+use crate::discovery::metrics::RefusedReason;
 use discovery::identity::{Certified, IdentityError, of_certificate};
 use discovery::message::Variant;
-use crate::discovery::metrics::RefusedReason;
 
 /// The handshake takes at most so long.
 const HANDSHAKE: Duration = Duration::from_secs(5);

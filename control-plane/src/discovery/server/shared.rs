@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::ServerLimits;
 use super::outlet::Flow;
-use discovery::entries::StreamId;
-use discovery::limits::Admission;
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
+use discovery::entries::StreamId;
+use discovery::limits::Admission;
 use discovery::stream::View;
 
 /// What the operator sees of one subscription of a client.

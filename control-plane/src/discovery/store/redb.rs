@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::{Store, Write, Writes};
-use discovery::entries::Input;
 use crate::discovery::metrics::Metrics;
+use discovery::entries::Input;
 use discovery::objects::Key;
 use file::File;
 use original::Original;

@@ -1,7 +1,7 @@
 //! What words of a row stand for: configurations, streams, reports.
 
-use workload_health::WorkloadGroup;
 use serde_json::json;
+use workload_health::WorkloadGroup;
 
 use super::*;
 use crate::objects::{Group, ManualEntry, Spec};

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use kit::app::tls::{ClientCertificate, Key, Tls, Versions};
 use crate::bytes::Bytes;
 use crate::case::{App, Listens, Step};
+use kit::app::tls::{ClientCertificate, Key, Tls, Versions};
 
 /// TLS with these names in ALPN, or without any where they are not HTTP/2.
 pub(super) fn tls(alpn: &'static [&'static str]) -> impl Strategy<Value = Tls> {

@@ -11,13 +11,13 @@ use app_health_agent::report::connection::{self, Connection};
 use app_health_agent::report::tls::San;
 use app_health_agent::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
-use workload_health::health_report::HealthReport;
-use workload_health::{Hello, State};
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
+use workload_health::health_report::HealthReport;
+use workload_health::{Hello, State};
 
 use super::NAMESPACE;
 

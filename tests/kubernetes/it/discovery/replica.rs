@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use kit::agent::binary_of;
-use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
 use kit::vm::fleet::Observer;
+use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 
 use super::NAMESPACE;

@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use kubernetes_tests::kubernetes::manifests as shipped;
+use serde_json::{Value, json};
 
 use super::entries::annotation;
 use super::replica::Replica;

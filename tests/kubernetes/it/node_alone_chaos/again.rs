@@ -4,8 +4,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::{Node, Space};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scene::{

@@ -1,7 +1,7 @@
 //! The application itself.
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::Node;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scene::{APP, SIDECAR, assert_told, is_ready, pod, process, restarts, run, signal, took};

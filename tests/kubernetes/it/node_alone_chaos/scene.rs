@@ -4,9 +4,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
 pub(super) use kubernetes_tests::node::container;
 use kubernetes_tests::node::{Node, Space, condition};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub(super) use crate::node_twins::restarts;

@@ -1,7 +1,7 @@
 //! The sidecar's processes end.
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::Node;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scene::{

@@ -1,7 +1,7 @@
 //! The webhook is away.
 
-use serde_json::{Value, json};
 use kubernetes_tests::node::{Node, SYSTEM, Space};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scene::{

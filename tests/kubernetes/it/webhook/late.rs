@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use serving::http_server::{self, Ending};
-use serving::tls;
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use serde_json::{Value, json};
 use kit::authority::Authority;
 use kubernetes_tests::kubernetes::{Cluster, free_port};
+use serde_json::{Value, json};
+use serving::http_server::{self, Ending};
+use serving::tls;
 
 use super::{World, is_injected, pod};
 
@@ -52,14 +52,20 @@ fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
         .expect("a runtime");
     let port = free_port();
     runtime.spawn(async move {
-        let listener = server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
+        let listener = http_server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
         let answer = |request: hyper::Request<hyper::body::Incoming>| async move {
             let body = request.into_body().collect().await.expect("a body").to_bytes();
             let answer = answer(&serde_json::from_slice(&body).expect("a review"));
-            server::response(StatusCode::OK, "application/json", Bytes::from(answer.to_string()))
+            http_server::response(StatusCode::OK, "application/json", Bytes::from(answer.to_string()))
         };
-        server::serve(listener, Some(Arc::new(ArcSwap::from_pointee(config))), 64, Ending::default(), answer)
-            .await;
+        http_server::serve(
+            listener,
+            Some(Arc::new(ArcSwap::from_pointee(config))),
+            64,
+            Ending::default(),
+            answer,
+        )
+        .await;
     });
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-late"},

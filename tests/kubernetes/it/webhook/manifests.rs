@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use kubernetes_tests::kubernetes::free_port;
+use serde_json::{Value, json};
 
 use super::dial::dial;
 use super::{CONFIGURATION, NAMESPACE, World};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
 use kit::envoy::workspace;
+use serde_json::{Value, json};
 
 use super::{World, is_injected, pod};
 

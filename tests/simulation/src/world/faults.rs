@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use workload_health::reporter::{Input, Report};
 use workload_health::End as HealthEnd;
+use workload_health::reporter::{Input, Report};
 
 use super::{Cause, Event, World};
 use crate::network::{End, Packet};

@@ -6,8 +6,8 @@ use super::C;
 use crate::context::LocalReply;
 use crate::fault::Status;
 use crate::guest::{Guest, Stop, call};
-use crate::{AfterCall, Host, pairs};
 use crate::transcript::{Effect, Headers, StreamKind};
+use crate::{AfterCall, Host, pairs};
 
 /// The last map type and buffer type that proxy-wasm numbers.
 const LAST_MAP: u32 = 7;

@@ -2,8 +2,8 @@ use super::ALLOWED;
 use crate::kit::{
     BAD_ARGUMENT, CALLOUT, CALLS, INVALID_MEMORY_ACCESS, NAME, NOT_FOUND, OK, OUT, call, given, kit, token,
 };
-use crate::{Host, Vm};
 use crate::transcript::{Effect, MetricKind, headers};
+use crate::{Host, Vm};
 
 #[test]
 fn every_call_is_linked_counted_and_checks_its_pointers() {

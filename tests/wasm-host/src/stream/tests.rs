@@ -1,8 +1,8 @@
 use crate::kit::{
     BAD_ARGUMENT, DATA, LOG, NAME, OK, OUT, PAIRS, call, get_header, guest, http_call, kit, token,
 };
-use crate::{Action, CalloutAnswer, Host, LocalReply, Vm};
 use crate::transcript::{Effect, StreamKind, headers};
+use crate::{Action, CalloutAnswer, Host, LocalReply, Vm};
 
 #[test]
 fn a_reply_takes_effect_after_the_callback_and_passes_the_filter_itself() {

@@ -1,6 +1,6 @@
 use crate::kit::{LOG, guest};
-use crate::{Host, Vm};
 use crate::transcript::{Effect, LogLevel, headers};
+use crate::{Host, Vm};
 
 #[test]
 fn memory_without_end_is_refused_to_the_guest() {

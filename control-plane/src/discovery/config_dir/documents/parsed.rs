@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use workload_health::Checked;
 use serde_json::Value;
+use workload_health::Checked;
 
 use discovery::objects::{Group, Key, ManualEntry, Service};
 use injector::stream::{self, Document};

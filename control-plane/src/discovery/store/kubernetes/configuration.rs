@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
 use workload_health::Checked;
 use workload_health::fields::Findings;
-use serde_json::Value;
 
 use super::object;
 pub use super::watches::Kind;

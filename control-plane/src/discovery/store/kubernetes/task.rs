@@ -23,8 +23,8 @@ use super::watches::{Kind, Place, Watched, Watches};
 use super::writes::{Answer, Effect, Writes};
 use super::{object, store};
 use crate::discovery::config_dir::Configured;
-use discovery::entries::{Input, Record};
 use crate::discovery::metrics::Metrics;
+use discovery::entries::{Input, Record};
 use discovery::objects::Key;
 
 /// Changes of the configuration within so long make one.

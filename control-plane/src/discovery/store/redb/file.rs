@@ -12,9 +12,9 @@ use ::redb::{
     TableHandle,
 };
 
+use crate::discovery::store::Write;
 use discovery::entries::Record;
 use discovery::objects::Key;
-use crate::discovery::store::Write;
 
 /// What this version writes. A higher number is refused.
 pub const FORMAT: u64 = 1;

@@ -9,12 +9,9 @@ use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
 use app_health_agent::config::DiscoveryServer;
 use app_health_agent::report::connection::{self, Connection};
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Settings};
 use app_health_agent::report::tls::San;
 use app_health_agent::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
-use workload_health::health_report::{APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION, SERVICE_ACCOUNT};
-use workload_health::{HealthReason, Hello, State};
 use rustls::ClientConfig;
 use serde_json::json;
 use tokio::net::TcpSocket;
@@ -23,6 +20,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+use workload_health::health_report::{
+    APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
+    SERVICE_ACCOUNT,
+};
+use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Settings};
+use workload_health::{HealthReason, Hello, State};
 
 use super::super::certificates::DISCOVERY_NAME;
 use super::documents::{ACCOUNTS, NAMESPACE, account, name};

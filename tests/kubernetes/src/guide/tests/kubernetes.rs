@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use probe::reason::Reason;
 
-use kit::envoy::workspace;
 use crate::guide::{Block, blocks, inline};
+use kit::envoy::workspace;
 
 fn page() -> String {
     std::fs::read_to_string(workspace().join("docs/kubernetes.md")).expect("the page")

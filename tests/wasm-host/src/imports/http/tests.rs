@@ -1,6 +1,6 @@
 use crate::kit::{BAD_ARGUMENT, NAME, NOT_FOUND, OK, OUT, call, given, kit};
-use crate::{Host, Vm};
 use crate::transcript::headers;
+use crate::{Host, Vm};
 
 #[test]
 fn a_body_is_put_before_replaced_or_appended_to() {

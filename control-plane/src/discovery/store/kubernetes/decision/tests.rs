@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Step, Wish, Writer, Written, decide};
+use crate::discovery::store::kubernetes::object;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
-use crate::discovery::store::kubernetes::object;
 
 /// `auto` or `manual`, its controller, its session; the version is 5.
 fn there(kind: &str, controller: &str, session: u64) -> Value {

@@ -6,10 +6,10 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use super::Task;
-use discovery::objects::Key;
 use crate::discovery::store::kubernetes::object;
 use crate::discovery::store::kubernetes::watches::{Kind, Seen, Watched};
 use crate::discovery::store::kubernetes::writes::Effect;
+use discovery::objects::Key;
 
 impl Task {
     /// Takes one event in: what follows for the brain.

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::discovery::store::kubernetes::decision::Step;
 use discovery::entries::Record;
 use discovery::objects::Key;
-use crate::discovery::store::kubernetes::decision::Step;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,10 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
 use super::{Answer, Effect, Request, Writes};
-use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
-use discovery::objects::Key;
 use crate::discovery::store::kubernetes::decision::{Step, Wish, Writer};
 use crate::discovery::store::kubernetes::object::record as record_of;
+use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::objects::Key;
 use server::Server;
 
 fn key() -> Key {

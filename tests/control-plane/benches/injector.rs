@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a bench shows what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
-#[path = "../tests/it/webhook_kit.rs"]
+#[path = "../webhook_kit.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 mod webhook_kit;
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .iter()
         .map(|row| json!({"name": row.name, "value": row.value, "unit": row.unit, "bar": row.bar, "holds": row.holds()}))
         .collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("injector.json"), serde_json::to_string_pretty(&json)? + "\n")?;
     Ok(())
@@ -182,7 +182,7 @@ fn stream() -> Result<Vec<Row>, Box<dyn Error>> {
     let mut best = f64::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_app-health"))
+        let mut child = Command::new(kit::agent::binary_of("app-health"))
             .arg("inject")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

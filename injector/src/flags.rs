@@ -1,0 +1,109 @@
+//! The flags that set how Pods are injected, shared by the commands `inject` and `webhook`.
+
+use std::path::PathBuf;
+
+use clap::ArgAction;
+use clap::builder::BoolishValueParser;
+
+use crate::settings::{Mode, Settings, SidecarMode, may_be_status_port};
+use crate::template::Template;
+
+/// Settings of both commands.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SettingsArgs {
+    /// The container that carries Envoy and the prober table; `istio-proxy` keeps Istio's name
+    #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
+    pub sidecar_name: String,
+    /// `auto` injects the sidecar where it is absent; `rewrite-only` never does
+    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
+    pub mode: Mode,
+    /// The sidecar as YAML, a partial Pod. Default: the one that comes with this binary
+    #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// Replaces the image of the sidecar
+    #[arg(long, env = "APP_HEALTH_IMAGE", value_name = "REF")]
+    pub image: Option<String>,
+    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer); `classic`: an ordinary container
+    #[arg(long, env = "APP_HEALTH_SIDECAR_MODE", value_enum, default_value_t = SidecarMode::Native)]
+    pub sidecar_mode: SidecarMode,
+    /// A classic sidecar stands first and holds the application back until it is ready
+    #[arg(
+        long,
+        env = "APP_HEALTH_HOLD",
+        value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub hold: bool,
+    /// Probes are rewritten, unless the Pod says otherwise
+    #[arg(
+        long,
+        env = "APP_HEALTH_REWRITE_PROBES",
+        value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub rewrite_probes: bool,
+    /// Where the sidecar answers probes, unless the Pod says otherwise; 0 switches rewriting off
+    #[arg(long, env = "APP_HEALTH_STATUSPORT", value_name = "PORT", default_value_t = 15020)]
+    pub status_port: u16,
+    /// Namespaces whose Pods are never touched
+    #[arg(
+        long,
+        env = "APP_HEALTH_IGNORED_NAMESPACES",
+        value_name = "NAMESPACE[,…]",
+        value_delimiter = ',',
+        default_value = "kube-system,kube-public,kube-node-lease"
+    )]
+    pub ignored_namespaces: Vec<String>,
+}
+
+impl SettingsArgs {
+    /// Checks the flags together with `template`, the text of `--template`; `None` is the built-in
+    /// template.
+    ///
+    /// # Errors
+    /// Names the flag, its value and the reason.
+    pub fn check(self, text: Option<&str>) -> Result<Settings, String> {
+        let SettingsArgs {
+            sidecar_name,
+            mode,
+            template: _, // `text`
+            image,
+            sidecar_mode,
+            hold,
+            rewrite_probes,
+            status_port,
+            ignored_namespaces,
+        } = self;
+        let name = sidecar_name.as_bytes();
+        let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+        if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
+            return Err(format!("--sidecar-name = {sidecar_name:?}: must be a container's name"));
+        }
+        if status_port != 0 && !may_be_status_port(status_port) {
+            return Err(format!("--status-port = {status_port}: is another port of the proxy"));
+        }
+        let template = match text {
+            None => Template::built_in(&sidecar_name, image.as_deref()),
+            Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
+        };
+        let template = template.map_err(|error| error.to_string())?;
+        Ok(Settings {
+            sidecar_name,
+            mode,
+            template,
+            sidecar_mode,
+            hold,
+            rewrite_probes,
+            status_port,
+            ignored_namespaces,
+        })
+    }
+}
