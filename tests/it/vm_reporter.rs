@@ -194,7 +194,7 @@ async fn goodbye_to_a_server_that_is_silent() {
 async fn an_end_without_a_server() {
     let vm =
         Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
-    vm.until_logged("no stream to the discovery server").await;
+    vm.until_logged("disconnected from the discovery server").await;
     vm.sidecar.signal(Signal::SIGTERM);
     let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
     assert_eq!(code, Some(0), "{log}");
