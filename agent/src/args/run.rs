@@ -73,7 +73,7 @@ pub struct RunArgs {
     /// With --live: fail once the admin port has not responded for this long; 0 disables the check
     #[arg(long, env = "APP_HEALTH_LIVE_ADMIN_SECONDS", value_name = "SECONDS", default_value_t = 0)]
     pub live_admin_seconds: u32,
-    /// How long Envoy serves after SIGTERM at least, while clients stop sending new requests. Also
+    /// Minimum time that Envoy serves after SIGTERM, while clients stop sending new requests. Also
     /// MINIMUM_DRAIN_DURATION, such as 5s. Default: 5
     #[arg(long, env = "APP_HEALTH_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u32>,
@@ -124,7 +124,7 @@ pub struct RunArgs {
 pub enum EnvoyRestart {
     /// The agent exits too.
     Never,
-    /// Envoy is restarted.
+    /// The agent starts Envoy again.
     Always,
 }
 
@@ -133,7 +133,7 @@ pub enum EnvoyRestart {
 pub enum DrainScope {
     /// Listeners with traffic_direction INBOUND.
     Inbound,
-    /// All listeners.
+    /// Every listener, regardless of its direction.
     All,
 }
 

@@ -70,7 +70,7 @@ pub struct Live {
 /// How the agent starts Envoy.
 #[derive(Debug, Clone)]
 pub struct EnvoyChild {
-    /// Absolute path.
+    /// Absolute path of the executable.
     pub binary: PathBuf,
     pub files: EnvoyFiles,
     /// True if no flag sets Envoy's version, so that the agent must query the binary.
@@ -227,8 +227,8 @@ pub fn level_filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Checked here and not by clap, because a boolean variable with the value `false` does not count
-/// as set.
+/// Checks mutually exclusive flags. clap's own check would count a boolean environment variable with
+/// the value `false` as set.
 fn exclusive(args: &RunArgs) -> Result<(), Failure> {
     let chosen =
         |groups: [(&'static str, bool); 2]| groups.iter().all(|(_, chosen)| *chosen).then_some(groups);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The shortest pause.
+/// Lower bound of every pause.
 const LEAST: Duration = Duration::from_millis(100);
 /// Upper bound of the pause after the first failure; it doubles with each failure up to [`MOST`].
 const FIRST: Duration = Duration::from_millis(500);

@@ -46,7 +46,8 @@ pub struct Reporter {
     backoff: Backoff,
     /// Number of streams opened so far.
     streams: u64,
-    /// When the oldest unacknowledged report of the current state was sent, over all streams.
+    /// When the first report since the last acknowledgement of the newest state was sent, over all
+    /// streams; `None` if the newest state is acknowledged.
     unacknowledged: Option<Duration>,
     /// Deadline of the final report; `None` before shutdown.
     leaving: Option<Duration>,
@@ -69,7 +70,7 @@ impl Reporter {
         }
     }
 
-    /// When the oldest unacknowledged report of the current state was sent.
+    /// Since when the newest state waits for its acknowledgement, over all streams.
     pub fn unacknowledged(&self) -> Option<Duration> {
         self.unacknowledged
     }

@@ -135,7 +135,6 @@ pub enum Effect {
         /// Why the message is rejected; `None` for an ACK.
         refusal: Option<String>,
     },
-    /// Drop the stream.
     Close,
     /// Close the client's half of the stream.
     HalfClose,
