@@ -1,4 +1,5 @@
-//! From arguments and environment to checked values; the only file that reads the environment.
+//! Converts the command line and the environment to validated configuration. This is the only
+//! module that reads the environment.
 
 mod bootstrap;
 mod discovery;
@@ -26,22 +27,22 @@ pub use wait::WaitConfig;
 use crate::args::Args;
 use crate::exit::Failure;
 
-/// Where commands are looked up.
+/// Search path for executables.
 const PATH: &str = "PATH";
-/// What the names of flags' twins begin with.
+/// Prefix of the environment variables that correspond to flags.
 const TWIN: &str = "APP_HEALTH_";
 
-/// The process' environment as a value, so that tests have their own.
+/// The process environment as a value, so that tests can provide their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// The real one.
+    /// Returns the environment of this process.
     pub fn of_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
-    /// `name`'s value; an empty one counts as absent.
+    /// Returns the value of `name`; an empty value counts as absent.
     fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
@@ -51,13 +52,14 @@ impl Environment {
         self.get(name).map(|value| value.to_str().ok_or_else(|| text(value))).transpose()
     }
 
-    /// The command line of this process; as [`Environment::args`].
+    /// Parses the command line of this process.
     pub fn args_of_process(&self) -> Result<Args, clap::Error> {
         self.args(std::env::args_os())
     }
 
-    /// The command line `words`, the program's name first. clap reads the flags' twins itself; here those that are empty are hidden
-    /// from it, so that an empty one counts as absent, whatever the flag.
+    /// Parses the command line `words`, which starts with the program's name. clap reads the
+    /// environment variables of flags itself; this method hides empty ones from it, so that an
+    /// empty variable counts as absent.
     pub fn args(&self, words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
         let mut command = self.without_empty_twins(Args::command());
         let matches = command.try_get_matches_from_mut(words)?;
@@ -73,8 +75,9 @@ impl Environment {
         })
     }
 
-    /// Names that look like a flag's twin and are none, in order, with commas. kubelet makes some for a Service called `app-health`, so they are
-    /// worth a warning and no more.
+    /// Returns the sorted names that have the prefix of flag variables but belong to no flag,
+    /// separated by commas. They cause only a warning, because kubelet sets such variables for a
+    /// Service named `app-health`.
     pub fn unknown_twins(&self) -> Option<String> {
         let args = Args::command();
         let flags = args.get_subcommands().flat_map(|command| command.get_arguments());

@@ -1,6 +1,8 @@
-//! Health of a workload where there is no kubelet: one task asks the application, again and again, and keeps the state.
+//! Health checks of a workload on a virtual machine, where no kubelet runs. One task probes the
+//! application periodically and keeps its health state.
 //!
-//! What a probe is and when the state flips is decided in `probe`; telling a control plane is somebody else's, who reads [`HealthNow`].
+//! The crate `probe` defines probes and decides when the state changes. The module `report` reads
+//! [`HealthNow`] and reports it to a control plane.
 
 mod board;
 mod diary;
@@ -35,40 +37,40 @@ use prober::Prober;
 use rounds::Rounds;
 use source::Source;
 
-/// Pushes that wait for the task.
+/// Capacity of the queue of pushed probes.
 const PUSHES: usize = 4;
 
-/// What is known of the workload now. Ages follow from the instants.
+/// The current health of the workload.
 #[derive(Debug, Clone)]
 pub struct HealthNow {
-    /// The state.
     pub state: State,
-    /// Why.
     pub reason: HealthReason,
-    /// The same for people; never empty.
+    /// Human-readable form of `reason`; never empty.
     pub message: String,
-    /// Number of flips.
+    /// Number of state transitions so far.
     pub generation: u64,
-    /// Since when the state is what it is.
+    /// When `state` last changed.
     pub since: Instant,
     /// When the last probe ended.
     pub last_probe: Option<Instant>,
-    /// The probe in force, as `WorkloadProbe::to_json` has it, header values but `Host` hidden.
+    /// The probe in force, in the format of `WorkloadProbe::to_json`; all header values except
+    /// `Host` are redacted.
     pub probe: Option<Arc<Value>>,
-    /// The probe's period and timeout together.
+    /// Sum of the probe's period and timeout.
     pub interval: Option<Duration>,
-    /// Before the first flip: when there is one at the latest, if nothing hinders the probes.
+    /// Latest time of the first state transition, provided that probes can run; `None` once it has
+    /// happened.
     pub verdict_due: Option<Instant>,
 }
 
-/// A probe from a control plane, to be answered.
+/// A probe pushed by a control plane, with a channel for the result.
 #[derive(Debug)]
 struct Push {
     probe: Option<Value>,
     answer: oneshot::Sender<Result<(), String>>,
 }
 
-/// The task's other side.
+/// Handle to the probing task.
 #[derive(Debug, Clone)]
 pub struct Health {
     now: watch::Receiver<HealthNow>,
@@ -77,13 +79,15 @@ pub struct Health {
 }
 
 impl Health {
-    /// What is known, and every change of it.
+    /// Returns a receiver of the current health and of every change.
     pub fn subscribe(&self) -> watch::Receiver<HealthNow> {
         self.now.clone()
     }
 
-    /// Hands over `spec.probe` as a control plane has it; absent: it has none. `Err`: the text of the refusal, and the old one stays.
-    /// One that is in force already changes nothing, nor does any beside a file of our own.
+    /// Applies `spec.probe` as pushed by a control plane; `None` means that the control plane has
+    /// no probe. Returns the reason if the probe is rejected; the previous probe then stays in
+    /// force. A probe that is already in force changes nothing, and with `--workload-group` all
+    /// pushed probes are ignored.
     pub async fn push(&self, probe: Option<Value>) -> Result<(), String> {
         let (answer, answered) = oneshot::channel();
         let gone = || "the agent is terminating".to_owned();
@@ -91,7 +95,8 @@ impl Health {
         answered.await.map_err(|_| gone())?
     }
 
-    /// The answer of `GET /debug/vm-health`. `stream`: to whom it is reported, `null` for nobody.
+    /// Returns the response body of `GET /debug/vm-health`. `stream` describes the connection to
+    /// the discovery server, `null` if none is configured.
     pub fn view(&self, stream: Value) -> Bytes {
         let now = self.now.borrow().clone();
         let diary = self.diary.lock().expect("nothing panics while it holds this lock");
@@ -101,18 +106,18 @@ impl Health {
     }
 }
 
-/// Where a probe goes, and what it may do there.
+/// Which addresses a probe may connect to, and from which source address.
 #[derive(Debug, Clone)]
 pub struct TargetRules {
-    /// The target unless the probe names another one.
+    /// The target of probes that do not name a host.
     pub instance_ip: IpAddr,
-    /// Is this machine's traffic redirected into Envoy?
+    /// True if iptables rules redirect this machine's traffic into Envoy.
     pub capture: bool,
-    /// Targets need not be this machine.
+    /// True if probes may connect to other machines.
     pub allow_remote: bool,
 }
 
-/// Begins to probe, or to wait for a probe.
+/// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,
     observer: Arc<Observer>,

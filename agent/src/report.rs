@@ -1,5 +1,5 @@
-//! Reports a workload's health to a discovery server over a stream of our own, which has nothing to do with Envoy's. What to say and
-//! when is decided by [`Reporter`]; here it is done.
+//! Reports a workload's health to a discovery server over a gRPC stream that is independent of
+//! Envoy's xDS streams. [`Reporter`] decides what to send and when; this module performs the I/O.
 
 mod certificates;
 pub mod connection;
@@ -33,12 +33,13 @@ use link::{Event, Link};
 pub use view::{StreamNow, StreamView};
 use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 
-/// Certificate files are looked at so often.
+/// Interval between two checks of the certificate files for changes.
 const RELOAD: Duration = Duration::from_secs(5);
-/// Verdicts on pushed probes that wait for this task.
+/// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VERDICTS: usize = 4;
 
-/// Begins to report; the task ends once the goodbye is said. `Err`: certificate files that cannot be used.
+/// Starts the reporting task. The task ends once the final report is sent, or once
+/// `goodbye_timeout` has expired. Returns an error if the certificate files cannot be used.
 pub fn start(
     config: DiscoveryConfig,
     health: Health,
@@ -82,11 +83,11 @@ struct Reporting {
     link: Link,
     health: Health,
     verdict: mpsc::Sender<Input>,
-    /// The pushed probe that the prober thinks about.
+    /// Validation of the most recently pushed probe; a newer push aborts it.
     offer: Option<AbortOnDropHandle<()>>,
     view: watch::Sender<StreamNow>,
     metrics: Arc<Metrics>,
-    /// The last failure in the log.
+    /// Text of the connection failure that was logged last; the same text is logged only once.
     told: Option<String>,
 }
 
@@ -126,7 +127,8 @@ impl Reporting {
         }
     }
 
-    /// `true`: all is said.
+    /// Passes `input` to the reporter and applies its effects. Returns true if the reporter is
+    /// done.
     fn step(&mut self, input: Input) -> bool {
         let now = self.started.elapsed();
         let mut is_done = false;
@@ -155,7 +157,7 @@ impl Reporting {
                 self.offer = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let judged = health.push(probe).await;
                     let input = Input::Judged { stream, version, nonce, verdict: judged };
-                    // Nobody waits for it any more once the agent ends.
+                    // Sending fails only if the reporting task has ended.
                     let _ = verdict.send(input).await;
                 })));
             }
@@ -196,7 +198,7 @@ impl Reporting {
                 Input::Lost(Loss::Broken)
             }
             Event::Heard(Response::Acknowledged(version)) => {
-                debug!(version = printable(&version), "the discovery server has stored a report");
+                debug!(version = printable(&version), "health report acknowledged by the discovery server");
                 self.metrics.reports.report("acked");
                 self.view.send_modify(|view| view.acknowledged = Some((printable(&version), Instant::now())));
                 Input::Acknowledged(version)
@@ -205,12 +207,15 @@ impl Reporting {
                 match content.and_then(|content| Hello::parse(&content)) {
                     Ok(hello) => {
                         if self.reporter.session() != Some(hello.session) {
-                            info!(session = hello.session, "the discovery server says hello");
+                            info!(
+                                session = hello.session,
+                                "app-health session established with the discovery server"
+                            );
                         }
                         Input::Hello { hello, version, nonce }
                     }
                     Err(text) => {
-                        warn!(text, "a hello that says nothing");
+                        warn!(text, "invalid hello message received from the discovery server");
                         Input::Garbled { text, nonce }
                     }
                 }
@@ -225,7 +230,8 @@ impl Reporting {
         }
     }
 
-    /// There is no stream any more; `why`: unasked.
+    /// Clears the connection state. `why` is the reason of an unexpected end, `None` if the agent
+    /// closed the stream.
     fn closed(&mut self, why: Option<String>) {
         self.link = Link::None;
         self.offer = None;
@@ -235,7 +241,7 @@ impl Reporting {
             view.error.clone_from(&why);
         });
         if why.is_some() && self.told != why {
-            warn!(why, "no stream to the discovery server");
+            warn!(why, "disconnected from the discovery server");
             self.told = why;
         }
     }
@@ -245,7 +251,7 @@ impl Reporting {
         let mut node = Node { id, locality, metadata };
         let probe = self.health.subscribe().borrow().probe.clone();
         if let (Some(probe), Value::Object(fields)) = (probe, &mut node.metadata) {
-            // istiod takes an entry for health-checked if this is here.
+            // istiod treats a WorkloadEntry as health-checked if the node metadata has this field.
             fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: *probe }));
         }
         Request::First(Box::new(node))

@@ -1,5 +1,6 @@
-//! What is said to a discovery server and what it answers, to the messages of the wire and back, in both variants of the protocol. The
-//! only file that names Envoy's protos. When to say what is `report`'s.
+//! Converts the agent's requests and responses to and from xDS messages, in both protocol variants
+//! (state of the world and incremental). This is the only module that uses Envoy's protobuf types;
+//! the module `report` decides when to send what.
 
 mod pace;
 
@@ -22,74 +23,73 @@ use crate::args::Xds;
 use crate::report::connection::Connection;
 use pace::Pace;
 
-/// What the first request asks for; it names no resource, so nobody has work with it.
+/// Type URL of a stream's first request. The request names no resource, so a server has nothing to
+/// send for it.
 pub const CLUSTER_LOAD_ASSIGNMENT: &str =
     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// A message from the server may be so large, in bytes.
+/// Size limit of a message from the server, in bytes.
 const MESSAGE_LIMIT: usize = 1024 * 1024;
-/// Codes of `google.rpc`.
+/// Status codes of `google.rpc.Code`.
 const INVALID_ARGUMENT: i32 = 3;
 const INTERNAL: i32 = 13;
 
-/// Who we are, to the server.
+/// The node that this agent identifies itself with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// `sidecar~<ip>~<hostname>.<namespace>~<namespace>.svc.cluster.local`
+    /// Node ID in the form `sidecar~<ip>~<hostname>.<namespace>~<namespace>.svc.cluster.local`.
     pub id: String,
-    /// Region, zone, sub-zone; empty where there is none.
+    /// Region, zone and sub-zone; an unknown one is empty.
     pub locality: Option<[String; 3]>,
-    /// An object, Istio's names and ours.
+    /// JSON object with Istio's metadata fields and those of app-health.
     pub metadata: Value,
 }
 
-/// What is sent.
+/// A message from the agent to the server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// The first one of a stream.
+    /// The first request of a stream.
     First(Box<Node>),
-    /// A report.
     Report {
-        /// Absent: healthy.
+        /// Why the workload is unhealthy; `None` if it is healthy.
         error: Option<String>,
-        /// Ours, as JSON, towards our server: the node's id with it.
+        /// Node ID and app-health report as JSON; `None` towards a plain server.
         ours: Option<Box<(String, Value)>>,
     },
-    /// To a hello.
+    /// The response to a hello message (ACK or NACK).
     Answer {
-        /// In force.
+        /// Version in force.
         version: String,
-        /// Of the hello.
+        /// Nonce of the hello message.
         nonce: String,
-        /// Why it is refused.
+        /// Why the hello message is rejected; `None` for an ACK.
         refusal: Option<String>,
     },
 }
 
-/// What is received, as far as it concerns us.
+/// A message from the server that the agent handles.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Response {
-    /// Our server's hello: the one resource, as JSON.
+    /// The hello message of an app-health server.
     Hello {
-        /// Of the message.
         version: String,
-        /// Of the message.
         nonce: String,
-        /// `Err`: not one `google.protobuf.Struct`.
+        /// The single resource as JSON; an error if it is not one `google.protobuf.Struct`.
         content: Result<Value, String>,
     },
-    /// A report is stored: `<epoch>/<generation>`.
+    /// The server stored the report with this version, `<epoch>/<generation>`.
     Acknowledged(String),
-    /// The stream is over. Nothing follows.
+    /// The stream has ended; this is the last response.
     Ended {
-        /// The server will not have us.
+        /// True if the server rejected this client.
         refused: bool,
-        /// Its words, or what broke.
+        /// The server's status message, or the cause of a broken connection.
         why: String,
     },
 }
 
-/// Speaks on a connection until the stream ends: what comes from `requests` goes out, `responses` gets what comes in. When the last
-/// sender of `requests` is dropped, our half of the stream is at its end.
+/// Serves one stream on a connection until it ends: sends what arrives on `requests`, and passes
+/// received messages to `responses`. When the last sender of `requests` is dropped, the client's
+/// half of the stream is closed.
 pub async fn speak(
     connection: Connection,
     variant: Xds,
@@ -105,13 +105,13 @@ pub async fn speak(
             Xds::Sotw => sotw(client, requests, &responses).await,
             Xds::Delta => delta(client, requests, &responses).await,
         }} => status,
-        () = goes_away.notified() => Status::unavailable("the server goes away (GOAWAY)"),
+        () = goes_away.notified() => Status::unavailable("the server closes the connection (GOAWAY)"),
     };
     drop(driver);
     let refused =
         matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument);
     let why = workload_health::health_report::printable(&words(&status));
-    // Who is not there any more has closed the stream.
+    // Sending fails only if the receiver has closed the stream.
     let _ = responses.send(Response::Ended { refused, why }).await;
 }
 
@@ -122,7 +122,8 @@ async fn sotw(
     requests: ReceiverStream<Request>,
     responses: &mpsc::Sender<Response>,
 ) -> Status {
-    // Returns with the first byte of an answer, which may never come: an istiod has nothing to say.
+    // This call returns when the response headers arrive. That may never happen, because istiod
+    // sends nothing on such a stream.
     let mut stream = match client.stream_aggregated_resources(requests.map(to_sotw)).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return status,
@@ -159,12 +160,12 @@ async fn delta(
 async fn tell(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
     pace.pass().await;
     if let Some(response) = response {
-        // Who is not there any more ends this task too.
+        // If the receiver is dropped, this task is aborted as well.
         let _ = responses.send(response).await;
     }
 }
 
-/// The server's words, or the innermost cause of a broken connection.
+/// Returns the server's status message, or the root cause of a broken connection.
 fn words(status: &Status) -> String {
     let mut cause = std::error::Error::source(status);
     while let Some(inner) = cause.and_then(std::error::Error::source) {
@@ -290,12 +291,12 @@ fn from_value(value: ProtoValue) -> Value {
     }
 }
 
-/// The wire knows `f64` alone; a whole number shows as one.
+/// Converts a protobuf number, which is always an `f64`; integers become JSON integers.
 fn from_number(number: f64) -> Value {
-    /// 2^53: up to here an `f64` holds every whole number.
+    /// 2^53, the limit up to which an `f64` represents every integer.
     const WHOLE: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= WHOLE {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
+        #[expect(clippy::cast_possible_truncation, reason = "the number is an integer and at most 2^53")]
         let number = number as i64;
         number.into()
     } else {

@@ -35,7 +35,8 @@ async fn a_probe_that_an_agent_refuses_leaves_the_old_one_in_force() {
     scene.discovery.configure(&group(&exec));
     let view = scene.until_view(0, |workload| workload["agent"]["probeNack"].is_string()).await;
     assert_eq!(
-        view["agent"]["probeNack"], "spec.probe.exec: refused, pushed exec probes need --allow-pushed-exec",
+        view["agent"]["probeNack"],
+        "spec.probe.exec: rejected, pushed exec probes require --allow-pushed-exec",
         "{view:#}"
     );
     scene.stays(&[0, 1], Duration::from_millis(1500)).await;

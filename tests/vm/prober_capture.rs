@@ -85,7 +85,7 @@ async fn probes() {
         assert_eq!(verdict(v4, "on", handler, app.port()).await, "Healthy", "{handler}");
     }
     assert!(app.seen().len() >= 2 && app.seen().iter().all(|seen| seen.peer.ip().to_string() == "127.0.0.6"));
-    let missing = "CannotRun: --capture on probes from ::6, which is no address of this machine: ip -6 address add ::6/128 dev lo";
+    let missing = "CannotRun: --capture on probes from ::6, which is not an address of this machine: ip -6 address add ::6/128 dev lo";
     assert_eq!(verdict(v6, "on", "tcpSocket", app6.port()).await, missing);
     assert!(run("ip -6 address add ::6/128 dev lo nodad"));
     assert_eq!(verdict(v6, "on", "httpGet", app6.port()).await, "Healthy");

@@ -28,7 +28,7 @@ async fn http() {
     };
     let told = |name: &str, bytes: &str| (name.to_owned(), answer(bytes));
     let steps = |name: &str, steps: Vec<Step>| (name.to_owned(), steps);
-    const BROKEN: &str = "BadResponse: the connection ended without a whole answer";
+    const BROKEN: &str = "BadResponse: the connection closed before the response was complete";
     let rows = [
         (status(200), "Healthy"),
         (status(204), "Healthy"),
@@ -49,14 +49,14 @@ async fn http() {
             "HttpStatus: HTTP status 500",
         ),
         (told("no-location", "HTTP/1.1 302 Found\r\n\r\n"), "Healthy"),
-        (told("garbage", "hello there\r\n\r\n"), "BadResponse: not a valid HTTP answer"),
+        (told("garbage", "hello there\r\n\r\n"), "BadResponse: not a valid HTTP response"),
         (steps("closed", vec![Step::Read]), BROKEN),
         (steps("reset", vec![Step::Read, Step::Reset]), BROKEN),
         (steps("cut", answer("HTTP/1.1 200 OK\r\nX-A")), BROKEN),
-        (steps("hangs", vec![Step::Read, Step::Hang]), "Timeout: no answer within 1 s"),
+        (steps("hangs", vec![Step::Read, Step::Hang]), "Timeout: no response within 1 s"),
         (
             steps("drips", vec![Step::Read, Step::Drip(OK.into(), Duration::from_millis(200))]),
-            "Timeout: no answer within 1 s",
+            "Timeout: no response within 1 s",
         ),
         (
             steps(
@@ -113,7 +113,7 @@ async fn requests_and_redirects() {
         ("/elsewhere", "Healthy", 1),
         ("/https", "Healthy", 1),
         ("/0", "Healthy", 10),
-        ("/loop", "BadResponse: more than 10 requests, redirects in a circle", 10),
+        ("/loop", "BadResponse: redirect loop, more than 10 requests", 10),
         ("/to-end", "HttpStatus: HTTP status 500", 2),
     ] {
         let mut probe = quick(
@@ -158,11 +158,11 @@ async fn https() {
         (Tls { client_certificate: ClientCertificate::Asked, ..tls() }, "Healthy"),
         (
             Tls { client_certificate: ClientCertificate::Needed, versions: Versions::Only13, ..tls() },
-            "Tls: the application wants a client certificate, and a probe has none",
+            "Tls: the application requires a client certificate, and probes do not send one",
         ),
         (
             Tls { client_certificate: ClientCertificate::Needed, versions: Versions::Only12, ..tls() },
-            "Tls: the application wants a client certificate, and a probe has none",
+            "Tls: the application requires a client certificate, and probes do not send one",
         ),
         (
             Tls::with_alpn(&["other"]),

@@ -12,7 +12,7 @@ use crate::prober::{Plan, asked, quick};
 
 #[tokio::test]
 async fn tcp_and_grpc() {
-    const BROKEN: &str = "BadResponse: no health message, or a broken one";
+    const BROKEN: &str = "BadResponse: the health response is missing or malformed";
     let ip = net::loopback();
     let answers = [
         (GrpcAnswer::serving(1), "Healthy"),
@@ -25,7 +25,7 @@ async fn tcp_and_grpc() {
         (GrpcAnswer { trailers: Vec::new(), ..GrpcAnswer::serving(1) }, BROKEN),
         (
             GrpcAnswer { headers: vec![("content-type", "text/html")], ..GrpcAnswer::serving(1) },
-            "BadResponse: not an answer of gRPC",
+            "BadResponse: not a gRPC response",
         ),
     ];
     let mut all = JoinSet::new();
@@ -46,16 +46,21 @@ async fn tcp_and_grpc() {
             "http-reset",
             "httpGet",
             vec![Step::Reset],
-            "BadResponse: the connection ended without a whole answer",
+            "BadResponse: the connection closed before the response was complete",
         ),
-        ("grpc-hangs", "grpc", vec![Step::Hang], "Timeout: no answer within 1 s"),
+        ("grpc-hangs", "grpc", vec![Step::Hang], "Timeout: no response within 1 s"),
         (
             "grpc-http1",
             "grpc",
             answer("HTTP/1.1 400 Bad Request\r\n\r\n"),
-            "BadResponse: the connection ended without a whole answer",
+            "BadResponse: the connection closed before the response was complete",
         ),
-        ("grpc-closes", "grpc", Vec::new(), "BadResponse: the connection ended without a whole answer"),
+        (
+            "grpc-closes",
+            "grpc",
+            Vec::new(),
+            "BadResponse: the connection closed before the response was complete",
+        ),
     ] {
         assert_eq!(asked(&format!("vm-{name}"), handler, steps, expected).await.0, expected, "{name}");
     }
@@ -77,7 +82,7 @@ async fn only_this_machine() {
         (
             json!({"port": 80, "host": "192.0.2.1"}),
             vec![],
-            "TargetNotLocal: 192.0.2.1, which is no address of this machine; --allow-remote-probes lets it be",
+            "TargetNotLocal: 192.0.2.1, which is not an address of this machine; set --allow-remote-probes to allow it",
         ),
         (
             json!({"port": 80, "host": "no.such.name.invalid"}),
@@ -88,7 +93,7 @@ async fn only_this_machine() {
         let vm = Plan::new("vm-target").args(&flags).start(&quick("tcpSocket", fields.clone()));
         let found = vm.verdict().await;
         // A machine without a resolver takes its time.
-        let is_slow = found == "Timeout: no answer within 15 s" && fields["host"] != "192.0.2.1";
+        let is_slow = found == "Timeout: no response within 15 s" && fields["host"] != "192.0.2.1";
         assert!(found.starts_with(expected) || is_slow, "{found}");
     }
 }

@@ -158,7 +158,7 @@ async fn commands_leave_nothing() {
     let mut probe = quick("exec", json!({"command": ["sh", "-c", "sleep 99 & sleep 99"]}));
     probe["timeoutSeconds"] = 1.into();
     let vm = Plan::new("vm-exec-group").start(&probe);
-    assert_eq!(vm.verdict().await, "ExecTimeout: no exit within 1 s");
+    assert_eq!(vm.verdict().await, "ExecTimeout: did not exit within 1 s");
     let root = vm.sidecar.pid().as_raw();
     let mut left = Vec::new();
     for _ in 0..200 {

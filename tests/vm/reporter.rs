@@ -95,7 +95,7 @@ async fn our_server_hears_the_level() {
         let is_healthy = level(report).1 == "Healthy";
         assert_eq!(report.error.is_none(), is_healthy, "no reader takes it for healthy: {report:#?}");
     }
-    vm.until_logged("says hello").await;
+    vm.until_logged("app-health session established").await;
     let stream = vm.view().await["stream"].clone();
     assert_eq!(
         (&stream["connected"], &stream["server"], &stream["session"]),
@@ -133,7 +133,7 @@ async fn pushed_probes_are_answered() {
     let all = answers(&server.seen());
     assert_eq!((all[0].version.clone(), all[0].error.clone()), (format!("v{good}"), None));
     let words = [
-        "spec.probe.exec: refused, pushed exec probes need --allow-pushed-exec",
+        "spec.probe.exec: rejected, pushed exec probes require --allow-pushed-exec",
         "spec.probe.grpc.port: must be between 1 and 65535, got 0",
     ];
     for (answer, words) in all[1..].iter().zip(words) {
@@ -194,7 +194,7 @@ async fn goodbye_to_a_server_that_is_silent() {
 async fn an_end_without_a_server() {
     let vm =
         Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
-    vm.until_logged("no stream to the discovery server").await;
+    vm.until_logged("disconnected from the discovery server").await;
     vm.sidecar.signal(Signal::SIGTERM);
     let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
     assert_eq!(code, Some(0), "{log}");

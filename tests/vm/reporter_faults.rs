@@ -37,7 +37,7 @@ async fn the_newest_state_alone_survives_an_outage() {
     let (address, vm) = (server.address, Vm::probed("faults-outage").reports_to(&server).start());
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     drop(server);
-    vm.until_logged("no stream to the discovery server").await;
+    vm.until_logged("disconnected from the discovery server").await;
     for healthy in [false, true, false] {
         vm.set(healthy);
         sleep(Duration::from_millis(1500)).await;
@@ -112,7 +112,7 @@ async fn istiod_gets_no_pings_that_it_refuses() {
 async fn an_outage_costs_no_memory() {
     let vm =
         Vm::probed("faults-memory").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
-    vm.until_logged("no stream to the discovery server").await;
+    vm.until_logged("disconnected from the discovery server").await;
     sleep(Duration::from_secs(3)).await;
     let pid = u32::try_from(vm.sidecar.pid().as_raw()).expect("a number");
     let before = Process::new(pid).rss();

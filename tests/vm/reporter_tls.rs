@@ -72,7 +72,7 @@ async fn servers_that_are_not() {
 async fn a_handshake_that_never_ends() {
     let (address, _) = plain_server::mute().await;
     let vm = start("tls-mute", address, &Authority::new(), None);
-    vm.until_logged("no TLS handshake within 5 s").await;
+    vm.until_logged("TLS handshake timed out after 5 s").await;
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_client_that_the_server_does_not_know() {
         .args(&["--discovery", &server.address.to_string(), "--discovery-ca", &file("ca.pem")])
         .args(&["--discovery-cert", &file("cert.pem"), "--discovery-key", &file("key.pem")])
         .start();
-    vm.until_logged("no stream to the discovery server").await;
+    vm.until_logged("disconnected from the discovery server").await;
     assert_eq!(server.streams(), 0);
 }
 
@@ -101,7 +101,7 @@ async fn changed_files_are_used_and_no_report_is_lost() {
     // From now on nobody with the old files gets in.
     server.change_tls(new.acceptor("127.0.0.1"));
     new.write_client(&vm.sidecar.folder);
-    vm.until_logged("new certificate files").await;
+    vm.until_logged("client certificate of the discovery connection reloaded").await;
     vm.set(false);
     server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
     let again = |seen: &[Seen]| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours());
@@ -119,7 +119,7 @@ async fn broken_files_change_nothing() {
     // A key of somebody else, and then none.
     std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().sign("a.example").key)
         .expect("a file");
-    vm.until_logged("certificate files cannot be used, the old ones stay").await;
+    vm.until_logged("client certificate not reloaded, keeping the previous one").await;
     std::fs::remove_file(vm.sidecar.folder.join("key.pem")).expect("a file");
     vm.until_logged("No such file").await;
     server.go_away();

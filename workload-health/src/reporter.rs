@@ -1,8 +1,11 @@
-//! PURE. What is said to the discovery server, and when: the level of this workload's health on change, as heartbeat, after a
-//! reconnect, and as goodbye. Inputs go in one after another, effects come out; time and randomness are arguments.
+//! The state machine that decides which health reports to send and when: after a state transition,
+//! as a heartbeat, after a reconnect, and a final one at shutdown. It is pure: it takes inputs and
+//! returns effects, and both time and randomness are arguments.
 //!
-//! Two kinds of server take a report. Ours says hello on each stream and acknowledges what it has stored; one that knows Istio's
-//! protocol alone never answers, so it is told again a little later. Which of both it is shows on each stream anew.
+//! Two kinds of servers accept reports. The app-health discovery server sends a hello message on
+//! each stream and acknowledges every report that it has stored. A plain server, such as istiod,
+//! implements only Istio's protocol and never responds, so the agent repeats its reports there. The
+//! kind is detected on each stream separately.
 
 mod stream;
 mod words;
@@ -15,45 +18,45 @@ use super::backoff::Backoff;
 use stream::{Due, Stream};
 pub use words::{Effect, Input, Level, Loss, Report, Saying, Settings};
 
-/// Between the goodbye and the end of our half of the stream where nobody acknowledges, and what the other half gets after that.
+/// On a stream without acknowledgements, how long after the final report the client closes its half
+/// of the stream. Also how long it then waits for the server to close the other half.
 const FLUSH: Duration = Duration::from_millis(100);
-/// Changed certificate files are used for a new stream within so long: agents whose files change together do not reconnect together.
+/// After a certificate reload the stream is reopened within this time, with random jitter, so that
+/// agents whose files change together do not reconnect together.
 const REOPEN: Duration = Duration::from_secs(30);
 
-/// The stream of this moment.
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
-    /// None, until then.
+    /// No stream; the next attempt starts at this time.
     Waiting(Duration),
-    /// Asked for.
     Connecting,
-    /// There it is.
     Open(Box<Stream>),
-    /// Our half is at its end; then nobody waits for the other one any more.
+    /// The client's half of the stream is closed; the rest is dropped at this time.
     HalfClosed(Duration),
-    /// All is said.
+    /// The reporter has finished.
     Done,
 }
 
-/// What is known. Its size does not depend on how long anything takes.
+/// State of the reporter. Its size is bounded and does not grow over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reporter {
     settings: Settings,
     level: Level,
     link: Link,
     backoff: Backoff,
-    /// How many streams were opened.
+    /// Number of streams opened so far.
     streams: u64,
-    /// Since when the newest report waits for an acknowledgement, over all streams.
+    /// When the first report since the last acknowledgement of the newest state was sent, over all
+    /// streams; `None` if the newest state is acknowledged.
     unacknowledged: Option<Duration>,
-    /// Until when the goodbye may take.
+    /// Deadline of the final report; `None` before shutdown.
     leaving: Option<Duration>,
-    /// Certificate files have changed since the stream that is on its way was asked for.
+    /// True if the certificate files have changed while a connection attempt was in progress.
     is_outdated: bool,
 }
 
 impl Reporter {
-    /// The first attempt is due at once.
+    /// Creates a reporter whose first connection attempt is due immediately.
     pub fn new(settings: Settings, level: Level) -> Self {
         Self {
             settings,
@@ -67,12 +70,13 @@ impl Reporter {
         }
     }
 
-    /// Since when the newest report waits for its acknowledgement.
+    /// Since when the newest state waits for its acknowledgement, over all streams.
     pub fn unacknowledged(&self) -> Option<Duration> {
         self.unacknowledged
     }
 
-    /// The session and whether our server is at the other end; absent: no stream, or no hello yet.
+    /// The session of the hello message on the current stream. `None` if there is no stream or no
+    /// hello has arrived on it.
     pub fn session(&self) -> Option<u64> {
         match &self.link {
             Link::Open(stream) => stream.session(),
@@ -80,7 +84,7 @@ impl Reporter {
         }
     }
 
-    /// When [`Input::Tick`] is due next.
+    /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Duration> {
         let link = match &self.link {
             Link::Waiting(until) | Link::HalfClosed(until) => Some(*until),
@@ -91,7 +95,8 @@ impl Reporter {
         link.into_iter().chain(self.leaving).min()
     }
 
-    /// Takes one input at `now`, since the agent's start; `random` gives numbers in 0..1.
+    /// Processes one input. `now` is the time since the agent's start; `random` returns numbers in
+    /// 0..1.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.link == Link::Done {
@@ -171,7 +176,7 @@ impl Reporter {
             return;
         }
         self.leaving = Some(now + self.settings.goodbye_timeout);
-        // There is no later attempt that could bring the goodbye.
+        // A later attempt could not deliver the final report in time.
         if let Link::Waiting(until) = &mut self.link {
             *until = now;
         }
@@ -201,7 +206,8 @@ impl Reporter {
         if is_new {
             self.say(now, Saying::Anew, random, effects);
         }
-        // A pending entry's server knows no group, which is no word on the probe.
+        // For a pending WorkloadEntry the server does not know the WorkloadGroup yet, so a missing
+        // probe does not mean that the probe in force was removed.
         if session == 0 && probe.is_none() {
             self.answer(nonce, Ok(version), effects);
         } else {
@@ -215,7 +221,7 @@ impl Reporter {
         effects.push(Effect::Answer { version: stream.accepted.clone(), nonce, refusal });
     }
 
-    /// Says the level, in the words of who listens.
+    /// Sends the current health status, in the format that the server understands.
     fn say(
         &mut self,
         now: Duration,
@@ -233,11 +239,13 @@ impl Reporter {
             Report::AppHealth(self.report(now))
         } else {
             if saying == Saying::Again {
-                // Nobody said hello in all this time, so nobody will acknowledge.
+                // No hello has arrived for several seconds, so the server sends no
+                // acknowledgements.
                 self.unacknowledged = None;
             }
             if *state == State::Unknown {
-                // Istio has no word for it, and unhealthy is another one.
+                // Istio's protocol has no unknown state, and reporting unhealthy instead would be
+                // wrong.
                 return;
             }
             let healthy = *state == State::Healthy;
@@ -264,7 +272,7 @@ impl Reporter {
         }
     }
 
-    /// Does what is due.
+    /// Performs the action that is due at `now`, if any.
     fn pass(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
         if self.leaving.is_some_and(|until| now >= until) {
             effects.extend([Effect::Close, Effect::Done]);
@@ -301,7 +309,7 @@ impl Reporter {
         }
     }
 
-    /// When the goodbye counts as read where nobody says so.
+    /// When the final report counts as delivered on a stream without acknowledgements.
     fn flushed(&self, stream: &Stream) -> Option<Duration> {
         let is_goodbye = self.leaving.is_some() && self.level.is_final();
         (is_goodbye && !stream.is_acknowledging()).then(|| stream.last_said() + FLUSH)

@@ -1,71 +1,80 @@
-//! The flags of `run` that say to whom, as whom and how often a virtual machine's health is reported.
+//! Flags of `run` about health reporting to a discovery server.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 
-/// Reporting to a discovery server. Without `--discovery` nothing is reported.
+/// Health reporting to a discovery server; disabled without `--discovery`.
 #[derive(Debug, clap::Args)]
 pub struct DiscoveryArgs {
-    /// Report this machine's health to this discovery server: ours, or istiod; repeatable, and the twin is a list with commas. Looked up
-    /// anew for each attempt, addresses in random order. Default: nothing is reported
+    /// Report this machine's health to this discovery server, either app-health's or istiod;
+    /// repeatable, and the environment variable takes a comma-separated list. Each connection
+    /// attempt resolves the name again and tries the addresses in random order. Default: health is
+    /// not reported
     #[arg(long, env = "APP_HEALTH_DISCOVERY", value_name = "HOST:PORT", value_delimiter = ',')]
     pub discovery: Vec<String>,
-    /// PEM of the authorities that sign the server's certificate; read again when it changes, as the next two
+    /// PEM file with the CA certificates that verify the server's certificate; reloaded when it
+    /// changes, as are the next two files
     #[arg(long, env = "APP_HEALTH_DISCOVERY_CA", value_name = "FILE")]
     pub discovery_ca: Option<PathBuf>,
-    /// PEM of this workload's certificate, and the chain behind it
+    /// PEM file with this workload's certificate and its chain
     #[arg(long, env = "APP_HEALTH_DISCOVERY_CERT", value_name = "FILE")]
     pub discovery_cert: Option<PathBuf>,
-    /// PEM of its key
+    /// PEM file with the certificate's private key
     #[arg(long, env = "APP_HEALTH_DISCOVERY_KEY", value_name = "FILE")]
     pub discovery_key: Option<PathBuf>,
-    /// The name that the server's certificate must carry: DNS, an address, or spiffe://... Default: the host of --discovery
+    /// Name that the server's certificate must carry: a DNS name, an IP address, or spiffe://...
+    /// Default: the host of --discovery
     #[arg(long, env = "APP_HEALTH_DISCOVERY_SAN", value_name = "NAME")]
     pub discovery_san: Option<String>,
-    /// No TLS towards the server; refused unless that is on loopback, or with --insecure
+    /// Connect without TLS; allowed only for loopback addresses, or with --insecure
     #[arg(long, env = "APP_HEALTH_DISCOVERY_PLAINTEXT", value_parser = BoolishValueParser::new())]
     pub discovery_plaintext: bool,
-    /// --discovery-plaintext to other machines too: whoever is in between reads and changes everything
+    /// Allow --discovery-plaintext for other machines too. The connection is then neither encrypted
+    /// nor authenticated
     #[arg(long, env = "APP_HEALTH_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,
-    /// The variant of the protocol, state of the world or incremental; both do the same
+    /// Variant of the xDS protocol, state of the world or incremental; both are equivalent here
     #[arg(long, env = "APP_HEALTH_XDS", value_enum, default_value_t = Xds::Sotw)]
     pub xds: Xds,
-    /// The WorkloadGroup that the server makes an entry from. Default: the name in --workload-group
+    /// WorkloadGroup from which the server creates a WorkloadEntry. Default: the name in
+    /// --workload-group
     #[arg(long, env = "APP_HEALTH_GROUP", value_name = "NAME")]
     pub group: Option<String>,
-    /// The WorkloadEntry that exists already; instead of --group
+    /// Existing WorkloadEntry; instead of --group
     #[arg(long, env = "APP_HEALTH_WORKLOAD_ENTRY", value_name = "NAME")]
     pub workload_entry: Option<String>,
-    /// The workload's namespace, which its certificate must prove. Default: that of --workload-group, else default
+    /// Namespace of the workload, which its certificate must prove. Default: that of
+    /// --workload-group, otherwise default
     #[arg(long, env = "APP_HEALTH_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
-    /// Its service account, likewise. Default: that of --workload-group, else default
+    /// Service account of the workload, which its certificate must prove. Default: that of
+    /// --workload-group, otherwise default
     #[arg(long, env = "APP_HEALTH_SERVICEACCOUNT", value_name = "NAME")]
     pub service_account: Option<String>,
-    /// The network that the entry is in
+    /// Network of the WorkloadEntry
     #[arg(long, env = "APP_HEALTH_NETWORK", value_name = "NAME")]
     pub network: Option<String>,
-    /// Where the entry is
+    /// Locality of the WorkloadEntry
     #[arg(long, env = "APP_HEALTH_LOCALITY", value_name = "REGION[/ZONE[/SUBZONE]]")]
     pub locality: Option<String>,
-    /// A label of the entry; repeatable, and the twin is a list with commas
+    /// Label of the WorkloadEntry; repeatable, and the environment variable takes a comma-separated
+    /// list
     #[arg(long, env = "APP_HEALTH_LABEL", value_name = "KEY=VALUE", value_delimiter = ',')]
     pub label: Vec<String>,
-    /// The state is said again so often to our server, or more often if that asks for it
+    /// Interval of health reports to an app-health server; the server may ask for a shorter one
     #[arg(long, env = "APP_HEALTH_HEARTBEAT", value_name = "DURATION", default_value = "60s")]
     pub heartbeat: String,
-    /// The same to a server that knows Istio's protocol alone; 0: never
+    /// Interval of health reports to a server that implements only Istio's protocol, such as
+    /// istiod; 0 disables them
     #[arg(long, env = "APP_HEALTH_PLAIN_HEARTBEAT", value_name = "DURATION", default_value = "5m")]
     pub plain_heartbeat: String,
-    /// The longest that the agent's end waits for the server's word that it has heard of it
+    /// At shutdown, how long to wait for the server to acknowledge the final report
     #[arg(long, env = "APP_HEALTH_GOODBYE_TIMEOUT", value_name = "DURATION", default_value = "2s")]
     pub goodbye_timeout: String,
 }
 
-/// A variant of xDS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Xds {
     /// State of the world.

@@ -1,17 +1,16 @@
-//! The flags of `drain` and `quit`, which ask the agent that runs.
+//! Flags of `drain` and `quit`, which send requests to the running agent.
 
 use crate::address::HttpUrl;
 
-/// Flags of `drain`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "If no agent listens, that is said, and the exit code is 0: a preStop hook must not fail for it."
+    after_help = "If no agent listens, a message is printed and the exit code is 0, so that a preStop hook does not fail."
 )]
 pub struct DrainArgs {
-    /// The agent's local port: http://host:port or unix:PATH
+    /// URL of the agent's local server: http://host:port or unix:PATH
     #[arg(long, env = "APP_HEALTH_DRAIN_URL", value_name = "URL", default_value = "http://127.0.0.1:15004")]
     pub url: AgentUrl,
-    /// How long the agent may take to answer
+    /// Timeout of the request to the agent
     #[arg(
         long = "timeoutSeconds",
         alias = "timeout-seconds",
@@ -21,7 +20,7 @@ pub struct DrainArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub timeout_seconds: u32,
-    /// Stay until the application's connections are gone, at most so long
+    /// How long to wait until the application's connections are closed
     #[arg(
         long = "waitSeconds",
         alias = "wait-seconds",
@@ -32,16 +31,15 @@ pub struct DrainArgs {
     pub wait_seconds: u32,
 }
 
-/// Flags of `quit`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It tries until its time is over, since a quick Job may end before its sidecar listens."
+    after_help = "The request is retried until the timeout, because a short Job may finish before its sidecar listens."
 )]
 pub struct QuitArgs {
-    /// The agent's local port: http://host:port or unix:PATH
+    /// URL of the agent's local server: http://host:port or unix:PATH
     #[arg(long, env = "APP_HEALTH_QUIT_URL", value_name = "URL", default_value = "http://127.0.0.1:15004")]
     pub url: AgentUrl,
-    /// How long to try
+    /// How long to retry
     #[arg(
         long = "timeoutSeconds",
         alias = "timeout-seconds",
@@ -53,7 +51,7 @@ pub struct QuitArgs {
     pub timeout_seconds: u32,
 }
 
-/// `http://127.0.0.1:15004` or `unix:/run/agent.sock`: an agent, without a path.
+/// URL of an agent without a path, for example `http://127.0.0.1:15004` or `unix:/run/agent.sock`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentUrl(pub HttpUrl);
 

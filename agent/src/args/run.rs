@@ -1,4 +1,4 @@
-//! The flags of `run`.
+//! Flags of `run`.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -11,26 +11,28 @@ use super::bootstrap::PROBERS_HELP;
 use super::{DiscoveryArgs, HealthArgs, SidecarArgs};
 use crate::address::{HttpUrl, OrOff};
 
-/// Flags of `run`. The prober table comes from the environment: ISTIO_KUBE_APP_PROBERS.
+/// Flags of `run`. The prober table comes from the environment variable ISTIO_KUBE_APP_PROBERS.
 #[derive(Debug, clap::Args)]
 #[command(after_help = PROBERS_HELP)]
 pub struct RunArgs {
-    /// What the bootstrap is made of.
     #[command(flatten)]
     pub sidecar: SidecarArgs,
-    /// Where GET /healthz/ready is answered; `[::]` is IPv4 and IPv6
+    /// Listener for GET /healthz/ready; `[::]` accepts IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_READY_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15021")]
     pub ready_address: SocketAddr,
-    /// Your whole Envoy configuration, used as it is: nothing is rendered, and ISTIO_KUBE_APP_PROBERS is not read
+    /// Your complete Envoy configuration, used as it is: nothing is rendered, and
+    /// ISTIO_KUBE_APP_PROBERS is not read
     #[arg(long, env = "APP_HEALTH_ENVOY_CONFIG", value_name = "FILE")]
     pub envoy_config: Option<PathBuf>,
-    /// Your part of Envoy's configuration; Envoy merges ours over it: lists append
+    /// Your part of Envoy's configuration. Envoy merges the rendered bootstrap over it and appends
+    /// lists
     #[arg(long, env = "APP_HEALTH_USER_CONFIG", value_name = "FILE")]
     pub user_config: Option<PathBuf>,
-    /// Envoy's binary. Default: `envoy` on the PATH
+    /// Path of the Envoy binary. Default: `envoy` on the PATH
     #[arg(long, env = "APP_HEALTH_ENVOY", value_name = "PATH")]
     pub envoy: Option<PathBuf>,
-    /// Envoy's worker threads. Default: the container's CPU limit, rounded up, else 2
+    /// Number of Envoy's worker threads. Default: the container's CPU limit, rounded up, otherwise
+    /// 2
     #[arg(
         long,
         env = "APP_HEALTH_CONCURRENCY",
@@ -38,21 +40,24 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u32).range(1..=1024)
     )]
     pub concurrency: Option<u32>,
-    /// Envoy is started by somebody else: watch it, never start, signal or restart it
+    /// Monitor an Envoy that an external process starts; the agent never starts, signals or
+    /// restarts it
     #[arg(long, env = "APP_HEALTH_NO_ENVOY", value_parser = BoolishValueParser::new())]
     pub no_envoy: bool,
-    /// When Envoy ends unasked: `never`: end with 70, so that kubelet or systemd restarts both, for all to see; `always`: start it
-    /// again, after half a second that doubles to 30 s
+    /// What to do when Envoy exits unexpectedly. `never`: exit with code 70, so that kubelet or
+    /// systemd restarts both; `always`: restart Envoy after half a second, doubling up to 30 s
     #[arg(long, env = "APP_HEALTH_ENVOY_RESTART", value_enum, default_value_t = EnvoyRestart::Never)]
     pub envoy_restart: EnvoyRestart,
-    /// Do clusters and listeners come over xDS? `auto`: they do if Envoy has statistics about it
+    /// Whether clusters and listeners come over xDS. `auto`: they do if Envoy has statistics about
+    /// xDS
     #[arg(long, env = "APP_HEALTH_DYNAMIC", value_enum, default_value_t = Dynamic::Auto)]
     pub dynamic: Dynamic,
-    /// Where the probe listener is asked whether it answers, listener and filter alike; without a path, for a probe that cannot be
-    /// declared. `off` for an Envoy without our listener. Default: --probe-address, on loopback if it takes all addresses
+    /// URL of the data-path check, which verifies that the probe listener and the filter respond;
+    /// without a path it requests a probe that cannot be declared. `off` for an Envoy without the
+    /// probe listener. Default: --probe-address, on loopback if it binds all addresses
     #[arg(long, env = "APP_HEALTH_DATA_PATH", value_name = "URL|off")]
     pub data_path: Option<OrOff<HttpUrl>>,
-    /// First deadline of a question to the admin port; doubles after each timeout, at most 30
+    /// Initial timeout of requests to Envoy's admin port; doubles after each timeout, up to 30
     #[arg(
         long,
         env = "APP_HEALTH_ADMIN_TIMEOUT_SECONDS",
@@ -61,17 +66,19 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u8).range(1..=30)
     )]
     pub admin_timeout_seconds: u8,
-    /// Answer GET /healthz/live too, for a liveness probe of this container. Off, since a mistake there kills
+    /// Answer GET /healthz/live too, for a liveness probe of this container. Off by default,
+    /// because a failing liveness probe restarts the container
     #[arg(long, env = "APP_HEALTH_LIVE", value_parser = BoolishValueParser::new())]
     pub live: bool,
-    /// With --live: not alive once the admin port has been silent for so long; 0: that never counts
+    /// With --live: fail once the admin port has not responded for this long; 0 disables the check
     #[arg(long, env = "APP_HEALTH_LIVE_ADMIN_SECONDS", value_name = "SECONDS", default_value_t = 0)]
     pub live_admin_seconds: u32,
-    /// After SIGTERM Envoy serves at least so long, while others stop sending. Also MINIMUM_DRAIN_DURATION, such as 5s. Default: 5
+    /// Minimum time that Envoy serves after SIGTERM, while clients stop sending new requests. Also
+    /// MINIMUM_DRAIN_DURATION, such as 5s. Default: 5
     #[arg(long, env = "APP_HEALTH_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u32>,
-    /// The drain is over after so long, whatever is still open; with 3 s for Envoy's end it has to fit in the Pod's
-    /// terminationGracePeriodSeconds
+    /// The drain ends after this time even if connections are still open; with 3 s for Envoy's
+    /// shutdown it must fit in the Pod's terminationGracePeriodSeconds
     #[arg(
         long,
         env = "APP_HEALTH_DRAIN_DEADLINE_SECONDS",
@@ -80,68 +87,70 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub drain_deadline_seconds: u32,
-    /// Which listeners are drained: with `inbound` the application can call others until the end
+    /// Which listeners are drained; with `inbound` the application can send requests until the end
     #[arg(long, env = "APP_HEALTH_DRAIN_SCOPE", value_enum, default_value_t = DrainScope::Inbound)]
     pub drain_scope: DrainScope,
-    /// A drain leaves /healthz/ready at 200
+    /// Keep /healthz/ready at 200 during a drain
     #[arg(long, env = "APP_HEALTH_DRAIN_KEEPS_READY", value_parser = BoolishValueParser::new())]
     pub drain_keeps_ready: bool,
-    /// Are Envoy's metrics part of the merged ones? Also PILOT_AGENT_MERGE_ENVOY_STATS. Default: true
+    /// Whether the merged metrics include Envoy's. Also PILOT_AGENT_MERGE_ENVOY_STATS. Default:
+    /// true
     #[arg(long, env = "APP_HEALTH_METRICS_ENVOY", value_parser = BoolValueParser::new())]
     pub metrics_envoy: Option<bool>,
-    /// An application's metrics on this machine, part of the merged ones; repeatable, and the twin is a list with commas. Also
+    /// Metrics endpoint of an application on this machine, included in the merged metrics;
+    /// repeatable, and the environment variable takes a comma-separated list. Also
     /// ISTIO_PROMETHEUS_ANNOTATIONS. Default: none
     #[arg(long, env = "APP_HEALTH_METRICS_TARGET", value_name = "PORT[/PATH]", value_delimiter = ',')]
     pub metrics_target: Vec<String>,
-    /// Health of a workload on a virtual machine.
     #[command(flatten)]
     pub health: HealthArgs,
-    /// To whom it is reported.
     #[command(flatten)]
     pub discovery: DiscoveryArgs,
-    /// How much is logged, to stderr; PUT /debug/log?level=debug on the local port changes it
+    /// Minimum severity of log lines, which go to stderr; PUT /debug/log?level=debug on the local
+    /// port changes it at runtime
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
-    /// How it is written
+    /// Format of log lines
     #[arg(long, env = "APP_HEALTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// More flags for Envoy, such as --log-level debug; not those that the agent sets
+    /// Additional flags for Envoy, such as --log-level debug; the flags that the agent sets itself
+    /// are rejected
     #[arg(last = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
 }
 
-/// What becomes of an Envoy that ends unasked.
+/// What to do when Envoy exits unexpectedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EnvoyRestart {
-    /// The agent ends too.
+    /// The agent exits too.
     Never,
-    /// It is started again.
+    /// The agent starts Envoy again.
     Always,
 }
 
 /// Which listeners a drain closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DrainScope {
-    /// Those with traffic_direction INBOUND.
+    /// Listeners with traffic_direction INBOUND.
     Inbound,
-    /// All.
+    /// Every listener, regardless of its direction.
     All,
 }
 
-/// Do clusters and listeners come over xDS?
+/// Whether clusters and listeners come over xDS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Dynamic {
-    /// They do if Envoy has the statistics of it.
+    /// They do if Envoy has statistics about xDS.
     Auto,
-    /// They do, whatever the statistics say.
+    /// They do, regardless of the statistics.
     On,
-    /// They stand in Envoy's file.
+    /// They are static, in Envoy's configuration file.
     Off,
 }
 
-/// The least severe lines that are logged.
+/// Minimum severity of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words speak for themselves")]
+#[expect(missing_docs, reason = "the names are the levels of the crate tracing")]
 pub enum LogLevel {
     Error,
     Warn,
@@ -150,11 +159,11 @@ pub enum LogLevel {
     Trace,
 }
 
-/// How a log line looks.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

@@ -7,7 +7,7 @@ fn the_definition_is_sound() {
     Args::command().debug_assert();
 }
 
-/// (command, flag, twin, aliases) of every flag but clap's own.
+/// Returns (command, flag, environment variable, aliases) of every flag except clap's own.
 fn flags() -> Vec<(String, String, String, Vec<String>)> {
     let args = Args::command();
     let commands = args.get_subcommands();
@@ -83,7 +83,7 @@ fn values_that_are_refused() {
     ] {
         let words = ["app-health-agent"].into_iter().chain(line.split(' '));
         let parsed = Args::try_parse_from(words);
-        // `wait --` alone has an empty command, which is an ordinary wait.
+        // `wait --` with an empty command is an ordinary wait.
         assert_eq!(parsed.is_err(), line != "wait -- ", "{line}: {parsed:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The flags of `wait`.
+//! Flags of `wait`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use clap::builder::{BoolishValueParser, FalseyValueParser};
 
 use crate::address::HttpUrl;
 
-/// Flags of `wait`; camel case as in Istio's `pilot-agent wait`.
+/// Flags of `wait`, in camel case as in Istio's `pilot-agent wait`.
 #[derive(Debug, clap::Args)]
 pub struct WaitArgs {
-    /// How long to wait in all; 0 is exactly one try
+    /// How long to wait in total; 0 means a single attempt
     #[arg(
         long = "timeoutSeconds",
         alias = "timeout-seconds",
@@ -19,7 +19,7 @@ pub struct WaitArgs {
         default_value_t = 60
     )]
     pub timeout_seconds: u32,
-    /// How long one request may take
+    /// Timeout of one request
     #[arg(
         long = "requestTimeoutMillis",
         alias = "request-timeout-millis",
@@ -29,7 +29,7 @@ pub struct WaitArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub request_timeout_millis: u32,
-    /// Longest pause between two tries
+    /// Longest pause between two attempts
     #[arg(
         long = "periodMillis",
         alias = "period-millis",
@@ -39,7 +39,7 @@ pub struct WaitArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub period_millis: u32,
-    /// Whom to ask: http://… or unix:PATH:/path
+    /// URL of the readiness endpoint: http://… or unix:PATH:/path
     #[arg(
         long,
         env = "APP_HEALTH_WAIT_URL",
@@ -47,7 +47,7 @@ pub struct WaitArgs {
         default_value = "http://localhost:15021/healthz/ready"
     )]
     pub url: HttpUrl,
-    /// When the time is over: fail with 69, or continue with a warning
+    /// After the timeout, either fail with exit code 69, or continue with a warning
     #[arg(
         long = "onTimeout",
         alias = "on-timeout",
@@ -56,10 +56,11 @@ pub struct WaitArgs {
         default_value_t = OnTimeout::Fail
     )]
     pub on_timeout: OnTimeout,
-    /// Go on if from the start nothing accepts a connection for --optionalMillis: there is no sidecar
+    /// Continue if no connection is accepted within --optionalMillis from the start, which means
+    /// that there is no sidecar
     #[arg(long, env = "APP_HEALTH_WAIT_OPTIONAL", value_parser = BoolishValueParser::new())]
     pub optional: bool,
-    /// How long nothing must accept a connection
+    /// With --optional: how long no connection must be accepted
     #[arg(
         long = "optionalMillis",
         alias = "optional-millis",
@@ -68,7 +69,8 @@ pub struct WaitArgs {
         default_value_t = 5000
     )]
     pub optional_millis: u32,
-    /// There is no sidecar: go on without a try. Also NO_SIDECAR, with any value but empty, 0 and false
+    /// Continue immediately because there is no sidecar. Also NO_SIDECAR, with any value except
+    /// empty, 0 and false
     #[arg(
         long = "noSidecar",
         alias = "no-sidecar",
@@ -76,7 +78,7 @@ pub struct WaitArgs {
         value_parser = FalseyValueParser::new()
     )]
     pub no_sidecar: bool,
-    /// Where the last reason of a failure is written. Default: /dev/termination-log, if it can be written
+    /// File for the reason of a failure. Default: /dev/termination-log, if it is writable
     #[arg(
         long = "terminationMessage",
         alias = "termination-message",
@@ -84,16 +86,16 @@ pub struct WaitArgs {
         value_name = "FILE"
     )]
     pub termination_message: Option<PathBuf>,
-    /// What to become then: same process, same environment
+    /// Command to execute afterwards, in the same process with the same environment
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// What `wait` does when its time is over.
+/// What `wait` does after its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnTimeout {
-    /// End with 69; the command is not started.
+    /// Exit with code 69 without executing the command.
     Fail,
-    /// End with 0, or start the command.
+    /// Exit with code 0, or execute the command.
     Continue,
 }

@@ -1,4 +1,4 @@
-//! From the arguments of `bootstrap` to checked values.
+//! Validated configuration of the command `bootstrap`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,22 +12,21 @@ use crate::exit::Failure;
 use crate::machine::{Machine, PROBE_SOURCE4, PROBE_SOURCE6};
 use crate::state_dir;
 
-/// Istio's prober table, JSON.
+/// Istio's variable with the table of application probes, as JSON.
 const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
-/// Istio's name of the Pod's address.
+/// Istio's variable with the Pod's IP addresses.
 const INSTANCE_IP: &str = "INSTANCE_IP";
 
-/// What `bootstrap` does.
 #[derive(Debug)]
 pub struct BootstrapConfig {
-    /// What is rendered, and what it needs.
     pub sidecar: SidecarConfig,
-    /// Absent: stdout.
+    /// Output file; `None` for stdout.
     pub output: Option<PathBuf>,
 }
 
 impl BootstrapConfig {
-    /// Refuses a prober table that the filter would refuse, with its words, and addresses that cannot be.
+    /// Validates the arguments. It rejects the probe tables that the filter would reject, with the
+    /// same error text, and addresses that are invalid or overlap.
     pub fn new(args: BootstrapArgs, environment: &Environment) -> Result<Self, Failure> {
         Self::on(args, environment, &Machine::here())
     }
@@ -35,25 +34,27 @@ impl BootstrapConfig {
     fn on(args: BootstrapArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
         let BootstrapArgs { sidecar, inline_filter, output } = args;
         let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
-        sidecar
-            .warnings
-            .extend(environment.unknown_twins().map(|names| format!("no such settings: {names}")));
+        sidecar.warnings.extend(
+            environment.unknown_twins().map(|names| format!("unknown environment variables: {names}")),
+        );
         Ok(Self { sidecar, output })
     }
 }
 
-/// A bootstrap, and the files that it names.
+/// A bootstrap and the files that it refers to.
 #[derive(Debug, Clone)]
 pub struct SidecarConfig {
-    /// What is rendered; its filter is `filter` once that is where it shall be.
+    /// The bootstrap to render. `filter` already contains the path where the filter will be
+    /// written.
     pub bootstrap: Bootstrap,
-    /// For the filter and the admin socket, absolute.
+    /// Absolute path of the directory for the filter and the admin socket.
     pub state_dir: PathBuf,
-    /// The filter or the admin socket lies in it, so it has to be there: Envoy makes no folder.
+    /// True if the filter or the admin socket is in the state directory, which must then exist,
+    /// because Envoy does not create it.
     pub make_state_dir: bool,
-    /// The filter's bytes, to be written to the state directory, if they go there.
+    /// True if the embedded filter must be written to the state directory.
     pub write_filter: bool,
-    /// What was accepted and ignored, a line each.
+    /// Settings that were accepted but ignored, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -81,7 +82,9 @@ impl SidecarConfig {
         let admin = match admin {
             Some(admin) => admin,
             None => format!("unix:{}", state_dir.join("admin.sock").display()).parse().map_err(|error| {
-                Failure::Usage(format!("--state-dir = {state_dir:?}: the admin socket in it: {error}"))
+                Failure::Usage(format!(
+                    "--state-dir = {state_dir:?}: invalid path of the admin socket: {error}"
+                ))
             })?,
         };
         let instance_ip = first_instance_ip(&instance_ip, environment, machine)?;
@@ -113,12 +116,13 @@ impl SidecarConfig {
     }
 }
 
-/// A relative path means the folder that the agent was started in, and Envoy's may be another one.
+/// Returns the absolute path, because Envoy may run in another working directory than the agent.
 pub(super) fn absolute(flag: &str, path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::Usage(format!("{flag} = {path:?}: {error}")))
 }
 
-/// The address that is probed: that of the flag, Istio's, or what the machine has.
+/// Returns the IP address that probes target: from the flag, from Istio's variable, or from the
+/// machine's interfaces.
 pub(super) fn first_instance_ip(
     given: &[IpAddr],
     environment: &Environment,
@@ -130,7 +134,7 @@ pub(super) fn first_instance_ip(
     })
 }
 
-/// Istio's INSTANCE_IP, which may be a list (status.podIPs): the first, as kubelet does.
+/// Returns the first address of INSTANCE_IP, which may be a list (status.podIPs), as kubelet does.
 fn istio_instance_ip(environment: &Environment) -> Result<Option<IpAddr>, Failure> {
     let Some(list) = environment.text(INSTANCE_IP)? else { return Ok(None) };
     let first = list.split(',').next().unwrap_or_default().trim();
@@ -145,7 +149,7 @@ pub(super) fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, 
     Ok(address)
 }
 
-/// The listeners of a bootstrap and the agent's local one, with the flags that say where they are.
+/// Returns the listeners of the bootstrap and the agent's local one, each with its flag.
 pub(super) fn listeners(bootstrap: &Bootstrap) -> Vec<(&'static str, LocalAddress)> {
     let mut listeners = vec![
         ("--probe-address", LocalAddress::Tcp(bootstrap.probe_address)),
@@ -156,7 +160,7 @@ pub(super) fn listeners(bootstrap: &Bootstrap) -> Vec<(&'static str, LocalAddres
     listeners
 }
 
-/// Two listeners on one port: Envoy, or the agent beside it, could not start.
+/// Rejects listeners that overlap, because Envoy or the agent could not bind them.
 pub(super) fn listeners_apart(listeners: &[(&str, LocalAddress)]) -> Result<(), Failure> {
     for (index, (flag, address)) in listeners.iter().enumerate() {
         let taken = listeners[..index].iter().find(|(_, other)| match (address, other) {
@@ -165,7 +169,7 @@ pub(super) fn listeners_apart(listeners: &[(&str, LocalAddress)]) -> Result<(), 
         });
         if let Some((other_flag, other)) = taken {
             return Err(Failure::Usage(format!(
-                "{flag} = {address}: overlaps with {other_flag} = {other}; each listener needs a port of its own"
+                "{flag} = {address}: overlaps with {other_flag} = {other}; each listener needs its own address"
             )));
         }
     }
@@ -184,8 +188,9 @@ fn filter_code(filter_wasm: Option<PathBuf>, inline: bool, state_dir: &Path) -> 
     })
 }
 
-/// The addresses that probes leave from. Envoy takes the one of the target's family, and if there is none another one, which then fails:
-/// so no address at all unless the family of `instance_ip` has one.
+/// Returns the source addresses of probes. Envoy uses the address of the target's family; if there
+/// is none, it uses one of the other family, which then fails. Therefore the result is empty unless
+/// it contains an address of the family of `instance_ip`.
 fn sources(bind: SourceBind, instance_ip: IpAddr, machine: &Machine) -> Result<Vec<IpAddr>, Failure> {
     let has = |source: IpAddr| match source {
         IpAddr::V4(_) => machine.probe_source4 || bind == SourceBind::On,
@@ -199,7 +204,7 @@ fn sources(bind: SourceBind, instance_ip: IpAddr, machine: &Machine) -> Result<V
         Ok(sources)
     } else if bind == SourceBind::On {
         Err(Failure::Usage(format!(
-            "--source-bind = on: the Pod's address is {instance_ip}, and {PROBE_SOURCE6} is no address of this machine; put it on lo"
+            "--source-bind = on: the Pod's address is {instance_ip}, and {PROBE_SOURCE6} is not an address of this machine; add it to the loopback interface"
         )))
     } else {
         Ok(Vec::new())

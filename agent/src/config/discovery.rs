@@ -1,4 +1,5 @@
-//! To whom, as whom and how often health is reported: from flags and the WorkloadGroup's file to checked values.
+//! Validated configuration of health reporting, from the flags and the WorkloadGroup file: the
+//! servers, the node identity, and the intervals.
 
 mod node;
 
@@ -18,41 +19,38 @@ use crate::report::tls::{San, TlsError, TlsFiles};
 use crate::xds::Node;
 use node::{is_label_value, labels, locality, node};
 
-/// No heartbeat is shorter.
+/// Lower bound of heartbeat intervals.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Reporting, checked.
 #[derive(Debug, Clone)]
 pub struct DiscoveryConfig {
-    /// One at least.
+    /// At least one server.
     pub servers: Vec<DiscoveryServer>,
-    /// Absent: plaintext.
+    /// `None` for plaintext.
     pub tls: Option<TlsFiles>,
-    /// Of the protocol.
     pub variant: Xds,
-    /// Who we are, but for the probe.
+    /// The node identity, without the probe.
     pub node: Node,
-    /// Towards our server, a second at least.
+    /// Interval towards an app-health server; at least one second.
     pub heartbeat: Duration,
-    /// Towards a plain server; absent: none.
+    /// Interval towards a plain server such as istiod; `None` disables it.
     pub plain_heartbeat: Option<Duration>,
-    /// The longest wait for the goodbye's acknowledgement.
+    /// The longest wait for the acknowledgement of the final report.
     pub goodbye_timeout: Duration,
 }
 
-/// One `--discovery`.
+/// One value of `--discovery`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveryServer {
-    /// As it was given, `discovery.example:15012`.
+    /// The value as given, for example `discovery.example:15012`.
     pub authority: String,
-    /// Whom to dial.
     pub endpoint: Endpoint,
-    /// What its certificate must carry.
+    /// Name that the server's certificate must carry.
     pub san: San,
 }
 
 impl DiscoveryConfig {
-    /// `None` without `--discovery`. `group`: of the file; `hostname`: of this machine.
+    /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
     pub(super) fn new(
         args: DiscoveryArgs,
         group: Option<&WorkloadGroup>,
@@ -72,7 +70,7 @@ impl DiscoveryConfig {
             && !args.insecure
         {
             return Err(Failure::Usage(format!(
-                "--discovery = {}: --discovery-plaintext is for loopback addresses; other machines need certificates, or --insecure",
+                "--discovery = {}: --discovery-plaintext is allowed only for loopback addresses; for other machines set --discovery-ca, --discovery-cert and --discovery-key, or --insecure",
                 server.authority
             )));
         }
@@ -91,7 +89,8 @@ impl DiscoveryConfig {
     }
 }
 
-/// What is refused although nothing is reported: a mistake shows at once, and not with `--discovery` later.
+/// Settings that are validated even without `--discovery`, so that a mistake does not stay hidden
+/// until that flag is set.
 struct Checked {
     heartbeat: Duration,
     plain_heartbeat: Duration,
@@ -105,7 +104,7 @@ impl Checked {
         let heartbeat = duration("--heartbeat", &args.heartbeat)?;
         if heartbeat < SECOND {
             return Err(Failure::Usage(format!(
-                "--heartbeat = {}: must be 1s or more; a server takes a silent agent for dead",
+                "--heartbeat = {}: must be 1s or more; a server treats an agent that does not report as failed",
                 args.heartbeat
             )));
         }
@@ -169,7 +168,7 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
         let given = files.iter().find(|(_, file)| file.is_some());
         return match given {
             Some((flag, _)) => Err(Failure::Usage(format!(
-                "{flag} and --discovery-plaintext exclude each other: choose one of them"
+                "{flag} and --discovery-plaintext are mutually exclusive: set only one of them"
             ))),
             None => Ok(None),
         };
@@ -177,22 +176,26 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
     let file = |(flag, file): &(&str, &Option<std::path::PathBuf>)| match file {
         Some(file) => absolute(flag, file),
         None => Err(Failure::Usage(format!(
-            "{flag}: --discovery needs it, with --discovery-ca, --discovery-cert and --discovery-key; or --discovery-plaintext"
+            "{flag}: --discovery requires --discovery-ca, --discovery-cert and --discovery-key, or --discovery-plaintext"
         ))),
     };
     let [ca, cert, key] = &files;
     Ok(Some(TlsFiles { ca: file(ca)?, cert: file(cert)?, key: file(key)? }))
 }
 
-/// Files that a stream could not be opened with are a mistake now; later ones leave the old in force.
+/// Checks that the TLS files are usable at startup. After startup, unusable files leave the
+/// previous ones in use.
 fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
     let content = files.read()?;
     servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
 }
 
 fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
-    let wrong =
-        || Failure::Usage(format!("--discovery = {text:?}: must be HOST:PORT, an IPv6 address in brackets"));
+    let wrong = || {
+        Failure::Usage(format!(
+            "--discovery = {text:?}: must be HOST:PORT, with brackets around an IPv6 address"
+        ))
+    };
     let authority: Authority = text.parse().map_err(|_| wrong())?;
     let port = authority.port_u16().filter(|port| *port != 0 && !text.contains('@')).ok_or_else(wrong)?;
     let host = authority.host();

@@ -1,4 +1,5 @@
-//! From flags and the file of a WorkloadGroup to what is probed, and how.
+//! Validated configuration of health checks on a virtual machine, from the flags and the
+//! WorkloadGroup file.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -13,26 +14,25 @@ use crate::health::TargetRules;
 use crate::health::group_file::GroupFile;
 use crate::health::source::LocalRules;
 
-/// What commands of exec probes see of the environment.
+/// Environment variables that commands of exec probes inherit.
 const EXEC_ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 
-/// What is probed, and how.
 #[derive(Debug, Clone)]
 pub struct HealthConfig {
-    /// The source of the probe; absent: a control plane is, if there is one.
+    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
     pub group: Option<GroupFile>,
-    /// Where probes go.
     pub target: TargetRules,
-    /// Which are refused.
     pub rules: LocalRules,
-    /// Envoy has to be ready before the application is asked.
+    /// True if the workload is healthy only while Envoy is ready.
     pub envoy_readiness: bool,
-    /// Names and values.
+    /// Environment of exec probes: names and values.
     pub exec_environment: Vec<(&'static str, OsString)>,
 }
 
 impl HealthConfig {
-    /// Reads the file, if one is named; warnings beside. A typo in it must not look like a workload without a probe.
+    /// Reads the WorkloadGroup file, if one is set, and returns the configuration with its
+    /// warnings. An invalid file is an error, because it must not be mistaken for a workload
+    /// without a probe.
     pub(super) fn new(
         args: HealthArgs,
         instance_ip: IpAddr,

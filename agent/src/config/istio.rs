@@ -1,10 +1,10 @@
-//! PURE. What Istio's injector and proxy configuration put into the environment.
+//! Parsers for the values that Istio's injector and proxy configuration set in the environment.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// A duration as Go writes it, `5s`, `1m30s`, `500ms`, `1.5h`; not negative.
+/// Parses a non-negative duration in Go's syntax, for example `5s`, `1m30s`, `500ms` or `1.5h`.
 pub(super) fn go_duration(text: &str) -> Option<Duration> {
     if text.is_empty() || text == "0" {
         return (!text.is_empty()).then_some(Duration::ZERO);
@@ -30,32 +30,31 @@ pub(super) fn go_duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(total).ok()
 }
 
-/// `ISTIO_PROMETHEUS_ANNOTATIONS`, all strings.
+/// The value of `ISTIO_PROMETHEUS_ANNOTATIONS`; all fields are strings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PrometheusAnnotations {
-    /// `false`: no target.
+    /// `false` disables all targets.
     pub(super) scrape: String,
-    /// Empty: 80.
+    /// Defaults to 80 if empty.
     pub(super) port: String,
-    /// Empty: `/metrics`.
+    /// Defaults to `/metrics` if empty.
     pub(super) path: String,
-    /// More of them.
+    /// Additional targets.
     pub(super) targets: Vec<PrometheusTarget>,
 }
 
-/// One more target.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PrometheusTarget {
-    /// Empty: 80.
+    /// Defaults to 80 if empty.
     pub(super) port: String,
-    /// Empty: `/metrics`.
+    /// Defaults to `/metrics` if empty.
     pub(super) path: String,
 }
 
 impl PrometheusAnnotations {
-    /// The targets as pairs of port and path, as they were given.
+    /// Returns the targets as pairs of port and path, with defaults applied but not validated.
     pub(super) fn pairs(self) -> Vec<(String, String)> {
         if self.scrape == "false" {
             return Vec::new();

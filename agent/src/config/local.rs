@@ -1,18 +1,17 @@
-//! From the arguments of `drain` and `quit` to checked values.
+//! Validated configuration of the commands `drain` and `quit`.
 
 use std::time::Duration;
 
 use crate::address::HttpUrl;
 use crate::args::{DrainArgs, QuitArgs};
 
-/// What `drain` does.
 #[derive(Debug, Clone)]
 pub struct DrainConfig {
-    /// The agent's local port.
+    /// URL of the agent's local server.
     pub url: HttpUrl,
-    /// Of the question.
+    /// Timeout of the request.
     pub timeout: Duration,
-    /// How long to stay at most; zero: not at all.
+    /// How long to wait for open connections to close; zero disables the wait.
     pub wait: Duration,
 }
 
@@ -27,12 +26,11 @@ impl From<DrainArgs> for DrainConfig {
     }
 }
 
-/// What `quit` does.
 #[derive(Debug, Clone)]
 pub struct QuitConfig {
-    /// The agent's local port.
+    /// URL of the agent's local server.
     pub url: HttpUrl,
-    /// How long to try.
+    /// How long to retry.
     pub timeout: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! Which metrics are merged. Nothing here keeps a Pod from starting: what is wrong is left out, with a warning.
+//! Which metrics are merged. Invalid settings are ignored with a warning, so that they never keep a
+//! Pod from starting.
 
 use std::str::FromStr;
 
@@ -8,35 +9,35 @@ use super::Environment;
 use super::istio::PrometheusAnnotations;
 use crate::exit::Failure;
 
-/// Istio's name for the targets, JSON.
+/// Istio's variable with the metrics targets, as JSON.
 const PROMETHEUS_ANNOTATIONS: &str = "ISTIO_PROMETHEUS_ANNOTATIONS";
-/// Istio's name for whether Envoy's metrics are merged.
+/// Istio's variable that decides whether Envoy's metrics are merged.
 const MERGE_ENVOY_STATS: &str = "PILOT_AGENT_MERGE_ENVOY_STATS";
-/// So many targets at most.
+/// Limit of the number of targets.
 const TARGETS: usize = 8;
 
-/// What `GET /stats/prometheus` is made of, besides the agent's own.
+/// Which metrics `GET /stats/prometheus` returns, in addition to the agent's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetricsConfig {
-    /// Envoy's part.
+    /// True if Envoy's metrics are included.
     pub envoy: bool,
-    /// The application's, in order.
+    /// Metrics endpoints of the application, in order.
     pub targets: Vec<Target>,
-    /// The settings of which something was left out, for the gauge `config_rejected`.
+    /// Settings that were ignored at least in part, for the gauge `config_rejected`.
     pub rejected: Vec<&'static str>,
 }
 
-/// An application's metrics, on this machine.
+/// A metrics endpoint of the application on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// 1-65535, none of the proxy's.
+    /// 1 to 65535, and not a port of the proxy.
     pub port: u16,
-    /// Path and query, with a slash first.
+    /// Path and query, with a leading slash.
     pub path: String,
 }
 
 impl MetricsConfig {
-    /// `reserved`: the proxy's own ports. The warnings name what was left out.
+    /// `reserved` contains the proxy's own ports. The warnings name what was ignored.
     pub(super) fn new(
         envoy: Option<bool>,
         targets: &[String],
@@ -63,7 +64,7 @@ impl MetricsConfig {
             match target(&port, &path, reserved, &config.targets) {
                 Ok(target) => config.targets.push(target),
                 Err(reason) => {
-                    warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; left out"));
+                    warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; ignored"));
                     config.reject(key);
                 }
             }
@@ -87,7 +88,7 @@ fn annotations(
     match serde_json::from_str::<PrometheusAnnotations>(text) {
         Ok(annotations) => Ok(annotations.pairs()),
         Err(error) => {
-            warnings.push(format!("{PROMETHEUS_ANNOTATIONS}: {error}; left out"));
+            warnings.push(format!("{PROMETHEUS_ANNOTATIONS}: {error}; ignored"));
             config.reject(PROMETHEUS_ANNOTATIONS);
             Ok(Vec::new())
         }
@@ -108,7 +109,7 @@ fn target(port: &str, path: &str, reserved: &[u16], before: &[Target]) -> Result
         return Err("must be a path that begins with a slash");
     }
     let target = Target { port: number, path: path.to_owned() };
-    if before.contains(&target) { Err("was named before") } else { Ok(target) }
+    if before.contains(&target) { Err("is a duplicate") } else { Ok(target) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From the arguments of `run` to checked values.
+//! Validated configuration of the command `run`.
 
 mod child;
 
@@ -18,74 +18,68 @@ use crate::exit::Failure;
 use crate::machine::Machine;
 use child::{envoy_args, envoy_binary, readable};
 
-/// Where the data path is asked if the URL has no path: a probe that nobody can declare, since `~` is no container. The filter answers
-/// it in place.
+/// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`
+/// is not a valid container name; the filter answers it without calling the application.
 const DATA_PATH: &str = "/app-health/~/readyz";
-/// Istio's shortest drain, a duration as Go writes it.
+/// Istio's variable with the minimum drain duration, in Go's syntax.
 const MINIMUM_DRAIN_DURATION: &str = "MINIMUM_DRAIN_DURATION";
-/// The shortest drain otherwise.
+/// Default of the minimum drain duration.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Where the admin port of an Envoy is whose configuration is not ours.
+/// Default address of the admin port if the agent does not render Envoy's configuration.
 const FOREIGN_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15000);
-/// Workers where no limit says how many.
+/// Default number of worker threads without a CPU limit.
 const CONCURRENCY: u32 = 2;
 
-/// What `run` does.
 #[derive(Debug)]
 pub struct RunConfig {
-    /// Of the readiness server.
+    /// Address of the readiness server.
     pub ready_address: SocketAddr,
-    /// Of the local server.
+    /// Address of the local server.
     pub local_address: LocalAddress,
-    /// Of Envoy.
+    /// Address of Envoy's admin port.
     pub admin: LocalAddress,
-    /// Absent: the data path is not asked.
+    /// URL of the data-path check; `None` disables it.
     pub data_path: Option<HttpUrl>,
-    /// Do clusters and listeners come over xDS?
+    /// Whether clusters and listeners come over xDS.
     pub dynamic: Dynamic,
-    /// First deadline of an admin question.
+    /// Initial timeout of an admin request.
     pub admin_timeout: Duration,
-    /// Absent: /healthz/live is not answered.
+    /// `None` if /healthz/live is disabled.
     pub live: Option<Live>,
-    /// How Envoy is drained.
     pub drain: drain::Settings,
-    /// Absent: somebody else starts Envoy.
+    /// `None` if an external process starts Envoy.
     pub envoy: Option<EnvoyChild>,
-    /// Absent: nothing is reported.
+    /// `None` if health is not reported.
     pub discovery: Option<DiscoveryConfig>,
-    /// What is merged.
     pub metrics: MetricsConfig,
-    /// What is probed where there is no kubelet.
+    /// Health checks on a virtual machine.
     pub health: HealthConfig,
-    /// The least severe lines that are logged.
     pub log_level: LevelFilter,
-    /// How they look.
     pub log_format: LogFormat,
-    /// What was accepted and ignored, a line each.
+    /// Settings that were accepted but ignored, one line each.
     pub warnings: Vec<String>,
 }
 
-/// When /healthz/live says no.
+/// When /healthz/live fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Live {
-    /// For how long the admin port may be silent; absent: for ever.
+    /// How long the admin port may be unresponsive; `None` means indefinitely.
     pub admin: Option<Duration>,
 }
 
-/// An Envoy to be started.
+/// How the agent starts Envoy.
 #[derive(Debug, Clone)]
 pub struct EnvoyChild {
-    /// Absolute.
+    /// Absolute path of the executable.
     pub binary: PathBuf,
-    /// Its configuration.
     pub files: EnvoyFiles,
-    /// Nobody said which version it is.
+    /// True if no flag sets Envoy's version, so that the agent must query the binary.
     pub ask_version: bool,
-    /// Its workers, 1 at least.
+    /// Number of worker threads, at least 1.
     pub concurrency: u32,
-    /// When it ends unasked.
+    /// What to do when Envoy exits unexpectedly.
     pub restart: EnvoyRestart,
-    /// More flags.
+    /// Additional flags for Envoy.
     pub args: Vec<OsString>,
 }
 
@@ -94,14 +88,14 @@ pub struct EnvoyChild {
 pub enum EnvoyFiles {
     /// Rendered and written to the state directory.
     Rendered(Box<SidecarConfig>),
-    /// The user's file with ours merged over it.
+    /// The user's file, with the rendered configuration merged over it.
     Merged(PathBuf, Box<SidecarConfig>),
     /// The user's file alone.
     Given(PathBuf),
 }
 
 impl EnvoyFiles {
-    /// What is rendered, if anything.
+    /// Returns the rendered part, if any.
     pub fn sidecar(&self) -> Option<&SidecarConfig> {
         match self {
             Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
@@ -111,7 +105,8 @@ impl EnvoyFiles {
 }
 
 impl RunConfig {
-    /// Checks everything, whole. Refuses what `bootstrap` would refuse, flags that exclude each other, and an Envoy that is not there.
+    /// Validates all settings. It rejects what `bootstrap` would reject, flags that are mutually
+    /// exclusive, and a missing Envoy binary.
     pub fn new(args: RunArgs, environment: &Environment) -> Result<Self, Failure> {
         Self::on(args, environment, &Machine::here())
     }
@@ -151,7 +146,7 @@ impl RunConfig {
         let (given_admin, ask_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
         let mut warnings: Vec<String> = environment
             .unknown_twins()
-            .map(|names| format!("no such settings: {names}"))
+            .map(|names| format!("unknown environment variables: {names}"))
             .into_iter()
             .collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
@@ -221,7 +216,7 @@ impl RunConfig {
     }
 }
 
-/// The level with tracing's type.
+/// Converts the level to tracing's type.
 pub fn level_filter(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -232,7 +227,8 @@ pub fn level_filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// By hand, since a twin that says `false` is no choice.
+/// Checks mutually exclusive flags. clap's own check would count a boolean environment variable with
+/// the value `false` as set.
 fn exclusive(args: &RunArgs) -> Result<(), Failure> {
     let chosen =
         |groups: [(&'static str, bool); 2]| groups.iter().all(|(_, chosen)| *chosen).then_some(groups);
@@ -245,13 +241,14 @@ fn exclusive(args: &RunArgs) -> Result<(), Failure> {
     ];
     match pairs.into_iter().find_map(chosen) {
         Some([(one, _), (other, _)]) => {
-            Err(Failure::Usage(format!("{one} and {other} exclude each other: choose one of them")))
+            Err(Failure::Usage(format!("{one} and {other} are mutually exclusive: set only one of them")))
         }
         None => Ok(()),
     }
 }
 
-/// What is rendered, with the readiness port too: neither another listener on it, nor a probe that targets it.
+/// Returns the rendered configuration and reserves the readiness port: no other listener may
+/// overlap with it, and no probe may target it.
 fn sidecar_beside(
     args: SidecarArgs,
     ready: &(&'static str, LocalAddress),
@@ -277,7 +274,7 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Se
             let minimum = Duration::from_secs(seconds.into());
             if minimum > deadline {
                 return Err(Failure::Usage(format!(
-                    "--drain-seconds = {seconds}: longer than --drain-deadline-seconds = {}; raise that one too, and the Pod's \
+                    "--drain-seconds = {seconds}: longer than --drain-deadline-seconds = {}; raise that flag too, and the Pod's \
                      terminationGracePeriodSeconds",
                     deadline.as_secs()
                 )));
@@ -304,7 +301,8 @@ fn data_path_url(data_path: Option<OrOff<HttpUrl>>, probe_address: SocketAddr) -
         Some(OrOff::Off) => None,
         None => {
             let ip = match probe_address.ip() {
-                // `[::]` takes IPv4 too, and is 0.0.0.0 where there is no IPv6.
+                // `[::]` also accepts IPv4, and it is replaced by 0.0.0.0 on a machine without
+                // IPv6.
                 ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
                 ip => ip,
             };

@@ -1,4 +1,4 @@
-//! From the arguments of `wait` to checked values.
+//! Validated configuration of the command `wait`.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -8,34 +8,32 @@ use crate::address::HttpUrl;
 use crate::args::{OnTimeout, WaitArgs};
 use crate::exit::Failure;
 
-/// There is no sidecar in this Pod.
+/// Variable that says that this Pod has no sidecar.
 const NO_SIDECAR: &str = "NO_SIDECAR";
 
-/// What `wait` does.
 #[derive(Debug, Clone)]
 pub struct WaitConfig {
-    /// Of the whole wait; zero is one try.
+    /// Timeout of the whole wait; zero means a single attempt.
     pub timeout: Duration,
-    /// Of one request.
+    /// Timeout of one request.
     pub request_timeout: Duration,
-    /// Longest pause between tries.
+    /// Longest pause between attempts.
     pub period: Duration,
-    /// Whom to ask.
     pub url: HttpUrl,
-    /// When the time is over.
     pub on_timeout: OnTimeout,
-    /// Present: there is no sidecar if nothing accepts for so long from the start.
+    /// If set, and no connection is accepted for this long from the start, the Pod has no sidecar.
     pub optional: Option<Duration>,
-    /// Present: no try at all, and the name of what says so.
+    /// If set, no request is sent; the value names the setting that disabled the wait.
     pub no_sidecar: Option<&'static str>,
-    /// What to become: file and arguments.
+    /// Command to execute afterwards: program and arguments.
     pub command: Vec<OsString>,
-    /// Where the command is looked up.
+    /// Search path for the command.
     pub path: OsString,
 }
 
 impl WaitConfig {
-    /// Always succeeds today; the type leaves room for values that exclude each other.
+    /// Always succeeds today; it returns a `Result` so that mutually exclusive values can be
+    /// rejected later.
     pub fn new(args: WaitArgs, environment: &Environment) -> Result<Self, Failure> {
         let WaitArgs {
             timeout_seconds,
@@ -46,7 +44,7 @@ impl WaitConfig {
             optional,
             optional_millis,
             no_sidecar,
-            termination_message: _, // read by `main`, which also has to write it when the configuration is refused
+            termination_message: _, // read by `main`, which must write it even if the configuration is rejected
             command,
         } = args;
         let says_so = |value: &OsStr| !value.eq_ignore_ascii_case("false") && value != "0";

@@ -1,4 +1,5 @@
-//! What others see of the loop: the watched value, the diary, metrics, log lines. Nothing is decided here.
+//! Publishes what the probe loop does: the watched [`HealthNow`], the probe history, metrics and
+//! log lines. It makes no decisions.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,10 +15,9 @@ use super::diary::Diary;
 use super::source::{Config, Source, shown};
 use crate::metrics::Metrics;
 
-/// Everything that the loop tells.
 pub(super) struct Board {
     metrics: Arc<Metrics>,
-    /// The failure that was told last.
+    /// Text of the failure that was logged last.
     told: Option<String>,
     probe: Option<Arc<Value>>,
     now: watch::Sender<HealthNow>,
@@ -25,7 +25,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Before anything is known. `at`: the agent's start.
+    /// Publishes the initial state. `at` is the agent's start.
     pub(super) fn new(state: &HealthState, at: Instant, metrics: Arc<Metrics>) -> Self {
         let now = HealthNow {
             state: state.state(),
@@ -51,19 +51,19 @@ impl Board {
         self.diary.clone()
     }
 
-    /// A file or a push was looked at.
+    /// Records that a file or a pushed probe was evaluated.
     pub(super) fn looked(&self, config: Config, source: &Source) {
         self.metrics.health.config(config.word());
         self.diary().configured(source, self.probe.clone());
     }
 
-    /// Another probe is in force, or none; its next round begins at `next`.
+    /// Records that the probe in force has changed or was removed; the next probe begins at `next`.
     pub(super) fn configured(&mut self, source: &Source, next: Instant, longest: Duration) {
         let probe = source.probe().map(Arc::as_ref);
         self.probe = probe.map(|probe| Arc::new(shown(probe)));
         match &self.probe {
-            Some(probe) => info!(%probe, source = source.word(), "probe"),
-            None => info!(source = source.word(), "no probe"),
+            Some(probe) => info!(%probe, source = source.word(), "probe configured"),
+            None => info!(source = source.word(), "no probe configured"),
         }
         let interval = probe.map(|probe| probe.period.saturating_add(probe.timeout));
         let due = probe.map(|probe| next + verdict(probe).min(longest));
@@ -75,7 +75,7 @@ impl Board {
         self.diary().configured(source, self.probe.clone());
     }
 
-    /// A probe of `kind` is over.
+    /// Records the result of a probe of the given kind.
     pub(super) fn ended(&mut self, kind: &'static str, outcome: &Outcome, at: Instant, took: Duration) {
         self.metrics.health.probe(kind, outcome, took);
         self.diary().ended(outcome, at, took);
@@ -83,7 +83,7 @@ impl Board {
         self.tell(outcome);
     }
 
-    /// A failure is told when its text is new; a probe alone is worth no line.
+    /// Logs a failure at info level if its text is new, and otherwise at debug level.
     fn tell(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Healthy => debug!("probe succeeded"),
@@ -97,11 +97,11 @@ impl Board {
         }
     }
 
-    /// The state may be another one, or its text.
+    /// Publishes the state, and the transition if there was one.
     pub(super) fn state(&mut self, state: &HealthState, flip: Option<Flip>) {
         self.diary().counted(state.counters());
         if let Some(Flip { from, to, generation }) = flip {
-            info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health");
+            info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
             self.metrics.health.transition(to);
             if to == State::Healthy {
                 self.told = None;
@@ -127,7 +127,7 @@ impl Board {
     }
 }
 
-/// The longest way to a first verdict, from the first probe.
+/// Returns the longest time from the start of the first probe to the first verdict.
 fn verdict(probe: &WorkloadProbe) -> Duration {
     let most = probe.thresholds.success.max(probe.thresholds.failure).get();
     probe.period.saturating_add(probe.timeout).saturating_mul(most)

@@ -1,4 +1,5 @@
-//! What `GET /debug/vm-health` tells beside the state: the probe, its source, counts, the last outcomes.
+//! Probe history for `GET /debug/vm-health`: the probe and its source, counters, and the last
+//! outcomes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,30 +12,29 @@ use workload_health::{HealthReason, Outcome};
 use super::HealthNow;
 use super::source::Source;
 
-/// How many outcomes are kept.
+/// Number of outcomes that are kept.
 const LAST: usize = 20;
 
-/// For people; nothing is decided by it.
+/// History for diagnosis only; no decision depends on it.
 #[derive(Debug)]
 pub(super) struct Diary {
     source: &'static str,
     file: Option<String>,
     error: Option<String>,
     probe: Option<Arc<Value>>,
-    /// Towards the next flip.
+    /// Consecutive successes and failures towards the next state transition.
     counters: (u32, u32),
     successes: u64,
     failures: u64,
     last: VecDeque<Ended>,
 }
 
-/// How a probe ended.
 #[derive(Debug)]
 struct Ended {
     at: Instant,
     took: Duration,
     reason: HealthReason,
-    /// Absent: it succeeded.
+    /// Failure text; `None` if the probe succeeded.
     text: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl Diary {
         self.last.push_front(Ended { at, took, reason, text });
     }
 
-    /// Newest outcome first; all times are ages in milliseconds.
+    /// Returns the history as JSON, newest outcome first; all times are ages in milliseconds.
     pub(super) fn to_json(&self, now: &HealthNow, at: Instant) -> Value {
         let ago = |instant: Instant| millis(at.saturating_duration_since(instant));
         let ended = |ended: &Ended| {

@@ -1,4 +1,5 @@
-//! `exec`: a command whose exit code decides. It has a process group of its own, of which nothing is left when the probe is over.
+//! `exec` probes: the exit code of a command decides. The command runs in its own process group,
+//! which is killed and reaped when the probe ends.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -21,16 +22,17 @@ use workload_health::{HealthReason, Unhealthy};
 
 use crate::children::{Awaited, Children};
 
-/// What is kept of each output, in bytes.
+/// Number of bytes of stdout and of stderr that are kept.
 const OUTPUT: usize = 1 << 10;
-/// What is read of it at once.
+/// Size of the read buffer in bytes.
 const CHUNK: usize = 4 << 10;
-/// What the kernel gets to take killed processes away.
+/// How long to wait until killed processes are reaped.
 const KILLED: Duration = Duration::from_secs(1);
-/// Between two looks whether it has.
+/// Interval between two checks whether they are reaped.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Runs the command. `environment` is all that it sees of ours.
+/// Runs the command and evaluates its exit code. The command sees only the variables in
+/// `environment`.
 pub(super) async fn probe(
     command: &[String],
     environment: &[(&'static str, OsString)],
@@ -41,13 +43,15 @@ pub(super) async fn probe(
         let name = command.first().map_or("", String::as_str);
         Unhealthy::new(HealthReason::CannotRun, &format!("cannot start {name}: {why}"))
     };
-    // What the command leaves behind becomes ours, and not that of an init that may not care.
+    // Orphans of the command are reparented to the agent, because the container's init process may
+    // not reap them.
     let _ = set_child_subreaper(true);
     let mut group = Group::start(command, environment, children).map_err(|error| cannot(&error))?;
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = {
-        // Never ends by itself: the end of the outputs is not the end of the command, nor the other way round.
+        // This future never completes: the command may close its outputs before it exits, and a
+        // descendant may keep them open afterwards.
         let mut outputs = std::pin::pin!(async {
             tokio::join!(read(stdout, &mut out), read(stderr, &mut err));
             std::future::pending::<Infallible>().await
@@ -60,16 +64,16 @@ pub(super) async fn probe(
         });
         let ended = ended.await;
         group.kill().await;
-        // What stands in the pipes already.
+        // Reads what is already in the pipes.
         let _ = timeout(Duration::ZERO, outputs).await;
         ended
     };
-    debug!(stdout = %shown(&out), stderr = %shown(&err), "output of the probe");
+    debug!(stdout = %shown(&out), stderr = %shown(&err), "probe command finished");
     match ended {
         Ok(Ok(status)) => verdict(status),
         Ok(Err(error)) => Err(cannot(&error)),
         Err(_) => {
-            let text = format!("no exit within {} s", limit.as_secs());
+            let text = format!("did not exit within {} s", limit.as_secs());
             Err(Unhealthy::new(HealthReason::ExecTimeout, &text))
         }
     }
@@ -79,13 +83,13 @@ fn verdict(status: ExitStatus) -> Result<(), Unhealthy> {
     let text = match (status.code(), status.signal().map(Signal::try_from)) {
         (Some(0), _) => return Ok(()),
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(Ok(signal))) => format!("ended by {signal}"),
-        (None, _) => "ended by a signal".to_owned(),
+        (None, Some(Ok(signal))) => format!("terminated by {signal}"),
+        (None, _) => "terminated by a signal".to_owned(),
     };
     Err(Unhealthy::new(HealthReason::ExecExit, &text))
 }
 
-/// The command and whatever it starts; killed when this is dropped.
+/// The process group of the command, killed on drop.
 struct Group {
     child: Child,
     pid: Pid,
@@ -105,11 +109,11 @@ impl Group {
         command.args(arguments).env_clear().envs(environment).current_dir("/").process_group(0);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        let pid = Pid::from_raw(pid.expect("a child that was not waited for has a number"));
+        let pid = Pid::from_raw(pid.expect("a child that was not waited for has a process ID"));
         Ok(Self { child, pid, _awaited: children.awaited(pid) })
     }
 
-    /// Ends what is left, and waits until it is gone, but not for ever.
+    /// Kills the process group and waits until all its processes are reaped, at most [`KILLED`].
     async fn kill(&mut self) {
         let _ = killpg(self.pid, Signal::SIGKILL);
         let _ = timeout(KILLED, async {
@@ -121,7 +125,8 @@ impl Group {
         .await;
     }
 
-    /// Takes the ends of orphans of the group; those that ended are ours since [`set_child_subreaper`].
+    /// Reaps exited processes of the group, which are children of the agent because of
+    /// [`set_child_subreaper`]. Returns true if none is left.
     fn is_reaped(&self) -> bool {
         loop {
             match waitid(Id::PGid(self.pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG) {
@@ -135,14 +140,15 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Once it has been waited for there is nothing left of it.
+        // The child has no ID once it was waited for; its group is killed by then.
         if self.child.id().is_some() {
             let _ = killpg(self.pid, Signal::SIGKILL);
         }
     }
 }
 
-/// Reads to the end, keeps the beginning, so that a command that says much neither waits nor costs memory.
+/// Reads the output to its end but keeps only the beginning, so that a command with much output
+/// neither blocks nor uses much memory.
 async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut output) = output else { return };
     let mut chunk = vec![0; CHUNK];
@@ -152,7 +158,7 @@ async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     }
 }
 
-/// A kibibyte of it has at most four lines of what may be told of a stranger's words.
+/// Formats output for the log: at most 20 lines, with every byte outside printable ASCII escaped.
 fn shown(output: &[u8]) -> String {
     String::from_utf8_lossy(output).lines().take(20).map(printable).collect::<Vec<_>>().join(" | ")
 }

@@ -1,4 +1,4 @@
-//! The file of a WorkloadGroup: what stands in it, and whether that has changed.
+//! Reads the WorkloadGroup file and detects changes of its content.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,31 +7,31 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use workload_health::{Checked, WorkloadGroup};
 
-/// The largest file.
+/// Size limit of the file in bytes.
 const FILE_BYTES: u64 = 1 << 20;
-/// Levels of nesting.
+/// Limit of YAML nesting levels.
 const DEPTH: usize = 64;
 
-/// A file that was good once.
+/// A WorkloadGroup file that was valid when it was opened.
 #[derive(Debug, Clone)]
 pub struct GroupFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// What stood in it when it was good last.
+    /// The last valid content.
     pub group: WorkloadGroup,
-    /// What came of reading it last.
+    /// Result of the last read, to detect changes.
     read: Result<Vec<u8>, String>,
 }
 
 impl GroupFile {
-    /// Reads it. `Err`: everything that is wrong, in one line.
+    /// Reads and parses the file. The error contains all problems in one line.
     pub fn open(path: PathBuf) -> Result<Checked<Self>, String> {
         let content = content(&path)?;
         let Checked { value: group, warnings } = parse(&content)?;
         Ok(Checked { value: Self { path, group, read: Ok(content) }, warnings })
     }
 
-    /// Reads it again. `None`: as before. `Err`: it has changed, and the old group stays.
+    /// Reads the file again. Returns `None` if it has not changed, and an error if the new content
+    /// is invalid; `group` then keeps the last valid content.
     pub fn changed(&mut self) -> Option<Result<Checked<WorkloadGroup>, String>> {
         let read = content(&self.path);
         if read == self.read {
@@ -51,7 +51,7 @@ impl GroupFile {
 
 fn content(path: &Path) -> Result<Vec<u8>, String> {
     let read = || -> io::Result<Vec<u8>> {
-        // A pipe would hold everything up.
+        // Opening a FIFO would block.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a file"));
         }
@@ -63,7 +63,7 @@ fn content(path: &Path) -> Result<Vec<u8>, String> {
     if content.len() as u64 > FILE_BYTES { Err("larger than 1 MiB".to_owned()) } else { Ok(content) }
 }
 
-/// The one document. YAML as kubectl reads it; a key that stands twice is an error.
+/// Parses the single YAML document by kubectl's rules; duplicate keys are an error.
 fn parse(content: &[u8]) -> Result<Checked<WorkloadGroup>, String> {
     let text = std::str::from_utf8(content).map_err(|error| format!("not UTF-8: {error}"))?;
     let budget = serde_saphyr::budget! { max_depth: DEPTH, flow_nesting_limit: DEPTH };

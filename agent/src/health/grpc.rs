@@ -1,4 +1,5 @@
-//! `grpc`: `grpc.health.v1.Health/Check` in plaintext. Every error of the call is a failure, UNIMPLEMENTED too.
+//! `grpc` probes: `grpc.health.v1.Health/Check` over plaintext HTTP/2. Every gRPC error status is a
+//! failure, including UNIMPLEMENTED.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -15,7 +16,7 @@ use super::wire;
 const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: &str = "grpc-status";
-/// gRPC's codes by number.
+/// Names of the gRPC status codes, indexed by number.
 const CODES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -36,7 +37,7 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// One call.
+/// Performs one call on a new connection.
 pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhealthy> {
     let stream = target::connect(targets).await?;
     let authority = targets.first().map_or_else(String::new, |target| target.address.to_string());
@@ -45,7 +46,7 @@ pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhea
         .header(TE, "trailers")
         .header(USER_AGENT, AGENT)
         .body(Full::new(Bytes::from(request_frame(service))))
-        .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the call cannot be made"))?;
+        .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the gRPC request cannot be built"))?;
     wire::http2(stream, request, judge).await
 }
 
@@ -59,7 +60,7 @@ async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
                 let room = ANSWER_BYTES.saturating_sub(body.len());
                 body.extend_from_slice(&data[..room.min(data.len())]);
                 if length > ANSWER_BYTES {
-                    return Err(bad("a health answer of more than 16 KiB"));
+                    return Err(bad("the health response is larger than 16 KiB"));
                 }
             }
             Err(frame) => trailers = frame.into_trailers().ok(),
@@ -77,7 +78,7 @@ async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
     })
 }
 
-/// What an answer means here, where a call's error is told as such.
+/// Evaluates a response. Unlike the filter, it reports the gRPC status code of a failed call.
 fn verdict(answer: &Answer) -> Result<(), Unhealthy> {
     let not_serving = |status: &str| {
         Err(Unhealthy::new(HealthReason::GrpcNotServing, &format!("gRPC health status {status}")))
@@ -85,7 +86,7 @@ fn verdict(answer: &Answer) -> Result<(), Unhealthy> {
     let code = answer.grpc_status.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u32>().ok());
     let is_grpc = answer.content_type.is_some_and(|value| value.starts_with(GRPC.as_bytes()));
     if let Some(code) = code.filter(|code| is_grpc && *code != 0) {
-        let name = usize::try_from(code).ok().and_then(|code| CODES.get(code)).unwrap_or(&"of no meaning");
+        let name = usize::try_from(code).ok().and_then(|code| CODES.get(code)).unwrap_or(&"(unknown code)");
         return Err(Unhealthy::new(HealthReason::GrpcStatus, &format!("gRPC status {code} {name}")));
     }
     match answer.reason() {
@@ -93,8 +94,8 @@ fn verdict(answer: &Answer) -> Result<(), Unhealthy> {
         Reason::GrpcNotServing => not_serving("NOT_SERVING"),
         Reason::GrpcServiceUnknown => not_serving("SERVICE_UNKNOWN"),
         Reason::GrpcUnknown => not_serving("UNKNOWN"),
-        _ if is_grpc => Err(bad("no health message, or a broken one")),
-        _ => Err(bad("not an answer of gRPC")),
+        _ if is_grpc => Err(bad("the health response is missing or malformed")),
+        _ => Err(bad("not a gRPC response")),
     }
 }
 

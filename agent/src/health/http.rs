@@ -1,4 +1,5 @@
-//! `httpGet`: a GET whose final status decides, at its headers. Each request has a connection of its own.
+//! `httpGet` probes: a GET request, decided by the status of the final response as soon as its
+//! headers arrive. Each request, including redirects, uses a new connection.
 
 use std::net::IpAddr;
 
@@ -17,19 +18,20 @@ use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
 use super::target::{self, Target, Targets};
 use super::{tls, wire};
 
-/// All requests of one probe, the first included.
+/// Limit of requests per probe, including the first one.
 const REQUESTS: u32 = 10;
-/// Unless the probe declares one.
+/// User-Agent of probes that do not declare one.
 const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
 
-/// What is looked at of an answer.
+/// The parts of a response that the probe evaluates.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
     location: Option<Vec<u8>>,
 }
 
-/// One probe, redirects and all. `tls` makes the connector, if it is needed.
+/// Performs one probe and follows its redirects. `tls` creates the connector and is called only for
+/// `scheme: HTTPS`.
 pub(super) async fn probe(
     get: &WorkloadHttpGet,
     finder: &Targets,
@@ -50,13 +52,10 @@ pub(super) async fn probe(
             }
         }
     }
-    Err(Unhealthy::new(
-        HealthReason::BadResponse,
-        &format!("more than {REQUESTS} requests, redirects in a circle"),
-    ))
+    Err(Unhealthy::new(HealthReason::BadResponse, &format!("redirect loop, more than {REQUESTS} requests")))
 }
 
-/// `10.0.0.7:8080`, `[fd00::7]:8080`.
+/// Formats the authority, for example `10.0.0.7:8080` or `[fd00::7]:8080`.
 fn authority(host: &str, port: u16) -> String {
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V6(ip)) => format!("[{ip}]:{port}"),
@@ -64,7 +63,8 @@ fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// Where a redirect leads, if that is the same scheme, host and port, and can be asked for. Everything else is an answer.
+/// Returns the target of a redirect if its scheme, host and port are those of `url` and it can be
+/// requested. Otherwise the response itself is the result.
 fn next(url: &Url, head: &Head) -> Option<Url> {
     let location = head.location.as_deref().filter(|_| Redirect::is_asked_by(head.status))?;
     let next = url.resolve(&Url::parse(location.trim_ascii())?);
@@ -103,17 +103,18 @@ async fn ask(
     }
 }
 
-/// What is declared, and what is not declared of `Host`, `User-Agent` and `Accept`; nothing else.
+/// Builds a request with the declared headers, and with defaults for `Host`, `User-Agent` and
+/// `Accept` if the probe does not declare them.
 fn request(get: &WorkloadHttpGet, url: &Url, is_h2: bool) -> Result<Request<Empty<Bytes>>, Unhealthy> {
     let cannot =
         |what: &str| Unhealthy::new(HealthReason::CannotRun, &format!("the request cannot be sent: {what}"));
-    let path = PathAndQuery::try_from(url.request_target()).map_err(|_| cannot("its path"))?;
+    let path = PathAndQuery::try_from(url.request_target()).map_err(|_| cannot("invalid path"))?;
     let authority = get.declared_host().map_or(url.host.as_slice(), str::as_bytes);
     let mut request = Request::builder();
     if is_h2 {
         let uri = Uri::builder().scheme(UriScheme::HTTPS).path_and_query(path);
-        let authority = Authority::try_from(authority).map_err(|_| cannot("its Host"))?;
-        request = request.uri(uri.authority(authority).build().map_err(|_| cannot("its Host"))?);
+        let authority = Authority::try_from(authority).map_err(|_| cannot("invalid Host header"))?;
+        request = request.uri(uri.authority(authority).build().map_err(|_| cannot("invalid Host header"))?);
     } else {
         request = request.uri(Uri::from(path)).header(HOST, authority);
     }
@@ -130,7 +131,7 @@ fn request(get: &WorkloadHttpGet, url: &Url, is_h2: bool) -> Result<Request<Empt
     if !is_h2 {
         request = request.header(CONNECTION, "close");
     }
-    request.body(Empty::new()).map_err(|_| cannot("its headers"))
+    request.body(Empty::new()).map_err(|_| cannot("invalid headers"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What performs a probe of any kind, within its one deadline.
+//! Runs a probe of any kind within its timeout.
 
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
@@ -11,16 +11,16 @@ use super::target::{self, Targets};
 use super::{TargetRules, exec, grpc, http, tls};
 use crate::children::Children;
 
-/// Everything that probers share; clones are the same.
+/// State that all probes share; clones refer to the same state.
 #[derive(Clone)]
 pub(super) struct Prober(Arc<Surroundings>);
 
 struct Surroundings {
     targets: Targets,
-    /// What commands see of the environment.
+    /// Environment variables for exec probes.
     exec_environment: Vec<(&'static str, OsString)>,
     children: Children,
-    /// Made for the first https probe.
+    /// Created for the first HTTPS probe.
     tls: OnceLock<TlsConnector>,
 }
 
@@ -34,7 +34,7 @@ impl Prober {
         Self(Arc::new(Surroundings { targets, exec_environment, children, tls: OnceLock::new() }))
     }
 
-    /// One probe. Dropped before its end it leaves neither connection nor process.
+    /// Runs one probe. Dropping the future closes the connection and kills the command's processes.
     pub(super) async fn probe(&self, probe: &WorkloadProbe) -> Outcome {
         let Surroundings { targets, exec_environment, children, tls } = &*self.0;
         let asked = async {
@@ -53,11 +53,11 @@ impl Prober {
                 }
             }
         };
-        // A command has to be ended, which it sees to by itself.
+        // An exec probe applies the timeout itself, because it must kill the command.
         let ended = match &probe.handler {
             WorkloadHandler::Exec { .. } => asked.await,
             _ => timeout(probe.timeout, asked).await.unwrap_or_else(|_| {
-                let text = format!("no answer within {} s", probe.timeout.as_secs());
+                let text = format!("no response within {} s", probe.timeout.as_secs());
                 Err(Unhealthy::new(HealthReason::Timeout, &text))
             }),
         };

@@ -1,4 +1,5 @@
-//! The loop: when a probe begins, what follows from its end, and what changes it. One probe at a time, by the monotonic clock.
+//! The probe loop: when a probe begins, what follows from its result, and how configuration changes
+//! and shutdown affect it. Only one probe runs at a time; all times use the monotonic clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,13 @@ use super::source::{Config, Source};
 use crate::metrics::Metrics;
 use crate::readiness::{Phase, Snapshot};
 
-/// Between two looks at the file.
+/// Interval between two checks of the WorkloadGroup file.
 const POLL: Duration = Duration::from_secs(5);
-/// No period, no delay is longer: a century, so that adding one to an instant is safe.
+/// Upper bound of periods and delays, a century, so that adding one to an [`Instant`] cannot
+/// overflow.
 const LONG: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// The loop's state. `A` performs a probe, `R` says why Envoy is not ready, if it is not.
+/// State of the loop. `A` performs a probe; `R` returns why Envoy is not ready, `None` if it is.
 pub(super) struct Rounds<A, R> {
     ask: A,
     not_ready: R,
@@ -30,10 +32,10 @@ pub(super) struct Rounds<A, R> {
     board: Board,
     /// The agent's start, from which the initial delay counts.
     started: Instant,
-    /// When the next probe may begin.
+    /// Earliest start of the next probe.
     next: Instant,
     next_look: Instant,
-    /// The probe that goes on, if one does.
+    /// The running probe, if any.
     running: JoinSet<Outcome>,
     began: Instant,
 }
@@ -73,12 +75,11 @@ where
         rounds
     }
 
-    /// What others see.
     pub(super) fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Never returns by itself.
+    /// Runs until the task is aborted.
     pub(super) async fn run(mut self) {
         loop {
             let due = self.due();
@@ -94,7 +95,7 @@ where
         }
     }
 
-    /// When the next probe begins; `None`: not before something else happens.
+    /// Returns when the next probe begins; `None` if another event must happen first.
     fn due(&self) -> Option<Instant> {
         let may = self.source.probe().is_some() && self.running.is_empty() && !self.state.is_final();
         may.then_some(self.next)
@@ -108,7 +109,7 @@ where
             self.observe(Outcome::unhealthy(HealthReason::EnvoyNotReady, &text));
             return;
         }
-        // A task of its own, so that a panic is that task's end alone.
+        // The probe runs in its own task, so that a panic does not end the loop.
         self.running.spawn((self.ask)(probe));
     }
 
@@ -129,7 +130,7 @@ where
     async fn pushed(&mut self, push: Push) {
         let (config, answer) = self.source.push(push.probe.as_ref());
         self.take(config).await;
-        // Whoever does not wait any more needs no answer.
+        // Sending fails if the caller no longer waits.
         let _ = push.answer.send(answer);
     }
 
@@ -145,14 +146,14 @@ where
         if config != Config::Applied {
             return;
         }
-        // What the old one says is not about the new one.
+        // The result of a running probe of the previous configuration is discarded.
         self.running.shutdown().await;
         self.configured();
         let flip = self.state.set_probe(self.source.probe().map(|probe| probe.thresholds));
         self.flipped(flip);
     }
 
-    /// Another probe is in force, or none.
+    /// Applies a changed or removed probe.
     fn configured(&mut self) {
         let delay = self.source.probe().map_or(Duration::ZERO, |probe| probe.initial_delay.min(LONG));
         self.next = Instant::now().max(self.started + delay);
@@ -161,7 +162,7 @@ where
 
     async fn end(&mut self, end: Option<End>) {
         let Some(end) = end else {
-            // Nobody observes any more: the agent is about to be gone.
+            // The observer is gone, so the agent is about to exit.
             return std::future::pending().await;
         };
         self.running.shutdown().await;
@@ -171,11 +172,12 @@ where
 }
 
 fn lost(error: &JoinError) -> Outcome {
-    let how = if error.is_panic() { "the prober panicked" } else { "the probe was lost" };
+    let how = if error.is_panic() { "the prober panicked" } else { "the probe task was cancelled" };
     Outcome::unhealthy(HealthReason::CannotRun, how)
 }
 
-/// Returns when the state has to end in another way than it has. `None`: nobody says so any more.
+/// Returns when the phase requires another final state than `reason`; `None` if the observer is
+/// gone.
 async fn ended(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<End> {
     let end = |snapshot: &Arc<Snapshot>| match (snapshot.phase, reason) {
         (Phase::Terminating, HealthReason::Terminating) => None,

@@ -1,4 +1,5 @@
-//! Where the probe in force comes from: a file of this machine, or a control plane. The file wins, and what is wrong changes nothing.
+//! The source of the probe in force: a file on this machine or a control plane. The file takes
+//! precedence, and invalid content changes nothing.
 
 use std::sync::Arc;
 
@@ -9,20 +10,20 @@ use workload_health::{WorkloadHandler, WorkloadProbe};
 
 use super::group_file::GroupFile;
 
-/// The largest probe that is taken from a control plane, as JSON.
+/// Size limit of a pushed probe as JSON, in bytes.
 const PUSH_BYTES: usize = 64 << 10;
 
-/// What this machine does not let a probe do.
+/// Restrictions that this machine imposes on probes.
 #[derive(Debug, Clone, Default)]
 pub struct LocalRules {
-    /// Ports of the proxy, those that were moved too.
+    /// Ports of the proxy, including those that were changed by flags.
     pub own_ports: OwnPorts,
-    /// Commands may come from a control plane.
+    /// True if a control plane may push exec probes.
     pub allow_pushed_exec: bool,
 }
 
 impl LocalRules {
-    /// `Err`: why `probe` may not be.
+    /// Returns an error if `probe` targets a port of the proxy.
     pub fn check(&self, probe: &WorkloadProbe) -> Result<(), String> {
         match (probe.handler.port(), probe.handler.port_path()) {
             (Some(port), Some(path)) if self.own_ports.contains(port.get()) => {
@@ -34,7 +35,9 @@ impl LocalRules {
 
     fn check_pushed(&self, probe: &WorkloadProbe) -> Result<(), String> {
         if matches!(probe.handler, WorkloadHandler::Exec { .. }) && !self.allow_pushed_exec {
-            return Err("spec.probe.exec: refused, pushed exec probes need --allow-pushed-exec".to_owned());
+            return Err(
+                "spec.probe.exec: rejected, pushed exec probes require --allow-pushed-exec".to_owned()
+            );
         }
         self.check(probe)
     }
@@ -47,22 +50,21 @@ pub(super) struct Source {
     rules: LocalRules,
     probe: Option<Arc<WorkloadProbe>>,
     was_pushed: bool,
-    /// Said that pushes are ignored.
+    /// True once it was logged that pushed probes are ignored.
     said_ignored: bool,
-    /// Why the newest file or push is not in force.
+    /// Why the newest file or pushed probe is not in force.
     error: Option<String>,
 }
 
-/// What a look at a source came to, for metrics.
+/// Result of evaluating a file or a pushed probe, used as a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Config {
-    /// The probe in force is another one.
+    /// The probe in force has changed.
     Applied,
-    /// It is the same.
     Unchanged,
-    /// A file of our own is there.
+    /// A pushed probe was ignored because `--workload-group` is set.
     Ignored,
-    /// The old one stays.
+    /// The configuration is invalid, and the previous one stays in force.
     Refused,
 }
 
@@ -87,7 +89,7 @@ impl Source {
         self.probe.as_ref()
     }
 
-    /// `file`, `discovery` or `none`.
+    /// Returns the source: `file`, `discovery` or `none`.
     pub(super) fn word(&self) -> &'static str {
         match (&self.file, self.was_pushed) {
             (Some(_), _) => "file",
@@ -108,7 +110,7 @@ impl Source {
         self.file.is_some()
     }
 
-    /// Looks whether the file has changed; `None`: it has not.
+    /// Reads the file again; `None` if it has not changed.
     pub(super) fn look(&mut self) -> Option<Config> {
         let file = self.file.as_mut()?;
         let found = file.changed()?;
@@ -125,18 +127,18 @@ impl Source {
                 Some(self.take(probe))
             }
             Err(text) => {
-                error!(file = path, "the workload group is not taken, the old one stays: {text}");
+                error!(file = path, "WorkloadGroup rejected, keeping the previous one: {text}");
                 self.error = Some(text);
                 Some(Config::Refused)
             }
         }
     }
 
-    /// What a control plane says. `Err`: the text of the refusal.
+    /// Applies a probe pushed by a control plane. The inner error is why it was rejected.
     pub(super) fn push(&mut self, probe: Option<&Value>) -> (Config, Result<(), String>) {
         if self.file.is_some() {
             if !std::mem::replace(&mut self.said_ignored, true) {
-                info!("the control plane's probe is ignored: --workload-group has one of its own");
+                info!("pushed probe ignored because --workload-group is set");
             }
             return (Config::Ignored, Ok(()));
         }
@@ -147,7 +149,7 @@ impl Source {
             }
             Err(text) => {
                 if self.error.as_ref() != Some(&text) {
-                    error!("the control plane's probe is refused, the old one stays: {text}");
+                    error!("pushed probe rejected, keeping the previous one: {text}");
                 }
                 self.error = Some(text.clone());
                 (Config::Refused, Err(text))
@@ -177,7 +179,8 @@ impl Source {
     }
 }
 
-/// A probe for people and for the log: values of headers may be secrets.
+/// Formats a probe for logs and debug output; header values are redacted because they may be
+/// secrets.
 pub(super) fn shown(probe: &WorkloadProbe) -> Value {
     let mut value = probe.to_json();
     let headers = value.pointer_mut("/httpGet/httpHeaders").and_then(Value::as_array_mut);

@@ -1,4 +1,5 @@
-//! Whom a probe dials: this machine, unless that was allowed to be otherwise; and from which address.
+//! The addresses that a probe connects to, and the source address it uses. Only addresses of this
+//! machine are allowed unless `--allow-remote-probes` is set.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,19 +14,18 @@ use workload_health::{HealthReason, Unhealthy};
 use super::TargetRules;
 use crate::machine::{PROBE_SOURCE4, PROBE_SOURCE6};
 
-/// One address that is dialled.
+/// One address to connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target {
-    /// With the scope, where the address is link-local.
+    /// Includes the scope ID if the address is link-local.
     pub(super) address: SocketAddr,
-    /// Absent: the kernel chooses.
+    /// Source address to bind; `None` lets the kernel choose.
     pub(super) source: Option<IpAddr>,
 }
 
-/// Finds the targets of probes.
 pub(super) struct Targets {
     pub(super) rules: TargetRules,
-    /// One question at a time: a resolver that hangs keeps a thread for each.
+    /// Only one DNS lookup at a time, because each lookup that hangs occupies a thread.
     lookups: Arc<Semaphore>,
 }
 
@@ -34,7 +34,7 @@ impl Targets {
         Self { rules, lookups: Arc::new(Semaphore::new(1)) }
     }
 
-    /// The targets of a probe, to be tried in order; at least one. A name is looked up here, once a probe.
+    /// Returns the addresses to try, in order; at least one. A name is resolved once per probe.
     pub(super) async fn find(&self, host: Option<&str>, port: NonZeroU16) -> Result<Vec<Target>, Unhealthy> {
         let found = match host {
             Some(host) => self.look_up(host).await?,
@@ -53,46 +53,47 @@ impl Targets {
         let unknown =
             |why: &str| Unhealthy::new(HealthReason::CannotRun, &format!("cannot look up {host}: {why}"));
         let permit = self.lookups.clone().try_acquire_owned();
-        let permit = permit.map_err(|_| unknown("the resolver has not answered the last question"))?;
+        let permit = permit.map_err(|_| unknown("the previous DNS lookup has not finished"))?;
         let name = host.to_owned();
         let asked = tokio::spawn(async move {
             let _permit = permit;
             tokio::net::lookup_host((name, 0)).await.map(Iterator::collect::<Vec<SocketAddr>>)
         });
-        let found = asked.await.map_err(|_| unknown("the question was lost"))?;
+        let found = asked.await.map_err(|_| unknown("the DNS lookup was cancelled"))?;
         let found = found.map_err(|error| unknown(&error.to_string()))?;
         if found.is_empty() {
-            Err(unknown("it has no address"))
+            Err(unknown("the name has no address"))
         } else {
             Ok(found.iter().map(SocketAddr::ip).collect())
         }
     }
 }
 
-/// Those that may be dialled, if there is one.
+/// Returns the addresses that the rules allow; an error if there is none.
 fn allowed(
     rules: &TargetRules,
     host: Option<&str>,
     found: &[IpAddr],
     port: u16,
 ) -> Result<Vec<Target>, Unhealthy> {
-    // Loopback needs no list, which costs more than the rest of what is decided here.
+    // Loopback addresses need no list of the local addresses, which is the most expensive step.
     let is_loopback = found.iter().all(IpAddr::is_loopback);
     let local = if is_loopback { Vec::new() } else { local_addresses() };
     let targets: Vec<Target> = found.iter().filter_map(|ip| target(rules, *ip, port, &local)).collect();
     if targets.is_empty() {
         let shown = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let name = host.filter(|host| *host != shown).map(|host| format!("{host} is ")).unwrap_or_default();
-        let text =
-            format!("{name}{shown}, which is no address of this machine; --allow-remote-probes lets it be");
+        let text = format!(
+            "{name}{shown}, which is not an address of this machine; set --allow-remote-probes to allow it"
+        );
         return Err(Unhealthy::new(HealthReason::TargetNotLocal, &text));
     }
     Ok(targets)
 }
 
-/// `None`: not to be dialled.
+/// Returns `None` if the rules do not allow the address.
 fn target(rules: &TargetRules, ip: IpAddr, port: u16, local: &[SocketAddr]) -> Option<Target> {
-    // To the kernel these are this machine.
+    // Connecting to an unspecified address reaches the local machine.
     let ip = match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -111,7 +112,7 @@ fn target(rules: &TargetRules, ip: IpAddr, port: u16, local: &[SocketAddr]) -> O
     Some(Target { address, source })
 }
 
-/// The addresses of this machine's interfaces, port 0.
+/// Returns the addresses of this machine's interfaces, with port 0.
 fn local_addresses() -> Vec<SocketAddr> {
     let addresses = getifaddrs().into_iter().flatten().filter_map(|interface| {
         let address = interface.address?;
@@ -125,18 +126,19 @@ fn local_addresses() -> Vec<SocketAddr> {
     addresses.collect()
 }
 
-/// Dials one after another until one accepts, and is content with that.
+/// Connects to one target after another until one accepts, and closes the connection.
 pub(super) async fn reach(targets: &[Target]) -> Result<(), Unhealthy> {
     first(targets).await.map(drop)
 }
 
-/// The same, and the connection is used.
+/// Connects to one target after another until one accepts.
 pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> {
     first(targets).await?.ok_or_else(super::wire::cut_off)
 }
 
-/// `None`: it stood, and was reset at once. What is told is of the first one: the others may be addresses that this machine does not
-/// speak, as `::1` of `localhost`.
+/// Returns `None` if a connection was accepted and reset at once. If all targets fail, the error is
+/// that of the first one, because the others may be addresses that this machine does not support,
+/// such as `::1` for `localhost`.
 async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
     let mut first = None;
     for target in targets {
@@ -145,23 +147,27 @@ async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
             Err(unhealthy) => drop(first.get_or_insert(unhealthy)),
         }
     }
-    Err(first.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "nothing to dial")))
+    Err(first.unwrap_or_else(|| Unhealthy::new(HealthReason::CannotRun, "no address to connect to")))
 }
 
 async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {
     let Target { address, source } = target;
-    let cannot = |error: io::Error| Unhealthy::new(HealthReason::CannotRun, &format!("no socket: {error}"));
+    let cannot = |error: io::Error| {
+        Unhealthy::new(HealthReason::CannotRun, &format!("cannot create a socket: {error}"))
+    };
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(cannot)?;
     if let Some(source) = source {
         socket.bind(SocketAddr::new(source, 0)).map_err(|error| source_missing(source, &error))?;
     }
     let stream = match socket.connect(address).await {
         Ok(stream) => stream,
-        // Where nobody listens the kernel says that it is refused: this one has been accepted.
+        // A port without a listener leads to ECONNREFUSED; ECONNRESET means that the connection was
+        // accepted first.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
         Err(error) => return Err(refused(address, &error)),
     };
-    // A port that nobody listens on can be the one that the kernel gave to us, and then we speak to ourselves.
+    // If no process listens on the port, the kernel can assign it as the source port, and the
+    // socket connects to itself.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
         return Err(refused(address, &io::ErrorKind::ConnectionRefused.into()));
     }
@@ -171,10 +177,10 @@ async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {
 fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
     let text = match (error.kind(), source) {
         (io::ErrorKind::AddrNotAvailable, IpAddr::V6(_)) => format!(
-            "--capture on probes from {source}, which is no address of this machine: ip -6 address add {source}/128 dev lo"
+            "--capture on probes from {source}, which is not an address of this machine: ip -6 address add {source}/128 dev lo"
         ),
         (io::ErrorKind::AddrNotAvailable, IpAddr::V4(_)) => format!(
-            "--capture on probes from {source}, which is no address of this machine: ip address add {source}/32 dev lo"
+            "--capture on probes from {source}, which is not an address of this machine: ip address add {source}/32 dev lo"
         ),
         _ => format!("cannot probe from {source}: {error}"),
     };
@@ -186,7 +192,7 @@ fn refused(address: SocketAddr, error: &io::Error) -> Unhealthy {
         io::ErrorKind::ConnectionRefused => {
             (HealthReason::ConnectionRefused, format!("{address}: connection refused"))
         }
-        io::ErrorKind::TimedOut => (HealthReason::Timeout, format!("{address}: no answer to the connection")),
+        io::ErrorKind::TimedOut => (HealthReason::Timeout, format!("{address}: connection timed out")),
         _ => (HealthReason::Unreachable, format!("{address}: {error}")),
     };
     Unhealthy::new(reason, &text)

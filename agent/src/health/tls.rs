@@ -1,4 +1,5 @@
-//! TLS that verifies nothing: a probe asks whether the application answers, not who it is. Kubelet does the same.
+//! TLS without certificate verification: a probe checks whether the application responds, not its
+//! identity. Kubelet does the same.
 
 use std::sync::Arc;
 
@@ -16,51 +17,52 @@ use workload_health::{HealthReason, Unhealthy};
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// TLS 1.2 and newer, HTTP/2 and HTTP/1.1, no client certificate.
+/// Creates a connector for TLS 1.2 and newer that offers HTTP/2 and HTTP/1.1 and sends no client
+/// certificate.
 pub(super) fn connector() -> TlsConnector {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(Anybody(provider.clone()));
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .expect("the provider has suites of both")
+        .expect("the provider supports both versions")
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
-    // Each probe is a handshake of its own.
+    // Each probe performs a full handshake.
     config.resumption = Resumption::disabled();
     TlsConnector::from(Arc::new(config))
 }
 
-/// Makes the handshake. Only a DNS name is told to the server, as RFC 6066 has it.
+/// Performs the handshake. SNI is sent only if `host` is a DNS name (RFC 6066).
 pub(super) async fn handshake(
     connector: &TlsConnector,
     stream: TcpStream,
     host: &str,
 ) -> Result<TlsStream<TcpStream>, Unhealthy> {
     let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| {
-        Unhealthy::new(HealthReason::CannotRun, &format!("{host} cannot be named in a TLS handshake"))
+        Unhealthy::new(HealthReason::CannotRun, &format!("{host} is not a valid TLS server name"))
     })?;
     connector.connect(name, stream).await.map_err(|error| {
         let tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
         match tls {
             Some(error) => failed(error),
-            None => Unhealthy::new(HealthReason::Tls, "the connection ended during the TLS handshake"),
+            None => Unhealthy::new(HealthReason::Tls, "the connection closed during the TLS handshake"),
         }
     })
 }
 
-/// Whether HTTP/2 was agreed on.
+/// Returns true if ALPN selected HTTP/2.
 pub(super) fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)
 }
 
-/// In our words.
+/// Converts a TLS error to a probe failure.
 pub(super) fn failed(error: &Error) -> Unhealthy {
     let text = match error {
         Error::InvalidMessage(_) => "the application does not speak TLS".to_owned(),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "the application wants a client certificate, and a probe has none".to_owned()
+            "the application requires a client certificate, and probes do not send one".to_owned()
         }
         Error::AlertReceived(alert) => {
             format!("TLS handshake failed: the application sent the alert {alert:?}")
@@ -72,7 +74,7 @@ pub(super) fn failed(error: &Error) -> Unhealthy {
     Unhealthy::new(HealthReason::Tls, &text)
 }
 
-/// Takes every certificate and every signature.
+/// Accepts every certificate and every signature.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,5 +1,5 @@
-//! One HTTP request on a connection of its own, of any version; what went wrong is said in our words, since an error of a library may
-//! hold bytes of the application.
+//! One HTTP/1.1 or HTTP/2 request on a new connection. Errors are described in fixed words, because
+//! the text of a library error may contain bytes from the application.
 
 mod bounded;
 
@@ -19,18 +19,20 @@ use workload_health::{HealthReason, Unhealthy};
 
 use bounded::Bounded;
 
-/// What an answer's headers may come to, in bytes.
+/// Size limit of the response headers in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// The same in lines.
+/// Limit of the number of response headers.
 const HEAD_LINES: usize = HEAD_BYTES / 16;
-/// Everything that is read of an answer: the headers, interim answers before them, and what of the body comes in one piece with them.
+/// Limit of all bytes that are read of an HTTP/1.1 response: interim (1xx) responses, headers, and
+/// the part of the body that arrives with them.
 const READ_BYTES: usize = 2 * HEAD_BYTES;
 
-/// A connection that nothing was sent on yet.
+/// A connection on which nothing has been sent yet.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
 
-/// Sends `request` over HTTP/1.1, and gives the answer to `read` once its headers are there. Then the connection is closed.
+/// Sends `request` over HTTP/1.1 and calls `read` once the response headers have arrived. Then the
+/// connection is closed.
 pub(super) async fn http1<S: Stream, B, T>(
     stream: S,
     request: Request<B>,
@@ -47,7 +49,7 @@ where
     driven(connection, answer).await
 }
 
-/// The same over HTTP/2.
+/// Sends `request` over HTTP/2, otherwise as [`http1`].
 pub(super) async fn http2<S: Stream, B, T>(
     stream: S,
     request: Request<B>,
@@ -65,7 +67,8 @@ where
     driven(connection, answer).await
 }
 
-/// The answer of a connection that is driven here and not by a task of its own, so that its socket is closed in the moment in which this ends.
+/// Returns the response of a connection that is driven here instead of in its own task, so that the
+/// socket is closed as soon as this function returns.
 async fn driven<T>(connection: impl Future, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     tokio::select! {
@@ -75,7 +78,8 @@ async fn driven<T>(connection: impl Future, answer: impl Future<Output = T>) -> 
     }
 }
 
-/// Tasks of a connection over HTTP/2, which would outlive it by the time that its peer takes to say goodbye.
+/// Tasks of an HTTP/2 connection. They would otherwise outlive the connection until the peer closes
+/// it.
 #[derive(Clone, Default)]
 struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
@@ -93,8 +97,8 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// What an error on an open connection means.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+/// Converts an error on an open connection to a probe failure.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
 pub(super) fn broken(error: hyper::Error) -> Unhealthy {
     if let Some(error) = tls_error(&error) {
         return super::tls::failed(&error);
@@ -103,17 +107,17 @@ pub(super) fn broken(error: hyper::Error) -> Unhealthy {
         return Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB");
     }
     if error.is_parse() {
-        return Unhealthy::new(HealthReason::BadResponse, "not a valid HTTP answer");
+        return Unhealthy::new(HealthReason::BadResponse, "not a valid HTTP response");
     }
     cut_off()
 }
 
-/// The connection was there, the answer was not.
+/// The connection was established but closed before the response was complete.
 pub(super) fn cut_off() -> Unhealthy {
-    Unhealthy::new(HealthReason::BadResponse, "the connection ended without a whole answer")
+    Unhealthy::new(HealthReason::BadResponse, "the connection closed before the response was complete")
 }
 
-/// Whether nothing more was read because it was too much.
+/// True if the read limit was exceeded.
 fn is_bounded(error: &hyper::Error) -> bool {
     error
         .source()
@@ -121,7 +125,8 @@ fn is_bounded(error: &hyper::Error) -> bool {
         .is_some_and(|error| error.kind() == bounded::KIND)
 }
 
-/// What TLS said, if that was it: a client certificate that is missing is told after the handshake.
+/// Returns the TLS error, if any. With TLS 1.3 the alert about a missing client certificate arrives
+/// after the handshake.
 fn tls_error(error: &hyper::Error) -> Option<rustls::Error> {
     let mut source = error.source();
     while let Some(error) = source {

@@ -1,4 +1,4 @@
-//! The certificate files of this moment, read again by content.
+//! The client certificate files towards the discovery server, reloaded when their content changes.
 
 use tracing::{error, info};
 
@@ -7,18 +7,18 @@ use super::tls::{TlsContent, TlsError, TlsFiles};
 use crate::config::DiscoveryServer;
 use crate::metrics::Metrics;
 
-/// The servers, each with what its handshake needs.
+/// The servers, each with its TLS client configuration.
 pub(super) struct Certificates {
     servers: Vec<DiscoveryServer>,
-    /// Absent: plaintext.
+    /// `None` for plaintext.
     files: Option<(TlsFiles, TlsContent)>,
     targets: Vec<Target>,
-    /// Why the files of this moment are not used.
+    /// Why the current files cannot be used; the previous ones stay in use.
     broken: Option<String>,
 }
 
 impl Certificates {
-    /// Reads the files once. `Err`: they cannot be used.
+    /// Reads the files. Returns an error if they cannot be used.
     pub(super) fn new(servers: Vec<DiscoveryServer>, files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let Some(files) = files else {
             let targets = servers.iter().map(|server| Target { server: server.clone(), tls: None }).collect();
@@ -29,12 +29,12 @@ impl Certificates {
         Ok(Self { servers, files: Some((files, content)), targets, broken: None })
     }
 
-    /// Whom to connect to, and how.
     pub(super) fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// Looks at the files again. `true`: they are others, and are used from now on. What cannot be used changes nothing.
+    /// Reads the files again. Returns true if their content has changed and is in use from now on.
+    /// Files that cannot be used are logged, and the previous ones stay in use.
     pub(super) fn reload(&mut self, metrics: &Metrics) -> bool {
         let Some((files, used)) = &mut self.files else { return false };
         let read = files.read().and_then(|content| {
@@ -48,7 +48,7 @@ impl Certificates {
                 false
             }
             Ok(Some((content, targets))) => {
-                info!("new certificate files towards the discovery server");
+                info!("client certificate of the discovery connection reloaded");
                 metrics.reports.reloaded("ok");
                 (*used, self.targets, self.broken) = (content, targets, None);
                 true
@@ -56,7 +56,7 @@ impl Certificates {
             Err(wrong) => {
                 let wrong = Some(wrong.to_string());
                 if self.broken != wrong {
-                    error!(why = wrong, "certificate files cannot be used, the old ones stay");
+                    error!(why = wrong, "client certificate not reloaded, keeping the previous one");
                     metrics.reports.reloaded("failed");
                     self.broken = wrong;
                 }

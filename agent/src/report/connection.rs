@@ -1,4 +1,5 @@
-//! One HTTP/2 connection to a discovery server: looked up, dialled and shaken hands with anew for each attempt, with a limit for each.
+//! One HTTP/2 connection to a discovery server. Each attempt resolves the name, connects and
+//! performs the handshakes again, each with its own timeout.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,40 +27,38 @@ use super::goaway::Watched;
 use crate::config::DiscoveryServer;
 use crate::http_client::{Found, look_up};
 
-/// Looking up, dialling, and the handshake may take so long each.
+/// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
 const LIMIT: Duration = Duration::from_secs(5);
-/// A PING so often: with the time for its answer a dead peer is found within 30 s. istiod refuses more than one in 15 s.
+/// Interval of HTTP/2 keepalive PINGs. Together with [`PONG`], a dead peer is detected within 30 s.
+/// istiod rejects clients that send more than one PING in 15 s.
 const PING: Duration = Duration::from_secs(20);
-/// For its answer.
+/// How long to wait for the PING's acknowledgement.
 const PONG: Duration = Duration::from_secs(10);
-/// What the server may send before we have read it, in bytes; twice the largest probe.
+/// HTTP/2 flow-control window in bytes, twice the size of the largest probe.
 const WINDOW: u32 = 128 * 1024;
 
-/// A server, and what its handshake needs.
+/// A server and its TLS client configuration.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Whom to dial.
     pub server: DiscoveryServer,
-    /// Absent: plaintext.
+    /// `None` for plaintext.
     pub tls: Option<Arc<ClientConfig>>,
 }
 
-/// A connection that carries one stream.
+/// An HTTP/2 connection that carries one stream.
 #[derive(Debug)]
 pub struct Connection {
-    /// The other end.
     pub peer: SocketAddr,
     /// Scheme and authority of requests.
     pub origin: Uri,
-    /// Told once the server is about to close.
+    /// Notified when the server sends GOAWAY.
     pub goes_away: Arc<Notify>,
-    /// What sends on it.
     pub requests: Requests,
-    /// Reads and writes it; dropped, it is closed.
+    /// Task that drives the connection; dropping it closes the connection.
     pub driver: AbortOnDropHandle<()>,
 }
 
-/// What a gRPC client sends its requests by.
+/// Sends gRPC requests on one HTTP/2 connection.
 #[derive(Debug, Clone)]
 pub struct Requests(http2::SendRequest<Body>);
 
@@ -77,9 +76,10 @@ impl GrpcService<Body> for Requests {
     }
 }
 
-/// Tries the addresses of all servers, in random order, until one shakes hands. `random` gives numbers in 0..1. `Err`: why the last one did not.
+/// Connects to the addresses of all servers in random order, until one handshake succeeds. `random`
+/// returns numbers in 0..1. Returns the reason of the last failure if all fail.
 pub async fn connect(targets: &[Target], mut random: impl FnMut() -> f64) -> Result<Connection, String> {
-    let mut why = String::from("no address");
+    let mut why = String::from("no address found");
     let mut found = Vec::new();
     for Target { server, tls } in targets {
         match timeout(LIMIT, look_up(&server.endpoint)).await {
@@ -88,7 +88,7 @@ pub async fn connect(targets: &[Target], mut random: impl FnMut() -> f64) -> Res
             }
             Ok(Ok(Found::Unix(_))) => {}
             Ok(Err(error)) => why = format!("{}: {error}", server.authority),
-            Err(_) => why = format!("{}: not looked up within 5 s", server.authority),
+            Err(_) => why = format!("{}: DNS lookup timed out after 5 s", server.authority),
         }
     }
     shuffle(&mut found, &mut random);
@@ -107,7 +107,7 @@ fn shuffle<T>(values: &mut [T], random: &mut impl FnMut() -> f64) {
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             clippy::cast_precision_loss,
-            reason = "a few addresses"
+            reason = "there are only a few addresses"
         )]
         let other = ((last + 1) as f64 * random()) as usize;
         values.swap(last, other.min(last));
@@ -120,18 +120,20 @@ async fn dial(
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Connection, String> {
     let connected = timeout(LIMIT, TcpStream::connect(address)).await;
-    let stream = connected.map_err(|_| "no connection within 5 s")?.map_err(|error| error.to_string())?;
+    let stream =
+        connected.map_err(|_| "connection timed out after 5 s")?.map_err(|error| error.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let Some(tls) = tls else { return handshake(stream, address, server, Scheme::HTTP).await };
     let shaken =
         timeout(LIMIT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream)).await;
     let stream = shaken
-        .map_err(|_| "no TLS handshake within 5 s")?
+        .map_err(|_| "TLS handshake timed out after 5 s")?
         .map_err(|error: io::Error| format!("TLS handshake: {error}"))?;
     handshake(stream, address, server, Scheme::HTTPS).await
 }
 
-/// Makes a connection of a stream that stands. `server`: what requests name.
+/// Performs the HTTP/2 handshake on a connected stream. `server` provides the authority of
+/// requests.
 pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: T,
     peer: SocketAddr,
@@ -149,16 +151,16 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .handshake(TokioIo::new(stream));
     let (requests, driver) = timeout(LIMIT, shaken)
         .await
-        .map_err(|_| "no HTTP/2 handshake within 5 s")?
+        .map_err(|_| "HTTP/2 handshake timed out after 5 s")?
         .map_err(|error| format!("HTTP/2 handshake: {error}"))?;
     let origin = Uri::builder()
         .scheme(scheme)
         .authority(server.authority.as_str())
         .path_and_query("/")
         .build()
-        .expect("an authority that was checked");
+        .expect("the authority was validated");
     let driver = tokio::spawn(async move {
-        // Its error is that of its stream too.
+        // The same error ends the stream, where it is reported.
         let _ = driver.await;
     });
     Ok(Connection {

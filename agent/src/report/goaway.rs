@@ -1,5 +1,6 @@
-//! A connection that says when its other end is about to close it. An HTTP/2 client lets its streams go on after a GOAWAY, and a stream
-//! to a discovery server never ends by itself: the server would wait for us in vain.
+//! A stream wrapper that detects an HTTP/2 GOAWAY frame. hyper lets open streams continue after a
+//! GOAWAY, and a stream to a discovery server never ends by itself, so the server would wait in
+//! vain for its clients to disconnect.
 
 use std::io;
 use std::pin::Pin;
@@ -9,23 +10,23 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-/// Of a frame, by RFC 9113.
+/// Length of a frame header in bytes (RFC 9113, section 4.1).
 const HEAD: usize = 9;
-/// The type of the frame.
+/// Frame type of GOAWAY (RFC 9113, section 6.8).
 const GOAWAY: u8 = 7;
 
-/// PURE. Where in the row of frames the bytes are.
+/// Parser state: the position within the sequence of frames.
 #[derive(Debug, Default)]
 struct Frames {
     head: [u8; HEAD],
-    /// How much of the head is there.
+    /// Number of bytes of `head` that have arrived.
     filled: usize,
-    /// How much of the payload is still to come.
+    /// Number of payload bytes of the current frame that have not arrived yet.
     payload: usize,
 }
 
 impl Frames {
-    /// Takes the next bytes. `true`: a GOAWAY is among them.
+    /// Processes the next bytes. Returns true if they complete the header of a GOAWAY frame.
     fn pass(&mut self, mut bytes: &[u8]) -> bool {
         let mut goes_away = false;
         loop {
@@ -49,7 +50,7 @@ impl Frames {
     }
 }
 
-/// A connection of an HTTP/2 client.
+/// An HTTP/2 client connection whose incoming frames are inspected.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
     stream: T,
@@ -58,7 +59,7 @@ pub(super) struct Watched<T> {
 }
 
 impl<T> Watched<T> {
-    /// And what is told once the server has said GOAWAY.
+    /// Wraps `stream`. The returned [`Notify`] is notified when a GOAWAY frame arrives.
     pub(super) fn new(stream: T) -> (Self, Arc<Notify>) {
         let goes_away = Arc::new(Notify::new());
         (Self { stream, frames: Frames::default(), goes_away: goes_away.clone() }, goes_away)

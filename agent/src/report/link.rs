@@ -1,4 +1,5 @@
-//! The connection of this moment: asked for, or open with two short queues. What does not fit means that the server does not read.
+//! The current connection to the discovery server: none, being opened, or open with one bounded
+//! queue in each direction.
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -8,46 +9,39 @@ use super::connection::{self, Connection, Target};
 use crate::args::Xds;
 use crate::xds::{self, Request, Response};
 
-/// Messages that wait, in each direction.
+/// Capacity of each queue, in messages.
 const QUEUE: usize = 8;
 
-/// The connection of this moment. Dropped, it is closed.
+/// The current connection. Dropping the value closes it.
 pub(super) enum Link {
-    /// There is none.
     None,
-    /// Asked for.
     Connecting(AbortOnDropHandle<Result<Connection, String>>),
-    /// There it is.
     Open {
-        /// Absent: our half is at its end.
+        /// `None` once the client's half of the stream is closed.
         requests: Option<mpsc::Sender<Request>>,
-        /// The server does not read.
+        /// True if the request queue overflowed, which means that the server does not read.
         is_full: bool,
-        /// From the server.
         responses: mpsc::Receiver<Response>,
-        /// Speaks.
+        /// Task that serves the stream.
         _task: AbortOnDropHandle<()>,
     },
 }
 
-/// What comes of it.
 pub(super) enum Event {
-    /// What was asked for.
     Connected(Connection),
-    /// Why not.
+    /// The connection attempt failed, with the reason.
     Failed(String),
-    /// The server says this.
     Heard(Response),
 }
 
 impl Link {
-    /// Asks for a connection; another one is dropped.
+    /// Starts to open a connection; the current one is dropped.
     pub(super) fn connect(&mut self, targets: Vec<Target>, random: fn() -> f64) {
         let task = tokio::spawn(async move { connection::connect(&targets, random).await });
         *self = Self::Connecting(AbortOnDropHandle::new(task));
     }
 
-    /// Begins to speak, `first` first.
+    /// Opens the stream and sends `first` as its first request.
     pub(super) fn open(&mut self, connection: Connection, variant: Xds, first: Request) {
         let (requests, sent) = mpsc::channel(QUEUE);
         let (heard, responses) = mpsc::channel(QUEUE);
@@ -61,21 +55,23 @@ impl Link {
         };
     }
 
-    /// Sends one more. A stream whose queue is full, or that nobody takes from, is as good as gone; its end is an event of its own.
+    /// Sends a request. If the queue is full, the server does not read, and the next
+    /// [`Link::event`] reports the end of the stream. If the queue is closed, the stream has ended,
+    /// which is reported as an event too.
     pub(super) fn send(&mut self, request: Request) {
         if let Self::Open { requests: Some(requests), is_full, .. } = self {
             *is_full |= matches!(requests.try_send(request), Err(TrySendError::Full(_)));
         }
     }
 
-    /// Ends our half, behind what was sent.
+    /// Closes the client's half of the stream after all queued requests are sent.
     pub(super) fn half_close(&mut self) {
         if let Self::Open { requests, .. } = self {
             *requests = None;
         }
     }
 
-    /// Returns with what comes next; may be dropped and called again.
+    /// Returns the next event. This method is cancel safe.
     pub(super) async fn event(&mut self) -> Event {
         match self {
             Self::None => std::future::pending().await,

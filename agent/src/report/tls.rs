@@ -1,4 +1,5 @@
-//! Mutual TLS towards a discovery server: three files to what a client needs, checked before use, read again by content.
+//! Mutual TLS towards a discovery server: reads three PEM files and builds a rustls client
+//! configuration from them.
 
 mod verifier;
 
@@ -14,53 +15,38 @@ use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 use verifier::UriVerifier;
 
-/// A file may be so large, in bytes.
+/// Size limit of each file in bytes; the rest is not read.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
-/// Files that cannot be used. The text names the flag and the file.
+/// Certificate files that cannot be used. The text names the flag and the file.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file that cannot be read.
     #[error("{flag} = {file:?}: {source}")]
-    Read {
-        /// Which one.
-        flag: &'static str,
-        /// Its path.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Not what the flag is for.
-    #[error("{flag} = {file:?}: no PEM with a {what} in it")]
+    Read { flag: &'static str, file: PathBuf, source: std::io::Error },
+    #[error("{flag} = {file:?}: the file contains no PEM-encoded {what}")]
     Pem {
-        /// Which one.
         flag: &'static str,
-        /// Its path.
         file: PathBuf,
-        /// What it should hold.
+        /// What the file must contain, `certificate` or `private key`.
         what: &'static str,
     },
-    /// The files do not fit together, or rustls does not take them.
+    /// The certificate and the key do not match, or rustls does not accept them.
     #[error("--discovery-cert = {file:?}: {source}")]
-    Refused {
-        /// The certificate's path.
-        file: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
+    Refused { file: PathBuf, source: rustls::Error },
 }
 
-/// The name that the server's certificate must carry.
+/// The subject alternative name that the server's certificate must carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum San {
-    /// A DNS name or an address.
+    /// A DNS name or an IP address.
     Name(ServerName<'static>),
-    /// A URI, and the name that the server is called by (SNI), which does not matter.
+    /// A URI, and the server name for SNI, which is not verified.
     Uri(String, ServerName<'static>),
 }
 
 impl San {
-    /// `spiffe://…`, a DNS name or an address; `host`: of the server.
+    /// Parses `spiffe://…`, a DNS name or an IP address. `host` is the server's host, used for SNI
+    /// with a SPIFFE ID. Returns `None` if `text` is none of these.
     pub fn new(text: &str, host: &str) -> Option<Self> {
         let name = |text: &str| ServerName::try_from(text.to_owned()).ok();
         if text.starts_with("spiffe://") {
@@ -70,7 +56,7 @@ impl San {
         name(text).map(Self::Name)
     }
 
-    /// What rustls is told.
+    /// The server name for rustls, which is also sent as SNI.
     pub fn server_name(&self) -> ServerName<'static> {
         match self {
             Self::Name(name) | Self::Uri(_, name) => name.clone(),
@@ -78,23 +64,22 @@ impl San {
     }
 }
 
-/// Where the three files are.
+/// Paths of the three files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM of the authorities that sign servers' certificates.
+    /// PEM file with the CA certificates that verify the server's certificate.
     pub ca: PathBuf,
-    /// PEM of our certificate, and the chain behind it.
+    /// PEM file with the client certificate and its chain.
     pub cert: PathBuf,
-    /// PEM of its key.
+    /// PEM file with the client certificate's private key.
     pub key: PathBuf,
 }
 
-/// What the three files hold.
+/// Content of the CA, certificate and key files, in this order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsContent([Vec<u8>; 3]);
 
 impl TlsFiles {
-    /// Reads all three.
     pub fn read(&self) -> Result<TlsContent, TlsError> {
         let read = |flag, file: &PathBuf| {
             let mut content = Vec::new();
@@ -108,7 +93,8 @@ impl TlsFiles {
         ]))
     }
 
-    /// A client that takes servers of this name; TLS 1.2 and 1.3, HTTP/2 alone.
+    /// Builds a client configuration that accepts servers with the given name, over TLS 1.2 or 1.3
+    /// and with HTTP/2 as the only ALPN protocol.
     pub fn client(&self, content: &TlsContent, san: &San) -> Result<Arc<ClientConfig>, TlsError> {
         let TlsContent([ca, cert, key]) = content;
         let pem = |flag, file: &PathBuf, what| TlsError::Pem { flag, file: file.clone(), what };

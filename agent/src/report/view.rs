@@ -1,24 +1,24 @@
-//! What `/debug/vm-health` says of the stream.
+//! The `stream` object of `GET /debug/vm-health`: the connection to the discovery server.
 
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// The stream of this moment.
+/// State of the stream to the discovery server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamNow {
-    /// The other end, and since when; absent: there is none.
+    /// Peer address, and when the stream was opened; `None` while there is no stream.
     pub(super) connected: Option<(String, Instant)>,
-    /// Of our server; absent: no hello on this stream, as from a plain server.
+    /// Session of the hello message; `None` if no hello has arrived on this stream, as from istiod.
     pub(super) session: Option<u64>,
-    /// The last acknowledgement in this process, and when it came.
+    /// Version of the last acknowledgement that this process received, and when it arrived.
     pub(super) acknowledged: Option<(String, Instant)>,
-    /// Why there was no stream the last time that there was none.
+    /// Why the last stream, or the last attempt to open one, failed.
     pub(super) error: Option<String>,
 }
 
 impl StreamNow {
-    /// At `now`, with ages.
+    /// Returns the JSON view at `now`, with instants converted to ages.
     pub fn view(&self, now: Instant) -> StreamView {
         let millis = |then: Instant| {
             u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX)
@@ -37,31 +37,27 @@ impl StreamNow {
     }
 }
 
-/// The same as JSON has it; what is not known is `null`.
+/// JSON view of [`StreamNow`]; unknown values are `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamView {
-    /// There is one.
     pub connected: bool,
-    /// `127.0.0.1:15010`
+    /// Peer address, for example `127.0.0.1:15010`.
     pub peer: Option<String>,
-    /// Age of the stream.
+    /// Age of the stream in milliseconds.
     pub since_ms: Option<u64>,
-    /// `app-health` once it has said hello, until then `plain`.
+    /// `app-health` once a hello message has arrived, `plain` until then.
     pub server: Option<&'static str>,
-    /// Of the hello; 0: the entry is pending.
+    /// Session of the hello message; 0 means that the WorkloadEntry is still pending.
     pub session: Option<u64>,
-    /// `<epoch>/<generation>`
+    /// Version in the form `<epoch>/<generation>`.
     pub last_acknowledgement: Option<String>,
-    /// Its age.
     pub last_acknowledgement_ago_ms: Option<u64>,
-    /// Why there was no stream the last time that there was none.
     pub last_error: Option<String>,
 }
 
 impl StreamView {
-    /// For `GET /debug/vm-health`.
     pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("texts and numbers alone")
+        serde_json::to_value(self).expect("the view holds only strings and numbers")
     }
 }

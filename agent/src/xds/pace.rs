@@ -1,19 +1,20 @@
-//! How fast a server may talk: what comes too fast waits in the connection, so that no server makes this machine work, probe or log
-//! without end.
+//! Rate limit for messages from the server. Excess messages wait in the connection, so that no
+//! server can cause unlimited probing, logging or CPU use.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// So many messages at once ...
+/// Number of messages that may arrive at once.
 const BURST: u32 = 50;
-/// ... and then one in this time. Ours are acknowledgements and changes of the probe, a few a minute.
+/// One message per interval after a burst. An app-health server sends acknowledgements and probe
+/// changes, a few per minute.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The messages of one stream.
+/// Rate limiter of one stream, a leaky bucket.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When all that came would have come at one per interval.
+    /// The time at which all messages so far would have arrived at one per interval.
     level: Instant,
 }
 
@@ -22,7 +23,7 @@ impl Pace {
         Self { level: Instant::now() }
     }
 
-    /// Returns once one more message may be read.
+    /// Waits until one more message may be read.
     pub(super) async fn pass(&mut self) {
         let now = Instant::now();
         self.level = self.level.max(now) + INTERVAL;

@@ -22,7 +22,8 @@ fn answer(refusal: Option<&str>) -> Request {
     Request::Answer { version: "v".into(), nonce: "n".into(), refusal }
 }
 
-/// Each request in both variants: type, version, nonce, code and text of the error, names of the metadata.
+/// Checks each request in both variants: type URL, version, nonce, code and message of the error,
+/// and the keys of the metadata.
 #[test]
 fn requests() {
     type Row<'a> = (Request, &'a str, &'a str, &'a str, Option<(i32, &'a str)>, &'a [&'a str]);

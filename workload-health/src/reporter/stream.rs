@@ -1,56 +1,56 @@
-//! PURE. One stream to a discovery server: what was said on it, what was answered, and when to speak next.
+//! One stream to a discovery server: which reports were sent on it, which were acknowledged, and
+//! when the next one is due.
 
 use std::time::Duration;
 
 use super::Saying;
 
-/// A report that is not acknowledged for so long is said once more; after the same time again the stream is given up.
+/// A report that is not acknowledged within this time is sent once more; after the same time again
+/// the stream is closed.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
-/// A plain server is told again so long after a flip or a connect: istiod forgets a report that meets a stale cache.
+/// Delays after a state transition or a connect at which a report is repeated towards a plain
+/// server. istiod can lose a report when its cache is stale.
 const AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// A heartbeat comes so much earlier or later, each time anew.
+/// Relative jitter of the heartbeat interval, drawn again for each heartbeat.
 const JITTER: f64 = 0.2;
 
-/// What is due on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nothing yet.
     Nothing,
-    /// The level is to be said.
     Say(Saying),
-    /// Nobody acknowledges: the stream is to be given up.
+    /// The server does not acknowledge reports; the stream must be closed.
     Silent,
-    /// A new one is wanted.
+    /// The stream must be replaced by a new one.
     Reopen,
 }
 
-/// A server that says hello.
+/// The server's side of a stream on which a hello message has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ours {
-    /// 0: pending, so nothing is stored and nothing acknowledged.
+    /// 0 while the WorkloadEntry is pending; the server then stores and acknowledges nothing.
     session: u64,
     heartbeat: Duration,
 }
 
-/// A report without acknowledgement: since when, and when it was said once more.
+/// A report that is not acknowledged: when it was sent, and when it was repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     since: Duration,
     again: Option<Duration>,
 }
 
-/// One stream.
+/// State of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stream {
     opened: Duration,
     ours: Option<Ours>,
-    /// The version of the last hello that was taken.
+    /// Version of the last hello message that was accepted.
     pub(super) accepted: String,
     last_said: Duration,
-    /// The generation that was said last.
+    /// Generation of the last report.
     said: Option<u64>,
     heartbeat_at: Option<Duration>,
-    /// How often a plain server was told again since the last flip, and when that was.
+    /// Number of repetitions towards a plain server since the last state transition.
     again: usize,
     flipped: Duration,
     pending: Option<Pending>,
@@ -83,7 +83,7 @@ impl Stream {
         self.ours.as_ref().map(|ours| ours.session)
     }
 
-    /// Does somebody here acknowledge what is said?
+    /// True if the server acknowledges reports.
     pub(super) fn is_acknowledging(&self) -> bool {
         self.ours.as_ref().is_some_and(|ours| ours.session != 0)
     }
@@ -96,7 +96,8 @@ impl Stream {
         self.last_said
     }
 
-    /// `true`: the first one, or of another session, which has not heard the level yet.
+    /// Records a hello message. Returns true if it starts a new session, whose server has not
+    /// received the current health status yet.
     pub(super) fn hello(&mut self, session: u64, heartbeat: Duration) -> bool {
         let is_new = self.session() != Some(session);
         if is_new {
@@ -107,7 +108,7 @@ impl Stream {
         is_new
     }
 
-    /// The level is said now, in this generation. `random` is in 0..1.
+    /// Records that the health status was sent at `now`. `random` is in 0..1.
     pub(super) fn said(&mut self, now: Duration, generation: u64, plain: Option<Duration>, random: f64) {
         self.last_said = now;
         let jitter = 1.0 - JITTER + 2.0 * JITTER * random;
@@ -119,13 +120,14 @@ impl Stream {
         }
     }
 
-    /// The level has flipped: a plain server is to be told again.
+    /// Records a state transition, after which reports to a plain server are repeated again.
     pub(super) fn flipped(&mut self, now: Duration) {
         self.again = 0;
         self.flipped = now;
     }
 
-    /// An older generation than the last one shows that somebody listens, and no more.
+    /// Records an acknowledgement. One for an older generation only proves that the server still
+    /// responds.
     pub(super) fn acknowledged(&mut self, now: Duration, generation: u64) {
         if self.said == Some(generation) {
             self.pending = None;
@@ -135,18 +137,19 @@ impl Stream {
         }
     }
 
-    /// A new stream is wanted then, unless one is wanted earlier.
+    /// Schedules a new stream at `at`, unless an earlier one is already scheduled.
     pub(super) fn reopen_by(&mut self, at: Duration) {
         self.reopen_at.get_or_insert(at);
     }
 
-    /// When [`Stream::due`] is to be asked next.
+    /// When to call [`Stream::due`] next.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let pending = self.pending.map(|pending| pending.again.unwrap_or(pending.since) + ACKNOWLEDGEMENT);
         [self.reopen_at, pending, self.again_at(), self.heartbeat_at].into_iter().flatten().min()
     }
 
-    /// What is due at `now`; the next thing, if there is one, is due at once.
+    /// Returns the action that is due at `now`. If several are due, the following calls return the
+    /// others.
     pub(super) fn due(&mut self, now: Duration) -> Due {
         let is_due = |at: Option<Duration>| at.is_some_and(|at| now >= at);
         if is_due(self.reopen_at) {

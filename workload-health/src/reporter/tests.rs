@@ -1,4 +1,4 @@
-//! Rows of seconds: what happens, and what is done.
+//! Table tests of the reporter: each row has a time in seconds, an input, and the expected effects.
 
 mod goodbye;
 mod losses;
@@ -84,7 +84,7 @@ fn word(effect: Effect) -> Option<String> {
         Effect::Send(Report::AppHealth(report), saying) => {
             format!("{}/{}{}", report.generation, report.reason, again(saying))
         }
-        // Hellos come in most rows, and only one table is about their answers.
+        // Most rows contain hello messages, and only one table is about the responses to them.
         Effect::Offer { probe: None, .. } => return None,
         Effect::Offer { stream, version, .. } => format!("offer {stream} {version}"),
         Effect::Answer { version, nonce, refusal } => format!("answer {nonce} {version} {refusal:?}"),
@@ -94,11 +94,12 @@ fn word(effect: Effect) -> Option<String> {
     })
 }
 
-/// Rows of seconds, what happens then, what is done. In between whatever is due is done too, and must be named: a row with
-/// [`Input::Tick`] is checked to be exactly when something is due. `random` is one half, so heartbeats have no jitter and pauses are
-/// in the middle.
+/// Checks a table of rows: time in seconds, input, expected effects. A row with [`Input::Tick`]
+/// must be at exactly the time when the reporter is due next, and nothing may be due before any
+/// other row. `random` returns 0.5, so heartbeats have no jitter and pauses are in the middle of
+/// their range.
 fn check(first: Input, rows: &[(f64, Input, &[&str])]) -> Reporter {
-    let Input::Level(first) = first else { panic!("a level is first") };
+    let Input::Level(first) = first else { panic!("the first input must be a level") };
     let mut reporter = Reporter::new(settings(), first);
     for (at, input, expected) in rows {
         let due = reporter.next_due();

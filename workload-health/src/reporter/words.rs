@@ -1,160 +1,143 @@
-//! PURE. What goes into a reporter, and what comes out.
+//! Inputs and effects of the reporter's state machine, and the types that they carry.
 
 use std::time::Duration;
 
 use crate::{HealthReason, HealthReport, Hello, State};
 use serde_json::Value;
 
-/// How to report.
+/// Settings of the reporter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// This process: 32 hexadecimal digits, new for each.
+    /// Identifier of this process: 32 hexadecimal digits, new at each start.
     pub epoch: String,
-    /// Towards our server, if that does not ask for a shorter one.
+    /// Interval towards an app-health server; the server may ask for a shorter one.
     pub heartbeat: Duration,
-    /// Towards a plain server; absent: none.
+    /// Interval towards a plain server such as istiod; `None` disables it.
     pub plain_heartbeat: Option<Duration>,
-    /// The longest wait for the goodbye's acknowledgement.
+    /// The longest wait for the acknowledgement of the final report.
     pub goodbye_timeout: Duration,
 }
 
-/// The state of the workload's health. Times are since the agent's start.
+/// Health status of the workload. Times count from the agent's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// Flips so far.
+    /// Number of state transitions so far.
     pub generation: u64,
-    /// The state.
     pub state: State,
-    /// Why.
     pub reason: HealthReason,
-    /// For people.
+    /// Human-readable form of `reason`.
     pub message: String,
-    /// When it flipped last.
+    /// Time of the last state transition.
     pub since: Duration,
     /// When the last probe ended.
     pub last_probe: Option<Duration>,
-    /// The probe's period and timeout together.
+    /// Sum of the probe's period and timeout.
     pub interval: Option<Duration>,
-    /// Before the first verdict: when it is there at the latest.
+    /// Latest time of the first verdict; `None` once there is one.
     pub verdict_due: Option<Duration>,
 }
 
 impl Level {
-    /// Draining or terminating: no outcome changes it any more.
+    /// True if the workload drains or terminates; probe results no longer change its state.
     pub(super) fn is_final(&self) -> bool {
         matches!(self.reason, HealthReason::Draining | HealthReason::Terminating)
     }
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// The level, or a part of it, is another one.
+    /// The health status has changed, at least in part.
     Level(Level),
-    /// The stream that was asked for is there, and the first request is on its way.
+    /// The requested stream is open, and its first request is queued.
     Opened,
-    /// The stream that was asked for did not come about, or is gone.
+    /// The requested stream could not be opened, or the open one has ended.
     Lost(Loss),
-    /// Our server's first message, or a later one with another probe.
+    /// The server sent a hello message: the first one on a stream, or a later one with another
+    /// probe.
     Hello {
-        /// What it says.
         hello: Hello,
-        /// Of the message.
         version: String,
-        /// Of the message.
         nonce: String,
     },
-    /// A message in the hello's place that says nothing.
+    /// The server sent a message of the hello's type that cannot be parsed.
     Garbled {
-        /// Why.
+        /// Why the message cannot be parsed.
         text: String,
-        /// Of the message.
         nonce: String,
     },
-    /// What the prober says to a pushed probe.
+    /// The prober accepted or rejected a pushed probe. `stream`, `version` and `nonce` are those of
+    /// the [`Effect::Offer`].
     Judged {
-        /// Of the [`Effect::Offer`].
         stream: u64,
-        /// Of the [`Effect::Offer`].
         version: String,
-        /// Of the [`Effect::Offer`].
         nonce: String,
-        /// In force now, or why not.
+        /// `Ok` if the probe is in force; otherwise why it was rejected.
         verdict: Result<(), String>,
     },
-    /// Our server has stored a report: `<epoch>/<generation>`.
+    /// The server stored the report with this version, `<epoch>/<generation>`.
     Acknowledged(String),
-    /// Certificate files have changed, and the new ones can be used.
+    /// The certificate files have changed, and the new ones are usable.
     FilesChanged,
-    /// The agent is about to end.
+    /// The agent begins to shut down.
     Leave,
-    /// Time has passed.
     Tick,
 }
 
-/// How a stream was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// Anything that the next attempt may mend.
+    /// A failure that another attempt may resolve.
     Broken,
-    /// The server says no to us: PERMISSION_DENIED, UNAUTHENTICATED, INVALID_ARGUMENT.
+    /// The server rejected this client with PERMISSION_DENIED, UNAUTHENTICATED or INVALID_ARGUMENT.
     Refused,
 }
 
-/// What is said.
+/// A health report in one of two formats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// In Istio's words alone.
+    /// A report that uses only Istio's protocol.
     Plain {
-        /// Is it healthy?
         healthy: bool,
-        /// Why not.
+        /// Why the workload is unhealthy; empty if it is healthy.
         message: String,
     },
-    /// In Istio's and in ours.
+    /// A report that uses Istio's protocol and the app-health extension.
     AppHealth(HealthReport),
 }
 
-/// Which time it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saying {
-    /// A change, a heartbeat, or the first word on a stream.
+    /// A state transition, a heartbeat, or the first report on a stream.
     Anew,
-    /// Once more, since the last time may have been lost.
+    /// A retry, because the previous report may have been lost.
     Again,
 }
 
-/// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Open a stream; the outcome is an input.
+    /// Open a stream; the result is an [`Input::Opened`] or [`Input::Lost`].
     Connect,
-    /// Send a report.
     Send(Report, Saying),
-    /// Ask the prober to take a probe; its verdict is an input.
+    /// Validate a pushed probe; the result is an [`Input::Judged`].
     Offer {
-        /// Which stream it came on.
+        /// Number of the stream that the probe arrived on.
         stream: u64,
-        /// Of the message.
         version: String,
-        /// Of the message.
         nonce: String,
-        /// Absent: none.
+        /// `None` if the server has no probe for this workload.
         probe: Option<Value>,
     },
-    /// Answer the hello with this nonce.
+    /// Acknowledge or reject the hello message with this nonce (ACK or NACK).
     Answer {
-        /// The version that is in force: that of the message, or the one before.
+        /// The version in force: that of the message, or the previous one if the message is
+        /// rejected.
         version: String,
-        /// Of the message.
         nonce: String,
-        /// Why it is refused.
+        /// Why the message is rejected; `None` for an ACK.
         refusal: Option<String>,
     },
-    /// Drop the stream.
     Close,
-    /// End our half of the stream.
+    /// Close the client's half of the stream.
     HalfClose,
-    /// Nothing is left to be said.
+    /// The final report is delivered or has timed out; the reporter is finished.
     Done,
 }

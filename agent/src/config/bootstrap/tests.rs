@@ -18,7 +18,8 @@ fn bootstrap(flags: &str, environment: &Environment, machine: &Machine) -> Resul
         panic!("bootstrap")
     };
     if !flags.contains("--filter-wasm") {
-        // Its twin is also what names the filter to this crate's build, so a developer's shell may have it.
+        // This crate's build uses the same variable to locate the filter, so a developer's shell
+        // may set it.
         args.sidecar.filter_wasm = None;
     }
     BootstrapConfig::on(*args, environment, machine).map(|config| config.sidecar)

@@ -1,4 +1,4 @@
-//! As whom health is reported: the node of the first request.
+//! The node identity that the first request of a stream carries.
 
 use std::net::IpAddr;
 
@@ -15,13 +15,14 @@ use crate::config::Environment;
 use crate::exit::Failure;
 use crate::xds::Node;
 
-/// Istio's name of the cluster, and what it is where nobody names it.
+/// Istio's variable with the cluster ID, and the default.
 const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";
 const DEFAULT_CLUSTER_ID: &str = "Kubernetes";
-/// Where nothing says otherwise.
+/// Default namespace and service account.
 const DEFAULT_NAME: &str = "default";
 
-/// Who we are, but for the probe: Istio's names of the metadata and ours.
+/// Builds the node identity, with Istio's metadata fields and those of app-health, but without the
+/// probe.
 pub(super) fn node(
     args: &DiscoveryArgs,
     group: Option<&WorkloadGroup>,
@@ -33,7 +34,7 @@ pub(super) fn node(
     let (entry_key, entry) = match (&args.workload_entry, &args.group, group) {
         (Some(_), Some(_), _) => {
             return Err(Failure::Usage(
-                "--group and --workload-entry exclude each other: choose one of them".to_owned(),
+                "--group and --workload-entry are mutually exclusive: set only one of them".to_owned(),
             ));
         }
         (Some(entry), None, _) => (WORKLOAD_ENTRY, entry.clone()),
@@ -41,7 +42,7 @@ pub(super) fn node(
         (None, None, Some(group)) => (AUTO_REGISTER_GROUP, group.name.clone()),
         (None, None, None) => {
             return Err(Failure::Usage(
-                "--discovery: whose health is it? --workload-group, --group or --workload-entry says so"
+                "--discovery: set --workload-group, --group or --workload-entry to name the workload"
                     .to_owned(),
             ));
         }
@@ -94,7 +95,7 @@ pub(super) fn locality(text: &str) -> Result<[String; 3], Failure> {
     Ok(locality.map(|part| part.unwrap_or_default().to_owned()))
 }
 
-/// As Kubernetes has the values of labels, which networks and localities are; not empty.
+/// Returns true for a non-empty Kubernetes label value. Networks and localities are label values.
 pub(super) fn is_label_value(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

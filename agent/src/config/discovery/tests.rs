@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Only for the flags of this file.
+/// A parser for only the flags of this module.
 #[derive(Parser)]
 struct Flags {
     #[command(flatten)]
@@ -25,12 +25,15 @@ fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, Failure> {
 fn what_is_refused_and_how() {
     let plain = "--discovery 127.0.0.1:15010 --discovery-plaintext --group g";
     for (flags, words) in [
-        ("--discovery 127.0.0.1:1 --group g", "--discovery-ca: --discovery needs it"),
+        ("--discovery 127.0.0.1:1 --group g", "--discovery-ca: --discovery requires"),
         (
             "--discovery 127.0.0.1:1 --group g --discovery-ca /a --discovery-cert /b",
             "--discovery-key: --discovery",
         ),
-        ("--discovery 127.0.0.1:1 --discovery-plaintext", "whose health is it?"),
+        (
+            "--discovery 127.0.0.1:1 --discovery-plaintext",
+            "set --workload-group, --group or --workload-entry",
+        ),
         ("--discovery 127.0.0.1 --discovery-plaintext --group g", "must be HOST:PORT"),
         ("--discovery 127.0.0.1:0 --discovery-plaintext --group g", "must be HOST:PORT"),
         ("--discovery ::1:1 --discovery-plaintext --group g", "must be HOST:PORT"),
@@ -38,14 +41,14 @@ fn what_is_refused_and_how() {
         ("--discovery a@b:1 --discovery-plaintext --group g", "must be HOST:PORT"),
         (
             "--discovery 10.0.0.1:1 --discovery-plaintext --group g",
-            "10.0.0.1:1: --discovery-plaintext is for loopback",
+            "10.0.0.1:1: --discovery-plaintext is allowed only for loopback",
         ),
         ("--discovery istiod:1 --discovery-plaintext --group g", "or --insecure"),
         (
             &format!("{plain} --discovery-ca /a"),
-            "--discovery-ca and --discovery-plaintext exclude each other",
+            "--discovery-ca and --discovery-plaintext are mutually exclusive",
         ),
-        (&format!("{plain} --workload-entry e"), "--group and --workload-entry exclude each other"),
+        (&format!("{plain} --workload-entry e"), "--group and --workload-entry are mutually exclusive"),
         (&format!("{plain} --heartbeat 0"), "--heartbeat = 0: must be 1s or more"),
         (&format!("{plain} --heartbeat 60"), "--heartbeat = \"60\": must be a duration"),
         (&format!("{plain} --plain-heartbeat 10ms"), "--plain-heartbeat = 10ms: must be 0 or"),
@@ -73,7 +76,7 @@ fn what_is_refused_and_how() {
 #[test]
 fn nothing_is_reported_without_a_server() {
     assert!(config("--group g --discovery-ca /a", true).unwrap().is_none());
-    assert!(config("--heartbeat 0", true).is_err(), "a mistake is one all the same");
+    assert!(config("--heartbeat 0", true).is_err(), "flags are validated even without --discovery");
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn servers() {
     }
 }
 
-/// What the server is told of us: flags, is the file there, and fields of the metadata.
+/// Checks the metadata fields that result from the flags, with and without the WorkloadGroup file.
 #[test]
 fn who_we_are() {
     type Row<'a> = (&'a str, bool, &'a [(&'a str, Value)]);

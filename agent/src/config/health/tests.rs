@@ -10,7 +10,7 @@ fn check(flags: &str) -> Result<(HealthConfig, Vec<String>), Failure> {
     HealthConfig::new(args.health, "10.0.0.7".parse().unwrap(), &[16021], &environment)
 }
 
-/// A file of this text, for as long as it is looked at.
+/// Calls `look` with the path of a temporary file with this content.
 fn with_file<T>(name: &str, text: &str, look: impl FnOnce(&str) -> T) -> T {
     let file = std::env::temp_dir().join(format!("app-health-{}-{name}.yaml", std::process::id()));
     std::fs::write(&file, text).unwrap();

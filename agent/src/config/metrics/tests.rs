@@ -34,7 +34,7 @@ fn istios_names() {
     let given = annotations(r#"{"port": "8080", "targets": [{"port": "15020"}]}"#);
     let (from_istio, said) = config(&[], &given);
     assert_eq!((found(&from_istio), said.len()), (vec!["8080/metrics".to_owned()], 1));
-    assert_eq!(found(&config(&["9"], &given).0), ["9/metrics"], "a flag beats it");
+    assert_eq!(found(&config(&["9"], &given).0), ["9/metrics"], "a flag overrides the variable");
     let (broken, said) = config(&[], &annotations("{"));
     assert_eq!((broken.rejected.as_slice(), said.len()), (["ISTIO_PROMETHEUS_ANNOTATIONS"].as_slice(), 1));
     for (value, expected) in [("false", false), ("0", false), ("true", true), ("yes", true)] {

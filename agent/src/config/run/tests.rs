@@ -6,7 +6,8 @@ use crate::args::{Args, Command};
 fn run_in(flags: &str, environment: &Environment) -> Result<RunConfig, Failure> {
     let words = ["app-health-agent", "run"].into_iter().chain(flags.split_whitespace());
     let Command::Run(mut args) = Args::try_parse_from(words).unwrap().command else { panic!("run") };
-    // Its twin is also what names the filter to this crate's build, so a developer's shell may have it.
+    // This crate's build uses the same variable to locate the filter, so a developer's shell may
+    // set it.
     args.sidecar.filter_wasm = None;
     let machine = Machine { ipv6: true, probe_source4: true, probe_source6: false, address: None };
     RunConfig::on(*args, environment, &machine)
@@ -18,14 +19,14 @@ fn run(flags: &str) -> Result<RunConfig, Failure> {
 
 #[test]
 fn what_is_refused_and_how() {
-    let both = "exclude each other";
+    let both = "are mutually exclusive";
     for (flags, words) in [
         ("--envoy-config /dev/null --user-config /dev/null", both),
         ("--no-envoy --envoy /bin/sh", both),
         ("--no-envoy -- -l debug", both),
         ("--no-envoy --user-config /dev/null", both),
         ("", "`envoy` is not found on the PATH \"/nonexistent:/bin\""),
-        ("--envoy /bin", "cannot be executed"),
+        ("--envoy /bin", "not executable"),
         ("--envoy sh -- --mode validate", "-- --mode: the agent sets this flag"),
         ("--envoy sh -- --concurrency=3", "-- --concurrency=3:"),
         ("--envoy sh -- -c x", "-- -c:"),

@@ -9,7 +9,7 @@ async fn run(command: &[&str], seconds: u64) -> Result<(), (HealthReason, String
     ended.map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()))
 }
 
-/// Processes, zombies too, whose command line holds `word`, or whose parent's does.
+/// Returns true if the process exists, including zombies.
 fn alive(pid: &str) -> bool {
     Path::new("/proc").join(pid.trim()).exists()
 }
@@ -21,16 +21,16 @@ async fn how_commands_end() {
     for (command, seconds, expected) in [
         (vec!["true"], 9, Ok(())),
         (vec!["sh", "-c", "exit 3"], 9, Err((ExecExit, "exit code 3"))),
-        (vec!["sh", "-c", "kill -9 $$"], 9, Err((ExecExit, "ended by SIGKILL"))),
-        (vec!["sleep", "99"], 1, Err((ExecTimeout, "no exit within 1 s"))),
-        (vec!["sh", "-c", "trap '' TERM INT; sleep 99"], 1, Err((ExecTimeout, "no exit within 1 s"))),
+        (vec!["sh", "-c", "kill -9 $$"], 9, Err((ExecExit, "terminated by SIGKILL"))),
+        (vec!["sleep", "99"], 1, Err((ExecTimeout, "did not exit within 1 s"))),
+        (vec!["sh", "-c", "trap '' TERM INT; sleep 99"], 1, Err((ExecTimeout, "did not exit within 1 s"))),
         (vec!["/no/such"], 9, Err((CannotRun, missing))),
         (
             vec!["/etc/passwd"],
             9,
             Err((CannotRun, "cannot start /etc/passwd: Permission denied (os error 13)")),
         ),
-        // A grandchild that keeps the pipes open is no reason to wait.
+        // The probe does not wait for a grandchild that keeps the pipes open.
         (vec!["sh", "-c", "sleep 99 & exit 0"], 9, Ok(())),
         (vec!["sh", "-c", "cat"], 9, Ok(())),
         (
@@ -89,7 +89,7 @@ async fn a_probe_that_is_dropped_leaves_nothing_either() {
         }
         sleep(PAUSE).await;
     }
-    panic!("{pid} is still there");
+    panic!("process {pid} still exists");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The verdict on an answer with one frame.
+/// Checks the result for a response with the given content type, `grpc-status` and body.
 fn check(content_type: &str, status: Option<&str>, body: &[u8], expected: Result<(), (HealthReason, &str)>) {
     let answer = Answer {
         content_type: Some(content_type.as_bytes()),
@@ -19,7 +19,7 @@ fn check(content_type: &str, status: Option<&str>, body: &[u8], expected: Result
 #[test]
 fn every_answer() {
     use HealthReason::{BadResponse, GrpcNotServing, GrpcStatus};
-    const BROKEN: &str = "no health message, or a broken one";
+    const BROKEN: &str = "the health response is missing or malformed";
     for (status, expected) in [
         (1, Ok(())),
         (0, Err((GrpcNotServing, "gRPC health status UNKNOWN"))),
@@ -34,7 +34,7 @@ fn every_answer() {
         ("12", "gRPC status 12 UNIMPLEMENTED"),
         ("5", "gRPC status 5 NOT_FOUND"),
         ("14", "gRPC status 14 UNAVAILABLE"),
-        ("99", "gRPC status 99 of no meaning"),
+        ("99", "gRPC status 99 (unknown code)"),
     ] {
         check(GRPC, Some(status), &[], Err((GrpcStatus, text)));
         check(GRPC, Some(status), &[0, 0, 0, 0, 2, 8, 1], Err((GrpcStatus, text)));
@@ -44,5 +44,5 @@ fn every_answer() {
     check(GRPC, Some("0"), &[], Err((BadResponse, BROKEN)));
     check(GRPC, Some("0"), &[1, 0, 0, 0, 2, 8, 1], Err((BadResponse, BROKEN)));
     check(GRPC, Some("0"), &[0, 0, 0, 0, 9, 8, 1], Err((BadResponse, BROKEN)));
-    check("text/html", Some("12"), b"<html>", Err((BadResponse, "not an answer of gRPC")));
+    check("text/html", Some("12"), b"<html>", Err((BadResponse, "not a gRPC response")));
 }

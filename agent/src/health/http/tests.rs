@@ -12,7 +12,7 @@ fn get(fields: serde_json::Value) -> WorkloadHttpGet {
     }
 }
 
-/// Where `location` leads from `http://10.0.0.7:8080/a/b?c`.
+/// Returns where `location` leads to from `http://10.0.0.7:8080/a/b?c`.
 fn follow(status: u16, location: &str) -> Option<String> {
     let url = Url::probe(Scheme::Http, HOST, "/a/b?c");
     let head = Head { status, location: Some(location.as_bytes().to_vec()) };
@@ -40,7 +40,7 @@ fn redirects_stay_where_they_are() {
         ("", None),
     ] {
         let expected = expected.filter(|_| !location.is_empty()).map(str::to_owned);
-        // An empty one resolves to the same again, which ends after ten requests.
+        // An empty location resolves to the same URL, which ends at the limit of ten requests.
         let expected = if location.is_empty() { Some("/a/b?c".to_owned()) } else { expected };
         assert_eq!(follow(302, location), expected, "{location}");
     }
@@ -60,13 +60,13 @@ fn redirects_stay_where_they_are() {
         let head = Head { status: 302, location: Some(location.as_bytes().to_vec()) };
         next(&Url::probe(scheme, host, "/"), &head).is_some()
     };
-    assert!(ports(Scheme::Http, "10.0.0.7:80", "http://10.0.0.7/x"), "80 is http's own");
-    assert!(ports(Scheme::Https, "10.0.0.7:443", "https://10.0.0.7/x"), "443 is https'");
+    assert!(ports(Scheme::Http, "10.0.0.7:80", "http://10.0.0.7/x"), "80 is the default port of http");
+    assert!(ports(Scheme::Https, "10.0.0.7:443", "https://10.0.0.7/x"), "443 is the default port of https");
     assert!(ports(Scheme::Http, "[fd00::7]:80", "http://[FD00:0::7]/x"), "the same address");
-    assert!(ports(Scheme::Http, "App.local:80", "http://aPP.LOCAL/x"), "case of names");
+    assert!(ports(Scheme::Http, "App.local:80", "http://aPP.LOCAL/x"), "names are case-insensitive");
 }
 
-/// Request target or URI, and the headers in their order.
+/// Returns the request target or URI, and the headers in order.
 fn sent(fields: serde_json::Value, is_h2: bool) -> (String, Vec<String>) {
     let get = get(fields);
     let url = Url::probe(get.scheme, HOST, &get.path);

@@ -15,7 +15,7 @@ use crate::args::Dynamic;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Policy};
 
-/// How long each probe takes and how it ends, in order; the last one again and again.
+/// Duration and result of each probe in order; the last one repeats.
 type Script = Vec<(Duration, fn() -> Outcome)>;
 
 fn good() -> Outcome {
@@ -34,7 +34,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A loop with scripted probes that were pushed to it, and what it did.
+/// A running probe loop with scripted probe results.
 struct Case {
     began: Arc<Mutex<Vec<u64>>>,
     now: watch::Receiver<HealthNow>,
@@ -93,7 +93,7 @@ impl Case {
 
 impl Drop for Case {
     fn drop(&mut self) {
-        assert!(!self.task.is_finished(), "the loop never ends by itself");
+        assert!(!self.task.is_finished(), "the loop must not end by itself");
         self.task.abort();
     }
 }
@@ -110,7 +110,7 @@ async fn when_probes_begin() {
     for (delay, period, took, expected) in [
         (0, 10, vec![3], vec![0, 10, 20, 30]),
         (5, 10, vec![3], vec![5, 15, 25, 35]),
-        // Longer than the period: one after another, never two at a time, and nothing is made up for.
+        // Probes longer than the period run one after another; missed periods are skipped.
         (0, 10, vec![15, 15, 1], vec![0, 15, 30, 40]),
         (0, 1, vec![9], vec![0, 9, 18, 27, 36]),
     ] {
@@ -130,7 +130,7 @@ async fn after_a_pause_there_is_one_probe() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
-    // As if the process had been stopped.
+    // Simulates that the process was stopped for a while.
     advance(seconds(1000)).await;
     sleep(seconds(5)).await;
     assert_eq!(case.began(), [0, 1001]);
@@ -151,7 +151,7 @@ async fn the_end_does_not_wait_for_the_delay_nor_for_a_probe() {
         assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 1));
         let began = case.began().len();
         sleep(seconds(10_000)).await;
-        assert_eq!(case.began().len(), began, "nothing is probed any more");
+        assert_eq!(case.began().len(), began, "no probe runs after the end");
     }
 }
 
@@ -195,14 +195,14 @@ async fn an_edit_acts_at_once_and_does_not_flap() {
     let case = Case::start(vec![(seconds(0), good), (seconds(0), good), (seconds(5), bad)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
-    assert_eq!(case.push(probe(0, 10, 1)).await, Ok(()), "the same again");
+    assert_eq!(case.push(probe(0, 10, 1)).await, Ok(()), "an identical probe is accepted");
     sleep(seconds(1)).await;
-    assert_eq!(case.began(), [0], "changes nothing");
-    // The delay counts from the agent's start, and is over.
+    assert_eq!(case.began(), [0], "an identical probe starts no round");
+    // The delay counts from the agent's start and has already expired.
     case.push(probe(1, 60, 2)).await.unwrap();
     sleep(seconds(1)).await;
     assert_eq!((case.began(), case.state()), (vec![0, 2], (State::Healthy, HealthReason::ProbeSucceeded, 1)));
-    // In the middle of a probe of the old one, whose failure is nobody's any more.
+    // The running probe belongs to the previous configuration; its failure is discarded.
     case.push(probe(0, 1, 1)).await.unwrap();
     sleep(seconds(2)).await;
     case.push(probe(0, 60, 1)).await.unwrap();
@@ -221,7 +221,7 @@ async fn what_a_push_may_not_do() {
     for (probe, text) in [
         (
             json!({"exec": {"command": ["true"]}}),
-            "spec.probe.exec: refused, pushed exec probes need --allow-pushed-exec",
+            "spec.probe.exec: rejected, pushed exec probes require --allow-pushed-exec",
         ),
         (json!({"grpc": {"port": 16021}}), "spec.probe.grpc.port: 16021 belongs to the proxy"),
         (
@@ -233,7 +233,11 @@ async fn what_a_push_may_not_do() {
         assert_eq!(case.push(Some(probe)).await, Err(text.to_owned()));
     }
     sleep(seconds(10)).await;
-    assert_eq!((case.began(), case.state().0), (vec![0, 10], State::Healthy), "the old one goes on");
+    assert_eq!(
+        (case.began(), case.state().0),
+        (vec![0, 10], State::Healthy),
+        "the previous probe stays in force"
+    );
     assert!(case.metrics.encode().contains("probe_config_total{result=\"refused\"} 4\n"));
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 const PROBE: &str = "{ periodSeconds: 7, httpGet: { port: 8080, httpHeaders: [{ name: Host, value: a }, { name: Token, value: secret }] } }";
 
-/// A file of a test's own, removed with it.
+/// A temporary WorkloadGroup file, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -31,16 +31,20 @@ fn what_is_dialled_and_from_where() {
     let other = "10.0.0.8".parse().unwrap();
     assert_eq!(target(&rules("10.0.0.7", true, false), other, 80, &own), None);
     let remote = target(&rules("10.0.0.7", true, true), other, 80, &own);
-    assert_eq!(remote, Some(Target { address: "10.0.0.8:80".parse().unwrap(), source: None }), "unbound");
+    assert_eq!(
+        remote,
+        Some(Target { address: "10.0.0.8:80".parse().unwrap(), source: None }),
+        "no source address"
+    );
 }
 
 #[tokio::test]
 async fn other_machines_are_refused_and_named() {
     let port = NonZeroU16::new(80).unwrap();
     for (instance_ip, host, text) in [
-        ("192.0.2.1", None, "192.0.2.1, which is no address"),
-        ("127.0.0.1", Some("192.0.2.1"), "192.0.2.1, which is no address"),
-        ("127.0.0.1", Some("2001:db8::1"), "2001:db8::1, which is no address"),
+        ("192.0.2.1", None, "192.0.2.1, which is not an address"),
+        ("127.0.0.1", Some("192.0.2.1"), "192.0.2.1, which is not an address"),
+        ("127.0.0.1", Some("2001:db8::1"), "2001:db8::1, which is not an address"),
     ] {
         let error = Targets::new(rules(instance_ip, false, false)).find(host, port).await.unwrap_err();
         assert_eq!(error.reason(), HealthReason::TargetNotLocal);
@@ -85,7 +89,7 @@ async fn what_the_first_address_says_is_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    // As ::1 is on a machine without IPv6: there is nothing to dial it from.
+    // As with ::1 on a machine without IPv6, the source address cannot be bound.
     let other =
         Target { address: "127.0.0.1:80".parse().unwrap(), source: Some("192.0.2.1".parse().unwrap()) };
     let error = reach(&[Target { address, source: None }, other]).await.unwrap_err();

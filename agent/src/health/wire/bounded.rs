@@ -1,4 +1,5 @@
-//! A connection of which only so much is read. A library skips interim answers (1xx) for as long as they come, all of them in one go.
+//! A stream wrapper that limits the number of bytes read. hyper skips interim (1xx) responses
+//! without a limit.
 
 use std::io;
 use std::pin::Pin;
@@ -6,10 +7,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What an error says when the bound is reached.
+/// Kind of the I/O error that is returned at the limit.
 pub(super) const KIND: io::ErrorKind = io::ErrorKind::FileTooLarge;
 
-/// A stream, and how many bytes of it may still be read.
+/// A stream and the number of bytes that may still be read from it.
 #[derive(Debug)]
 pub(super) struct Bounded<S> {
     stream: S,

@@ -4,7 +4,8 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::*;
 
-/// What becomes of a request whose answer is `interim`, `times` times, and then a 200.
+/// Checks the result of a request whose response is `interim`, repeated `times` times, followed by
+/// a 200.
 async fn check(interim: &str, times: usize, expected: Result<u16, &str>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
     let interim = interim.to_owned();
@@ -18,7 +19,7 @@ async fn check(interim: &str, times: usize, expected: Result<u16, &str>) {
     });
     let request = Request::get("/").body(Empty::<Bytes>::new()).expect("a request");
     let status = http1(client, request, async |answer| Ok(answer.status().as_u16())).await;
-    served.await.expect("it ends");
+    served.await.expect("the server task ends");
     let found = status.as_ref().copied().map_err(|unhealthy| unhealthy.text());
     assert_eq!(found, expected, "{times} times");
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A frame of this type, with so many bytes of payload, all of which look like the beginning of a GOAWAY.
+/// Returns a frame of this type, with a payload whose bytes all equal the GOAWAY type.
 fn frame(kind: u8, payload: usize) -> Vec<u8> {
     let length = u32::try_from(payload).unwrap().to_be_bytes();
     let mut bytes = vec![length[1], length[2], length[3], kind, 0, 0, 0, 0, 0];

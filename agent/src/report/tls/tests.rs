@@ -23,5 +23,5 @@ fn files_that_cannot_be_used_are_named() {
     let san = San::new("a", "a").unwrap();
     let content = TlsContent([vec![], vec![], vec![]]);
     let error = files.client(&content, &san).unwrap_err().to_string();
-    assert!(error.ends_with("no PEM with a certificate in it"), "{error}");
+    assert!(error.ends_with("the file contains no PEM-encoded certificate"), "{error}");
 }

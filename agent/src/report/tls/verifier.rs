@@ -1,4 +1,5 @@
-//! A server's certificate by its URI, as SPIFFE names workloads; chain, dates and purpose as for any other.
+//! Verifies a server certificate by its URI SAN, as SPIFFE requires. Chain, validity period and key
+//! usage are verified by webpki.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use webpki::EndEntityCert;
 
-/// Takes certificates that carry this URI.
+/// Accepts certificates that have this URI among their subject alternative names.
 #[derive(Debug)]
 pub(super) struct UriVerifier {
     roots: RootCertStore,

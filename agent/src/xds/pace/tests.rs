@@ -1,6 +1,6 @@
 use super::*;
 
-/// So many messages, one after the other, take this long.
+/// Checks that reading `messages` messages in a row takes `expected`.
 async fn check(pace: &mut Pace, messages: u32, expected: Duration) {
     let start = Instant::now();
     for _ in 0..messages {

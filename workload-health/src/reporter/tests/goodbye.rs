@@ -1,4 +1,4 @@
-//! The last word.
+//! Tests of the final report at shutdown.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn goodbye_after_a_drain() {
             (0.0, Input::Opened, &["plain true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
-            // A drain alone ends nothing.
+            // A drain alone does not end the stream.
             (5.0, draining(2), &["2/Draining"]),
             (5.1, acked(2), &[]),
             (65.0, Input::Tick, &["2/Draining"]),

@@ -1,4 +1,4 @@
-//! Streams and acknowledgements that are lost, and streams that are exchanged.
+//! Tests of lost streams, lost acknowledgements, and streams that are replaced.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn an_acknowledgement_of_an_older_report_buys_time() {
     );
 }
 
-/// Since when the newest report waits, after a row.
+/// Checks `unacknowledged()` after each step.
 #[test]
 fn how_long_a_report_waits() {
     let mut rows: Vec<(f64, Input, &[&str])> = vec![
@@ -47,11 +47,15 @@ fn how_long_a_report_waits() {
     ];
     assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)));
     rows.push((1.0, BROKEN, &[]));
-    assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)), "an outage ends nothing");
+    assert_eq!(
+        check(healthy(1), &rows).unacknowledged(),
+        Some(secs(0.5)),
+        "a lost stream does not reset the timer"
+    );
     rows.push((1.3, Input::Tick, &["connect"]));
     rows.push((1.4, Input::Opened, &["plain true"]));
     rows.push((6.4, Input::Tick, &["plain true again"]));
-    assert_eq!(check(healthy(1), &rows).unacknowledged(), None, "there is nobody who would");
+    assert_eq!(check(healthy(1), &rows).unacknowledged(), None, "a plain server sends no acknowledgements");
 }
 
 #[test]
@@ -73,7 +77,8 @@ fn only_the_newest_state_after_an_outage() {
 
 #[test]
 fn pauses_grow_although_each_stream_lives_a_second() {
-    // The middle of 100 ms to 500 ms, 1 s, 2 s, 4 s; and the longest after a refusal.
+    // Each pause is the middle of its range: 100 ms to 500 ms, 1 s, 2 s, 4 s; after a rejection 100
+    // ms to 30 s.
     check(
         unknown(),
         &[
@@ -116,7 +121,7 @@ fn changed_files_reopen_the_stream_once() {
     );
 }
 
-/// It was asked for with those before.
+/// The attempt in progress started with the previous files.
 #[test]
 fn files_that_change_while_a_stream_is_on_its_way_reopen_it_too() {
     check(
@@ -125,7 +130,7 @@ fn files_that_change_while_a_stream_is_on_its_way_reopen_it_too() {
             (0.0, Input::Tick, &["connect"]),
             (0.1, Input::FilesChanged, &[]),
             (0.2, BROKEN, &[]),
-            // This attempt has the new ones, until they change again.
+            // This attempt uses the new files; a further change follows below.
             (0.5, Input::Tick, &["connect"]),
             (0.6, Input::Opened, &["plain true"]),
             (0.6, hello(3), &["1/ProbeSucceeded"]),

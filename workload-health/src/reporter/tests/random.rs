@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A server of either kind that loses streams, reports and acknowledgements.
+/// Events of a server, of either kind, that loses streams, reports and acknowledgements.
 #[derive(Debug, Clone)]
 enum Fate {
     Flip(bool),
@@ -22,14 +22,14 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// Where a reporter runs on paused time.
+/// A reporter with simulated time.
 struct World {
     reporter: Reporter,
     now: Duration,
     asked: bool,
     open: bool,
     generation: u64,
-    /// What the server of this stream heard last.
+    /// State and generation of the last report that the server received on this stream.
     heard: Option<(bool, u64)>,
     healthy: bool,
     ours: bool,
@@ -54,7 +54,10 @@ impl World {
 
     fn wait(&mut self, until: Duration) {
         while let Some(due) = self.reporter.next_due().filter(|due| *due <= until) {
-            assert!(due >= self.now || due + secs(60.0) > self.now, "time goes on");
+            assert!(
+                due >= self.now || due + secs(60.0) > self.now,
+                "the next due time must not be in the past"
+            );
             self.now = self.now.max(due);
             self.step(Input::Tick);
         }
@@ -91,10 +94,11 @@ impl World {
 }
 
 proptest! {
-    /// Whatever happens, whoever is connected has heard the state of this moment, and an attempt is never more than 30 s away.
+    /// After any sequence of events, a connected server has received the current state, and
+    /// otherwise the next attempt is at most 30 s away.
     #[test]
     fn the_level_arrives(fates in prop::collection::vec(fate(), 0..120)) {
-        let Input::Level(first) = healthy(1) else { panic!("a level") };
+        let Input::Level(first) = healthy(1) else { panic!("expected a level") };
         let mut world = World {
             reporter: Reporter::new(settings(), first),
             now: Duration::ZERO,
@@ -117,10 +121,10 @@ proptest! {
         }
     }
 
-    /// A goodbye takes its time and no more, whatever the server does.
+    /// Shutdown never takes longer than the goodbye timeout, regardless of what the server does.
     #[test]
     fn the_end_comes_in_time(fates in prop::collection::vec(fate(), 0..40), more in prop::collection::vec(fate(), 0..10)) {
-        let Input::Level(first) = healthy(1) else { panic!("a level") };
+        let Input::Level(first) = healthy(1) else { panic!("expected a level") };
         let mut reporter = Reporter::new(settings(), first);
         let mut now = Duration::ZERO;
         for (index, fate) in fates.iter().chain(&more).enumerate() {

@@ -1,4 +1,4 @@
-//! What is said to a server of ours, and to a plain one.
+//! Reports to an app-health server and to a plain one.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn towards_our_server() {
             (0.3, acked(0), &[]),
             (1.0, healthy(1), &["1/ProbeSucceeded"]),
             (1.1, acked(1), &[]),
-            // No flip: only the next heartbeat tells of it.
+            // Without a state transition only the next heartbeat reports the change.
             (2.0, healthy(1), &[]),
             (61.0, Input::Tick, &["1/ProbeSucceeded"]),
             (61.1, acked(1), &[]),
@@ -31,7 +31,7 @@ fn towards_a_plain_server() {
         &[
             (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &[]),
-            // Unknown is never said.
+            // The unknown state is never reported to a plain server.
             (5.5, Input::Tick, &[]),
             (6.0, healthy(1), &["plain true"]),
             (11.0, Input::Tick, &["plain true again"]),
@@ -63,7 +63,7 @@ fn after_a_reconnect_a_plain_server_is_told_again_too() {
 
 #[test]
 fn a_plain_heartbeat_of_none() {
-    let Input::Level(first) = healthy(1) else { panic!("a level") };
+    let Input::Level(first) = healthy(1) else { panic!("expected a level") };
     let mut reporter = Reporter::new(Settings { plain_heartbeat: None, ..settings() }, first);
     for at in [0.0, 5.0, 30.0] {
         reporter.step(secs(at), if at == 0.0 { Input::Tick } else { Input::Opened }, &mut || 0.5);
@@ -119,7 +119,7 @@ fn pushed_probes() {
             (3.1, BROKEN, &[]),
             (3.4, Input::Tick, &["connect"]),
             (3.5, Input::Opened, &[]),
-            // What was offered on another stream is answered nowhere.
+            // A probe that was pushed on an earlier stream gets no response.
             (3.6, judged(1, "c", Ok(())), &[]),
         ],
     );
