@@ -51,7 +51,7 @@ fn groups_under_live_streams() {
             ("open 1 ours as:web", "hello 1 s1, write, push | served"),
             (
                 "config account",
-                "close 1 PermissionDenied entry shop/payments-10.0.0.7 is one of another service account, write | served",
+                "close 1 PermissionDenied entry shop/payments-10.0.0.7 requires another service account, write | served",
             ),
         ],
     );
