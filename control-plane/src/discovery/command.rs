@@ -37,7 +37,9 @@ const TERMINATING: &str = "terminating";
 /// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.install_default().map_err(|_| Failure::Broken("a rustls crypto provider is already installed".to_owned()))?;
+    provider
+        .install_default()
+        .map_err(|_| Failure::Broken("a rustls crypto provider is already installed".to_owned()))?;
     if config.check {
         return check(&config);
     }
@@ -55,7 +57,10 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
 fn descriptors(wanted: usize) {
     match runtime::raise_descriptors() {
         Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < wanted) => {
-            warn!(limit, "file descriptor limit is lower than --max-streams = {wanted}; raise the hard limit");
+            warn!(
+                limit,
+                "file descriptor limit is lower than --max-streams = {wanted}; raise the hard limit"
+            );
         }
         Ok(limit) => info!(limit, "file descriptor limit set"),
         Err(error) => warn!(%error, "file descriptor limit not raised"),
@@ -93,7 +98,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         debounce,
         limits,
     } = config;
-    let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("cannot install signal handlers: {error}")))?;
+    let mut shutdown = Shutdown::new()
+        .map_err(|error| Failure::Machine(format!("cannot install signal handlers: {error}")))?;
     let metrics = Arc::new(Metrics::default());
     let (monitoring, monitoring_address) = bind(monitoring_address)?;
     let secure = match listen {

@@ -132,7 +132,11 @@ impl Metrics {
     fn register(&mut self) {
         let it = &mut self.registry;
         it.register("streams", "Number of open streams", self.streams.clone());
-        it.register("entries", "Number of workload entries by the status of their Healthy condition", self.entries.clone());
+        it.register(
+            "entries",
+            "Number of workload entries by the status of their Healthy condition",
+            self.entries.clone(),
+        );
         it.register("reports", "Health reports received, by result", self.reports.clone());
         it.register(
             "report_to_push_seconds",
@@ -141,7 +145,11 @@ impl Metrics {
         );
         it.register("pushes", "Discovery responses sent, by type", self.pushes.clone());
         it.register("nacks", "Discovery responses rejected by clients, by type", self.nacks.clone());
-        it.register("store_commit_seconds", "Duration of a commit to the store in seconds", self.store_commit.clone());
+        it.register(
+            "store_commit_seconds",
+            "Duration of a commit to the store in seconds",
+            self.store_commit.clone(),
+        );
         it.register("store_errors", "Failed commits to the store", self.store_errors.clone());
         it.register("config_errors", "Current number of configuration errors", self.config_errors.clone());
         it.register("refused", "Connections, streams and requests rejected, by reason", self.refused.clone());
@@ -161,9 +169,21 @@ impl Metrics {
             "Unhealthy entries kept as the last endpoint of a service",
             self.last_endpoint_kept.clone(),
         );
-        it.register("settling", "1 while agents may still reconnect after a start with an empty store", self.settling.clone());
-        it.register("slow_readers", "Streams closed because the client did not read", self.slow_readers.clone());
-        it.register("unknown_type_requests", "Requests for unsupported resource types", self.unknown_types.clone());
+        it.register(
+            "settling",
+            "1 while agents may still reconnect after a start with an empty store",
+            self.settling.clone(),
+        );
+        it.register(
+            "slow_readers",
+            "Streams closed because the client did not read",
+            self.slow_readers.clone(),
+        );
+        it.register(
+            "unknown_type_requests",
+            "Requests for unsupported resource types",
+            self.unknown_types.clone(),
+        );
         it.register("tls_reloads", "Reloads of the TLS certificate, by result", self.tls_reloads.clone());
     }
 

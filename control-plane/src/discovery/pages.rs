@@ -51,7 +51,8 @@ impl Pages {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");
         }
-        let insecure = self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
+        let insecure =
+            self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
         let degraded = registry.degradations().into_iter().chain(insecure);
         let lines: String = degraded.map(|line| format!("\ndegraded: {line}")).collect();
         text(StatusCode::OK, &format!("ready{lines}"))
@@ -61,7 +62,10 @@ impl Pages {
         let peer = request.extensions().get::<Peer>();
         let is_local = peer.is_some_and(|Peer(peer)| peer.ip().to_canonical().is_loopback());
         if !self.debug_any && !is_local {
-            return text(StatusCode::FORBIDDEN, "only available from this machine; --debug-any allows all addresses");
+            return text(
+                StatusCode::FORBIDDEN,
+                "only available from this machine; --debug-any allows all addresses",
+            );
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");

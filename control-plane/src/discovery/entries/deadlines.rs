@@ -124,7 +124,9 @@ impl Entries {
         }
         let text = match entry.reporter {
             Some(_) => "the stream is open, but no report was received for three heartbeats",
-            None if entry.streams.is_empty() => "the reporting stream was lost, and the other streams of the workload since",
+            None if entry.streams.is_empty() => {
+                "the reporting stream was lost, and the other streams of the workload since"
+            }
             None => "the reporting stream was lost, but another stream of the workload is open",
         };
         entry.set(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);

@@ -27,10 +27,7 @@ pub enum Input {
         node: Box<Node>,
     },
     /// A health report arrived on a stream.
-    Report {
-        stream: StreamId,
-        report: Report,
-    },
+    Report { stream: StreamId, report: Report },
     /// The agent accepted the probe of this version.
     ProbeAcked {
         stream: StreamId,
@@ -44,9 +41,7 @@ pub enum Input {
         text: String,
     },
     /// A stream ended, on either side.
-    Closed {
-        stream: StreamId,
-    },
+    Closed { stream: StreamId },
     /// The store contains this write and all older ones of the key.
     Stored {
         key: Key,
@@ -105,17 +100,9 @@ pub enum Effect {
         probe: Option<Arc<Group>>,
     },
     /// Acknowledges a report that is stored durably.
-    Ack {
-        stream: StreamId,
-        epoch: String,
-        generation: u64,
-    },
+    Ack { stream: StreamId, epoch: String, generation: u64 },
     /// Closes the stream. No input about it is expected any more.
-    Close {
-        stream: StreamId,
-        code: Code,
-        text: String,
-    },
+    Close { stream: StreamId, code: Code, text: String },
     /// Writes or deletes a record in the store.
     Write {
         key: Key,
@@ -129,9 +116,7 @@ pub enum Effect {
         session: u64,
     },
     /// The entry as seen by Envoys may have changed.
-    Changed {
-        key: Key,
-    },
+    Changed { key: Key },
     /// An event for the log and the metrics.
     Note(Event),
 }

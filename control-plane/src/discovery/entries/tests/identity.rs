@@ -1,4 +1,4 @@
-//! Who may register and report.
+//! Tests of which streams may register and report.
 
 use super::*;
 
