@@ -25,7 +25,7 @@ impl Debounce {
         Self { quiet, longest, busy: None, waiting: None }
     }
 
-    /// Records a change.
+    /// Records a change that must be pushed.
     pub fn changed(&mut self, now: Duration) {
         self.waiting = match self.waiting {
             Some((first, _)) => Some((first, now)),

@@ -42,7 +42,7 @@ impl TokenBucket {
         self.at = self.at.max(now);
     }
 
-    /// Takes one token.
+    /// Takes one token from the bucket.
     ///
     /// # Errors
     /// Returns the time until a token is available.
@@ -80,9 +80,9 @@ struct Place {
 /// Reason why a stream is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    #[error("too many streams of this identity and address: {STREAMS}")]
+    #[error("too many open streams for this identity and address, at most {STREAMS} are allowed")]
     Streams,
-    #[error("too many new streams of this identity and address in a short time")]
+    #[error("new streams for this identity and address are opened too fast")]
     Rate,
 }
 

@@ -101,7 +101,6 @@ pub enum Ask {
     Delta {
         /// Names to add; `*` subscribes to all resources.
         subscribe: Vec<String>,
-        /// Names to remove.
         unsubscribe: Vec<String>,
         /// `initial_resource_versions`: what the client has when it first requests the type.
         initial: BTreeMap<String, String>,
@@ -145,7 +144,7 @@ pub struct Resource {
     pub any: Bytes,
 }
 
-/// A discovery response.
+/// A discovery response to be encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub type_url: TypeUrl,

@@ -281,10 +281,10 @@ impl Metrics {
         self.tls_reloads.get_or_create(&Result { result }).inc();
     }
 
-    /// Everything in OpenMetrics' text form.
+    /// Returns all metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes everything");
+        encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text
     }
 }

@@ -36,7 +36,7 @@ pub struct Pages {
 pub type Loaded = Option<(Handle, Arc<Shared>)>;
 
 impl Pages {
-    /// Handles one request.
+    /// Handles a request to the monitoring port.
     pub async fn answer<B: Body>(self, request: Request<B>, loaded: Loaded) -> Response {
         match (request.uri().path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,

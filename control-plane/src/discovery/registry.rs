@@ -40,7 +40,7 @@ const STOPPED: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Parts {
     pub settings: Settings,
-    /// Policy for services that have no annotation of their own.
+    /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
     pub debounce: (Duration, Duration),
     pub store: Store,

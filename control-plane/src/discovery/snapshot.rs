@@ -24,7 +24,7 @@ use namespace::Namespaces;
 /// Settings from flags, and the state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSettings {
-    /// Policy for services that have no annotation of their own.
+    /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
     /// True if the store was empty or lost at the start and agents may still reconnect. Until then,
     /// a client that has more endpoints of an assignment than the server knows gets no response for

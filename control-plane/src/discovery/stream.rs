@@ -159,7 +159,7 @@ impl AdsStream {
         }
         if self.viewer.is_none() {
             let Some(node) = node else {
-                let text = "node: must come with the first request".to_owned();
+                let text = "node: must be set in the first request".to_owned();
                 return effects.push(Effect::Close(Code::InvalidArgument, text));
             };
             let namespace = self.namespace.clone().or_else(|| node.namespace.clone());
@@ -170,7 +170,7 @@ impl AdsStream {
             TypeUrl::Cluster => &mut self.clusters,
             TypeUrl::Endpoint => &mut self.endpoints,
             TypeUrl::Probe => return self.hello_answered(&nonce, error, effects),
-            // With a nonce, the message acknowledges our acknowledgement and is not a report.
+            // With a nonce, the message acknowledges the server's acknowledgement and is no report.
             TypeUrl::Health if !nonce.is_empty() => return,
             TypeUrl::Health => return effects.extend(report.map(Effect::Report)),
             TypeUrl::Other(_) if !new_type => return effects.push(Effect::Note(Note::UnknownTypeAgain)),

@@ -10,7 +10,7 @@ use super::{Configured, Files};
 use crate::discovery::objects::{Claims, Config, Service};
 use parsed::{Name, Object, Parsed, Place, parse};
 
-/// The parsed files.
+/// The files of the directory as they were last parsed.
 #[derive(Debug)]
 pub(super) struct Documents {
     /// If empty, all namespaces are read.

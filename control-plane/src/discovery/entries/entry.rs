@@ -29,7 +29,6 @@ pub(super) struct Entry {
     pub(super) reporter: Option<StreamId>,
     /// The agent that reported last.
     pub(super) agent: Option<Agent>,
-    /// What that agent reported last.
     pub(super) level: Option<Level>,
     /// True if the entry was in the store when the process started.
     pub(super) is_restored: bool,

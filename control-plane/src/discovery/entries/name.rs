@@ -17,7 +17,7 @@ const LIMIT: usize = 253;
 pub(super) enum Target {
     /// An entry registered from a WorkloadGroup.
     Group { group: Key, entry: Key, address: IpAddr },
-    /// An existing entry.
+    /// An entry that the node names in `WORKLOAD_ENTRY`.
     Entry(Key),
 }
 

@@ -104,8 +104,8 @@ impl Entries {
         }
     }
 
-    /// Keeps our status, which is newer than the stored one, and adopts edits of the spec by
-    /// others. The entry is written again.
+    /// Keeps the status of this instance, which is newer than the stored one, and adopts edits of
+    /// the spec by other writers. The entry is written again.
     fn insist(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut is_edited = false;

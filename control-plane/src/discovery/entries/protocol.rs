@@ -72,7 +72,7 @@ pub enum Input {
     Tick,
 }
 
-/// A health report.
+/// A health report in one of the two formats that agents send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A report of an app-health agent.

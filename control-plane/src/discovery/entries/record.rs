@@ -74,7 +74,6 @@ pub enum Status {
 /// Reason of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// Status True.
     ProbeSucceeded,
     /// Status False: the probe failed.
     ProbeFailed,

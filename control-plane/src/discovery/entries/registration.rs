@@ -111,7 +111,7 @@ impl Entries {
         may_speak(stream, key, group.group.template.service_account.as_deref())?;
         let entry = self.entries.get(key);
         if entry.is_some_and(Entry::is_foreign) {
-            return Err(Unbound::Pending(Wait::Entry(key.clone()), "another controller has its entry"));
+            return Err(Unbound::Pending(Wait::Entry(key.clone()), "another controller owns its entry"));
         }
         let is_taken = |entry: &Entry| match &entry.record.auto {
             Some(auto) => auto.group != group.key.name,
@@ -161,7 +161,7 @@ impl Entries {
         let Some(entry) = self.entries.get(key) else { return pending("its entry does not exist") };
         let Some(spec) = entry.spec().cloned() else { return pending("its entry does not exist") };
         if entry.is_foreign() {
-            return pending("another controller has its entry");
+            return pending("another controller owns its entry");
         }
         let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
         let is_ours = stream.node.app_health;

@@ -106,8 +106,8 @@ impl Entries {
     }
 
     /// Applies an Istio health report, which has no epoch or generation. An app-health agent sends
-    /// such reports before it receives our hello; they count until its first report of its own
-    /// kind.
+    /// such reports until it receives the server's hello; they count until its first
+    /// [`Report::AppHealth`].
     fn apply_plain(&mut self, key: &Key, healthy: bool, message: &str, is_ours: bool) -> Taken {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
@@ -122,7 +122,7 @@ impl Entries {
         let is_known_sick =
             matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
         if is_ours && !healthy && is_known_sick {
-            // The agent sends the exact reason after it receives our hello.
+            // The agent sends the exact reason after it receives the server's hello.
             return Taken::Applied;
         }
         entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));

@@ -88,7 +88,7 @@ fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
     entry.takeovers.push_back(now);
     let is_duplicate = entry.takeovers.len() > TAKEOVERS;
     if is_duplicate {
-        // The event is emitted once per `TAKEOVERS` replacements.
+        // Counting starts again, so that not every further replacement emits the event.
         entry.takeovers.clear();
     }
     is_duplicate

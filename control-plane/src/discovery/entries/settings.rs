@@ -6,8 +6,8 @@ use std::time::Duration;
 pub struct Settings {
     /// Name of this instance. The controller of its entries is `app-health/<instance>`.
     pub instance: String,
-    /// True if several instances share the store. Then an instance handles the timeouts of its own
-    /// entries only.
+    /// True if several instances share the store. Then an instance handles only the timeouts of
+    /// entries that it owns.
     pub shared: bool,
     /// Interval between two reports of an app-health agent.
     pub heartbeat: Duration,

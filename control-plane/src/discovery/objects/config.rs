@@ -1,3 +1,5 @@
+//! The complete set of configuration objects, and the types of WorkloadGroups and manual entries.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -28,7 +28,6 @@ const HOST_BYTES: usize = 253;
 const SOCKET_BYTES: usize = 107;
 
 impl Group {
-    /// Parses a WorkloadGroup.
     pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
         let Checked { value: group, warnings } = WorkloadGroup::parse(document)?;
         let namespace = group.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
@@ -38,7 +37,6 @@ impl Group {
 }
 
 impl ManualEntry {
-    /// Parses a WorkloadEntry.
     pub fn parse(document: &Value) -> Result<Checked<(Key, Self)>, Vec<String>> {
         let mut findings = Findings::default();
         let value = read(document, "WorkloadEntry", &mut findings, |key, document, spec, findings| {

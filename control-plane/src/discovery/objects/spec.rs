@@ -1,3 +1,5 @@
+//! Address, ports, labels and other fields of a workload, as in `WorkloadEntry.spec`.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

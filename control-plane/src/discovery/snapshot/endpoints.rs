@@ -14,7 +14,7 @@ use crate::xds::{self, EndpointSpec};
 /// Prefix of Unix domain socket addresses, which have no port.
 const UNIX: &str = "unix://";
 
-/// An encoded ClusterLoadAssignment.
+/// An encoded ClusterLoadAssignment with its endpoints.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub resource: Arc<Resource>,

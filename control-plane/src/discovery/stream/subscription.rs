@@ -273,8 +273,8 @@ impl Subscription {
         }
     }
 
-    /// Adds a name that does not exist. SotW cannot express deletions of assignments, so an
-    /// assignment without endpoints is sent.
+    /// Adds to `difference` that a resource does not exist. SotW cannot express deletions of
+    /// assignments, so an assignment without endpoints is sent.
     fn missing(&self, name: &Arc<str>, difference: &mut Difference) {
         if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
             let any = xds::assignment(name, &[]);

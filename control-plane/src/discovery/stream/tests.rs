@@ -212,7 +212,7 @@ fn hellos_are_acknowledged_by_their_nonce() {
 
 #[test]
 fn strange_streams_end() {
-    let no_node = "InvalidArgument node: must come with the first request";
+    let no_node = "InvalidArgument node: must be set in the first request";
     check(Variant::Sotw, &[("CDS nodeless", no_node)]);
     let types: Vec<String> = (0..33).map(|number| format!("T{number}")).collect();
     let expected: Vec<String> = (0..33)

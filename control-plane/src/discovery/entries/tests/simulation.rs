@@ -69,7 +69,7 @@ impl Agent {
         self.sent.push(sent);
     }
 
-    /// Updates the model.
+    /// Updates the model with a report that reached the server.
     fn arrived(&mut self, report: &HealthReport) {
         let counts = self
             .newest
