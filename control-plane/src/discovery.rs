@@ -1,7 +1,10 @@
-//! `app-health discovery`: takes in what agents report, keeps the entries, and serves the endpoints to every Envoy.
+//! The discovery server (`app-health discovery`): receives health reports from agents, stores
+//! workload entries, and serves their endpoints to Envoys over xDS.
 //!
-//! [`objects`] is what is configured, read by [`config_dir`]; [`entries`] is the pure life of the workloads, [`store`] keeps them, and
-//! [`registry`] is the task that owns all three. [`snapshot`] is what Envoys are served, [`stream`] one of them.
+//! [`config_dir`] reads the configuration as [`objects`]; [`entries`] is the state machine of the
+//! workload entries; [`store`] persists them; [`registry`] is the task that owns all three.
+//! [`snapshot`] holds the resources that Envoys are served, and [`stream`] is the state of one xDS
+//! stream.
 
 pub mod command;
 pub mod config_dir;

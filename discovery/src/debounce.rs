@@ -1,29 +1,31 @@
-//! When a change is pushed: the first one after a quiet time at once, those that follow together.
+//! Decides when changes are pushed: the first change after a quiet period is pushed immediately,
+//! subsequent ones are pushed together.
 //!
-//! Pure: the caller brings the time, as a duration since its start.
+//! Time is an argument: a duration since an arbitrary start.
 
 use std::time::Duration;
 
-/// Changes that wait to be pushed.
+/// State of the debounce timer.
 #[derive(Clone, Debug)]
 pub struct Debounce {
     /// `--debounce`.
     quiet: Duration,
     /// `--debounce-max`.
     longest: Duration,
-    /// The last change or push. While that is younger than `quiet`, a change waits.
+    /// Time of the last push. A change that arrives within `quiet` of it is delayed.
     busy: Option<Duration>,
-    /// First and last change that wait.
+    /// Times of the first and the last change that have not been pushed.
     waiting: Option<(Duration, Duration)>,
 }
 
 impl Debounce {
-    /// After a quiet of `quiet`, a change is pushed at once; others wait for so long a quiet, at most `longest`.
+    /// Creates a debouncer. A change after a quiet period of `quiet` is pushed immediately; other
+    /// changes are pushed once none has arrived for `quiet`, and after `longest` in any case.
     pub fn new(quiet: Duration, longest: Duration) -> Self {
         Self { quiet, longest, busy: None, waiting: None }
     }
 
-    /// Something changed.
+    /// Records a change that must be pushed.
     pub fn changed(&mut self, now: Duration) {
         self.waiting = match self.waiting {
             Some((first, _)) => Some((first, now)),
@@ -31,7 +33,7 @@ impl Debounce {
         };
     }
 
-    /// When to push; at the latest now if that is in the past. `None`: nothing waits.
+    /// Returns when to push, which may be in the past. `None`: no change is pending.
     pub fn due(&self) -> Option<Duration> {
         let (first, last) = self.waiting?;
         let is_quiet = self.busy.is_none_or(|busy| busy.saturating_add(self.quiet) <= first);
@@ -41,7 +43,7 @@ impl Debounce {
         Some(last.saturating_add(self.quiet).min(first.saturating_add(self.longest)))
     }
 
-    /// All that waited has been pushed.
+    /// Records that all pending changes were pushed.
     pub fn pushed(&mut self, now: Duration) {
         self.waiting = None;
         self.busy = Some(now);

@@ -1,10 +1,16 @@
-//! The life of entries: who may report on which, what a report, a lost stream and silence do, what is stored and what Envoys may see.
+//! The state machine of workload entries. It decides which stream may report on which entry, how
+//! reports, lost streams and silence change an entry's condition, what is stored, and which
+//! endpoints Envoys see.
 //!
-//! Pure: time comes in with each step, effects go out. Not here: sockets, stores, how endpoints are encoded.
+//! The module does no I/O: each step gets the time as an argument and returns effects. Sockets,
+//! stores and the encoding of endpoints are elsewhere.
 //!
-//! [`Entries`] takes an [`Input`] and answers with [`Effect`]s. Its parts: `registration` binds streams, `sessions` chooses the one that reports,
-//! `reports` applies what it says, `acknowledgements` answers when it is stored, `departures` lets streams go, `deadlines` does what follows from silence, `configuration` and `observed` what others change, `settle` compares what is with
-//! what was stored and shown.
+//! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. `registration` binds streams to
+//! entries, `sessions` selects the stream that reports, `reports` applies its reports,
+//! `acknowledgements` acknowledges them once they are stored, `departures` handles streams that
+//! end, `deadlines` handles timeouts, `configuration` and `observed` handle changes by the operator
+//! and by other instances, and `settle` emits the writes, pushes and events that follow from a
+//! change.
 
 mod acknowledgements;
 mod configuration;
@@ -51,20 +57,22 @@ pub use workload::Workload;
 /// All entries and the streams of their agents.
 #[derive(Debug)]
 pub struct Entries {
-    /// Its `restart_grace` is until when after the start; a pause of the process begins it anew.
+    /// `settings.restart_grace` is the end of the grace period as a time since the start. A pause
+    /// of the process restarts the period, whose length is kept in the field `restart_grace`.
     settings: Settings,
     restart_grace: Duration,
-    /// `app-health/<instance>`.
+    /// The controller name of this instance, `app-health/<instance>`.
     controller: String,
     config: Arc<Config>,
     is_configured: bool,
-    /// Whether some service may keep its last endpoint.
+    /// True if the policy of some service may keep its last endpoint.
     may_keep: bool,
     entries: BTreeMap<Key, Entry>,
     streams: HashMap<StreamId, Stream>,
     waiting: BTreeMap<Wait, BTreeSet<StreamId>>,
     deadlines: Deadlines,
-    /// Entries that are gone but for the last endpoint that they may be.
+    /// Entries whose last stream was lost and that are not deleted yet, because they may be kept as
+    /// the last endpoint of a service.
     lingering: BTreeSet<Key>,
     kept: BTreeSet<Key>,
     alive: Option<BTreeSet<String>>,
@@ -74,17 +82,18 @@ pub struct Entries {
     effects: Vec<Effect>,
 }
 
-/// When a step happens.
+/// Time of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct At {
-    /// Since the process' start; never goes back.
+    /// Monotonic time since the start of the process.
     now: Duration,
-    /// For people only.
+    /// Wall-clock time, used only in what is stored and shown.
     wall: Timestamp,
 }
 
 impl Entries {
-    /// The entries as the store has them. Time begins at 0, and so does the grace for those that have not come back.
+    /// Creates the state from the stored entries. Time starts at 0, and so does the grace period
+    /// for agents that have not reconnected.
     pub fn new(settings: Settings, stored: Vec<(Key, Record)>) -> Self {
         let mut entries = Self {
             controller: format!("app-health/{}", settings.instance),
@@ -113,7 +122,7 @@ impl Entries {
         entries
     }
 
-    /// One thing happened at `now`, which never goes back; `wall` is only shown.
+    /// Processes one input. `now` must not decrease; `wall` is only stored and shown.
     pub fn step(&mut self, now: Duration, wall: Timestamp, input: Input) -> Vec<Effect> {
         self.at = At { now: now.max(self.at.now), wall };
         match input {
@@ -135,17 +144,17 @@ impl Entries {
         mem::take(&mut self.effects)
     }
 
-    /// When the next [`Input::Tick`] is due, in the time of [`Entries::step`].
+    /// Returns when the next [`Input::Tick`] is due, on the clock of [`Entries::step`].
     pub fn next_due(&self) -> Option<Duration> {
         self.deadlines.next()
     }
 
-    /// All entries that Envoys may see, by key.
+    /// Returns all entries that Envoys may see, sorted by key.
     pub fn workloads(&self) -> impl Iterator<Item = Workload> {
         self.entries.iter().filter_map(|(key, entry)| entry.workload(key, &self.settings))
     }
 
-    /// All entries as the operator sees them, by key.
+    /// Returns the entries of `/debug/workloads`, sorted by key.
     pub fn view(&self, now: Duration) -> Vec<WorkloadView> {
         let view = |(key, entry): (&Key, &Entry)| {
             view::of(key, entry, &self.settings, self.kept.contains(key), now, &self.streams)
@@ -153,7 +162,7 @@ impl Entries {
         self.entries.iter().filter_map(view).collect()
     }
 
-    /// How many entries have the condition True, False, Unknown, and none.
+    /// Returns the numbers of entries whose condition is True, False, Unknown and absent.
     pub fn counts(&self) -> [usize; 4] {
         let mut counts = [0; 4];
         for entry in self.entries.values().filter(|entry| entry.spec().is_some()) {

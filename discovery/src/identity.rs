@@ -1,4 +1,4 @@
-//! Whom a client certificate names. Pure: the certificate was verified by the handshake, the time is an argument of others.
+//! Reads the SPIFFE identity from a client certificate that the TLS handshake has verified.
 
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -6,36 +6,35 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::entries::Identity;
 use workload_health::health_report::printable;
 
-/// A peer by its certificate.
+/// Identity and expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certified {
-    /// Who it is.
     pub identity: Identity,
-    /// Until when, in seconds since 1970.
+    /// Expiry (`notAfter`) in seconds since 1970.
     pub not_after: i64,
 }
 
-/// A certificate that names nobody whom we know.
+/// Reason why a certificate carries no usable identity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// Not to be read, though the handshake took it.
-    #[error("client certificate: cannot be read")]
+    /// The certificate cannot be parsed, although the handshake accepted it.
+    #[error("client certificate: cannot be parsed")]
     Unreadable,
-    /// None, or several.
+    /// The number of URI subject alternative names, which is not 1.
     #[error("client certificate: must have exactly one URI as subject alternative name, found {0}")]
     Names(usize),
-    /// Another form, as it was found.
+    /// The URI, which does not have the expected form.
     #[error("client certificate: {0:?}: must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>")]
     Form(String),
-    /// A name of strangers.
+    /// The trust domain, which is not configured.
     #[error("client certificate: trust domain {0:?} is not one of --trust-domain")]
     TrustDomain(String),
 }
 
-/// Reads the identity of a certificate (DER) that belongs to one of these trust domains.
+/// Reads the identity from a DER certificate, whose trust domain must be one of `trust_domains`.
 ///
 /// # Errors
-/// Why it names nobody.
+/// Returns why the certificate carries no accepted identity.
 pub fn of_certificate(certificate: &[u8], trust_domains: &[String]) -> Result<Certified, IdentityError> {
     let (_, certificate) = X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
     let names = certificate.subject_alternative_name().map_err(|_| IdentityError::Unreadable)?;
@@ -52,7 +51,7 @@ pub fn of_certificate(certificate: &[u8], trust_domains: &[String]) -> Result<Ce
     Ok(Certified { identity, not_after: certificate.validity().not_after.timestamp() })
 }
 
-/// `spiffe://cluster.local/ns/shop/sa/payments`.
+/// Parses a URI such as `spiffe://cluster.local/ns/shop/sa/payments`.
 fn of_uri(uri: &str, trust_domains: &[String]) -> Result<Identity, IdentityError> {
     let form = || IdentityError::Form(printable(uri));
     let path = uri.strip_prefix("spiffe://").ok_or_else(form)?;

@@ -1,4 +1,5 @@
-//! How many, and how often: connections, streams of one peer. Pure: time is a duration since some start.
+//! Rate limits and concurrency limits of connections and streams. Time is an argument: a duration
+//! since an arbitrary start.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,16 +7,16 @@ use std::time::Duration;
 
 use crate::entries::Identity;
 
-/// Streams of one identity and address at a time.
+/// Maximum number of concurrent streams per identity and address.
 const STREAMS: u32 = 16;
-/// New ones a second.
+/// New streams per second and peer.
 const STREAM_RATE: f64 = 1.0;
-/// And at once.
+/// Number of streams that a peer may open in a burst.
 const STREAM_BURST: f64 = 5.0;
-/// Peers that are remembered before those are forgotten who may be.
+/// Number of peers kept in memory before idle ones with a full bucket are removed.
 const REMEMBERED: usize = 1024;
 
-/// Tokens that come back with time.
+/// A token bucket rate limiter.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     rate: f64,
@@ -25,12 +26,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full one: `burst` tokens, `rate` more a second.
+    /// Creates a full bucket of `burst` tokens that gains `rate` tokens per second.
     pub fn new(rate: f64, burst: f64) -> Self {
         Self { rate, burst, tokens: burst, at: Duration::ZERO }
     }
 
-    /// One with a single token.
+    /// Creates a bucket that holds a single token.
     pub fn almost_empty(rate: f64, burst: f64) -> Self {
         Self { tokens: 1.0, ..Self::new(rate, burst) }
     }
@@ -41,10 +42,10 @@ impl TokenBucket {
         self.at = self.at.max(now);
     }
 
-    /// Takes one.
+    /// Takes one token from the bucket.
     ///
     /// # Errors
-    /// After how long there is one.
+    /// Returns the time until a token is available.
     pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
         self.fill(now);
         if self.tokens >= 1.0 {
@@ -60,10 +61,11 @@ impl TokenBucket {
     }
 }
 
-/// Who opens streams: machines share the identity of their service account, so the address belongs to it.
+/// Identity and address of a peer. Machines may share the identity of a service account, so the
+/// address is part of the key.
 pub type Peer = (Identity, IpAddr);
 
-/// The streams of each peer.
+/// Tracks the open streams and the stream rate of each peer.
 #[derive(Debug, Default)]
 pub struct Admission {
     peers: HashMap<Peer, Place>,
@@ -75,22 +77,20 @@ struct Place {
     bucket: TokenBucket,
 }
 
-/// Why a stream is refused.
+/// Reason why a stream is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// So many are open.
-    #[error("too many streams of this identity and address: {STREAMS}")]
+    #[error("too many open streams for this identity and address, at most {STREAMS} are allowed")]
     Streams,
-    /// Too soon after the last ones.
-    #[error("too many new streams of this identity and address in a short time")]
+    #[error("new streams for this identity and address are opened too fast")]
     Rate,
 }
 
 impl Admission {
-    /// A new stream of `peer`; [`Admission::leave`] gives its place back.
+    /// Admits a new stream of `peer`. [`Admission::leave`] releases it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the limit that the stream exceeds.
     pub fn enter(&mut self, peer: &Peer, now: Duration) -> Result<(), Refused> {
         if self.peers.len() >= REMEMBERED && !self.peers.contains_key(peer) {
             self.peers.retain(|_, place| place.open > 0 || !place.bucket.is_full(now));
@@ -105,7 +105,7 @@ impl Admission {
         Ok(())
     }
 
-    /// A stream of `peer` ended.
+    /// Releases a stream of `peer` that ended.
     pub fn leave(&mut self, peer: &Peer) {
         if let Some(place) = self.peers.get_mut(peer) {
             place.open = place.open.saturating_sub(1);

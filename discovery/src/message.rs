@@ -1,4 +1,4 @@
-//! What crosses an ADS stream, as values: requests that were read, answers that will be written. The bytes of both are `crate::xds`'.
+//! Decoded xDS requests and responses to be encoded. `crate::xds` converts them from and to bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,18 +8,19 @@ use bytes::Bytes;
 
 use crate::entries::{Node, Report};
 
-/// The types that mean something here. Everything else is [`TypeUrl::Other`], and is never answered.
+/// The resource types that this server supports. Any other type is [`TypeUrl::Other`] and gets no
+/// response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TypeUrl {
-    /// CDS.
+    /// Clusters (CDS).
     Cluster,
-    /// EDS.
+    /// Endpoint assignments (EDS).
     Endpoint,
-    /// Our hello to our agent.
+    /// Session settings and probe, sent to app-health agents only.
     Probe,
-    /// Health of a workload, and its acknowledgement.
+    /// Health reports from agents and their acknowledgements.
     Health,
-    /// As it came, at most 256 printable bytes.
+    /// An unsupported type URL, cut to 256 printable bytes.
     Other(String),
 }
 
@@ -27,7 +28,7 @@ impl TypeUrl {
     const CLUSTER: &'static str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     const ENDPOINT: &'static str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-    /// Any text is a type.
+    /// Parses a type URL. Every text is accepted.
     pub fn parse(text: &str) -> Self {
         match text {
             Self::CLUSTER => Self::Cluster,
@@ -38,7 +39,7 @@ impl TypeUrl {
         }
     }
 
-    /// As it is written.
+    /// Returns the type URL.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Cluster => Self::CLUSTER,
@@ -49,7 +50,7 @@ impl TypeUrl {
         }
     }
 
-    /// For metrics and views: one of five words.
+    /// Returns a short name for metrics and debug output.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Cluster => "CDS",
@@ -61,65 +62,63 @@ impl TypeUrl {
     }
 }
 
-/// The two variants of the protocol.
+/// The two variants of the xDS protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// State of the world: `StreamAggregatedResources`.
+    /// State of the world (SotW): `StreamAggregatedResources`.
     Sotw,
-    /// Incremental: `DeltaAggregatedResources`.
+    /// Incremental (delta): `DeltaAggregatedResources`.
     Delta,
 }
 
-/// A request. Texts of the peer that are shown are cut to 256 printable bytes already.
+/// A discovery request. Texts of the peer that are logged or shown are already cut to 256 printable
+/// bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// On the first request of a stream at least.
+    /// Present at least in the first request of a stream.
     pub node: Option<Box<Node>>,
-    /// What it is about.
     pub type_url: TypeUrl,
-    /// Of the answer that it acknowledges or refuses; empty: of none.
+    /// Nonce of the response that the request acknowledges or rejects; empty if it does neither.
     pub nonce: String,
-    /// Why the answer is refused; a report's text.
+    /// The `error_detail` message: why a response is rejected, or the text of a health report.
     pub error: Option<String>,
-    /// What is asked for.
     pub ask: Ask,
-    /// With [`TypeUrl::Health`].
+    /// Present if the type is [`TypeUrl::Health`].
     pub report: Option<Report>,
 }
 
-/// What a request asks for.
+/// The resources that a request subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// State of the world.
+    /// Subscription of the state-of-the-world variant.
     Sotw {
-        /// Last accepted version; empty: none.
+        /// Last accepted version; empty if there is none.
         version: String,
-        /// All names; none may mean everything.
+        /// All subscribed names. An empty list may be a wildcard subscription.
         names: Vec<String>,
     },
-    /// Incremental.
+    /// Subscription change of the incremental variant.
     Delta {
-        /// More names; `*` is everything.
+        /// Names to add; `*` subscribes to all resources.
         subscribe: Vec<String>,
-        /// Fewer names.
         unsubscribe: Vec<String>,
-        /// First request of a type: what the client has, and in which version.
+        /// `initial_resource_versions`: what the client has when it first requests the type.
         initial: BTreeMap<String, String>,
     },
 }
 
-/// The version of a resource: a hash of its content, equal wherever the content is; of an assignment also how many endpoints it has, so that
-/// a client that comes back tells it (`a1b2c3d4e5f60718-3`).
+/// Version of a resource: a hash of its content, the same on every server. The version of an
+/// assignment also contains its number of endpoints, as in `a1b2c3d4e5f60718-3`, so that a client
+/// that reconnects tells the server how many endpoints it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
-    /// Of the content.
     pub hash: u64,
-    /// Of an assignment.
+    /// Number of endpoints of an assignment.
     pub endpoints: Option<u32>,
 }
 
 impl Version {
-    /// Of text that a client sent; anything may come.
+    /// Parses a version sent by a client. Returns `None` if the format is not that of this server.
     pub fn parse(text: &str) -> Option<Self> {
         let (hash, endpoints) = match text.split_once('-') {
             Some((hash, endpoints)) => (hash, Some(endpoints.parse().ok()?)),
@@ -136,28 +135,23 @@ impl fmt::Display for Version {
     }
 }
 
-/// A cluster or an assignment, encoded once for all who get it.
+/// A cluster or an assignment, encoded once for all streams.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// As it is subscribed to.
     pub name: Arc<str>,
-    /// Of the content.
     pub version: Version,
-    /// A `google.protobuf.Any`, encoded.
+    /// The encoded `google.protobuf.Any`.
     pub any: Bytes,
 }
 
-/// An answer.
+/// A discovery response to be encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// What it is about.
     pub type_url: TypeUrl,
-    /// `version_info`, or `system_version_info`.
     pub version: String,
-    /// Unique on its stream.
+    /// Nonce that is unique on the stream.
     pub nonce: String,
-    /// What it brings.
     pub resources: Vec<Arc<Resource>>,
-    /// Incremental: what there is no more.
+    /// Names of deleted resources (incremental variant only).
     pub removed: Vec<Arc<str>>,
 }

@@ -1,4 +1,5 @@
-//! Istio's documents as checked values: what entries and snapshots are made of. Not here: files, Kubernetes, what agents report.
+//! Istio's configuration objects, parsed and validated. Reading them from files and Kubernetes, and
+//! health reports, are elsewhere.
 
 mod claims;
 mod config;
@@ -19,14 +20,12 @@ pub use spec::Spec;
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// As `shop`.
     pub namespace: String,
-    /// As `payments-10.0.0.7-dc1`.
+    /// Name such as `payments-10.0.0.7-dc1`.
     pub name: String,
 }
 
 impl Key {
-    /// The two together.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }

@@ -1,7 +1,8 @@
-//! What Envoys are served: configuration and entries become clusters and assignments.
+//! Builds the clusters and assignments that Envoys are served from configuration and entries.
 //!
-//! Pure. Everything is encoded once per content, and what did not change keeps the encoding of the snapshot before. A snapshot never changes;
-//! all streams read the same one. Not here: who has got what (`stream`).
+//! A snapshot is immutable and shared by all streams. Each resource is encoded once; unchanged
+//! resources are taken from the previous snapshot. Which stream has received what is tracked in
+//! `stream`.
 
 mod endpoints;
 mod namespace;
@@ -20,37 +21,39 @@ pub use endpoints::Assignment;
 use endpoints::{Assignments, Members, State};
 use namespace::Namespaces;
 
-/// What the flags say, and the time.
+/// Settings from flags, and the state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSettings {
-    /// For services that do not say it themselves.
+    /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
-    /// The store was empty or lost at the start, and those who were in it may still be on their way back: a client that holds more endpoints
-    /// than are known here is not answered yet.
+    /// True if the store was empty or lost at the start and agents may still reconnect. Until then,
+    /// a client that has more endpoints of an assignment than the server knows gets no response for
+    /// it.
     pub settling: bool,
 }
 
-/// Who looks: what it sees depends on where it is.
+/// The client that a snapshot is viewed as; namespace and network decide what it sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Viewer {
-    /// By its certificate, else by its own account.
+    /// From the client certificate, or else from the node metadata.
     pub namespace: Option<String>,
-    /// Absent: it sees all networks.
+    /// A client without a network sees the endpoints of all networks.
     pub network: Option<String>,
 }
 
-/// All that is served, to whomever.
+/// The resources of all clients.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// By name; several where namespaces have the same host to themselves, in the order of their services.
+    /// Clusters by name. Services of several namespaces may have the same host; they keep the order
+    /// of their services.
     clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
-    /// The same by service, to find out what needs no second look.
+    /// The same clusters by service, to reuse them in the next snapshot.
     services: BTreeMap<Key, Arc<Served>>,
     kept: BTreeSet<Key>,
     settling: bool,
 }
 
-/// One service, as it was served.
+/// One service, with the state that its clusters were built from.
 #[derive(Debug)]
 struct Served {
     service: Arc<Service>,
@@ -58,7 +61,7 @@ struct Served {
     clusters: Vec<Arc<Cluster>>,
 }
 
-/// One host and port.
+/// The cluster and the assignments of one host and port.
 #[derive(Debug)]
 struct Cluster {
     namespace: String,
@@ -68,7 +71,7 @@ struct Cluster {
 }
 
 impl Snapshot {
-    /// Makes one; what is as in `previous` is taken from there.
+    /// Builds a snapshot. What has not changed is taken from `previous`.
     pub fn build(
         config: &Config,
         workloads: &mut dyn Iterator<Item = Workload>,
@@ -91,7 +94,8 @@ impl Snapshot {
         snapshot
     }
 
-    /// A second service of the namespace with the same host and port hides behind the first.
+    /// Adds the clusters of a service. Within a namespace, the first service with a host and port
+    /// takes precedence.
     fn add(&mut self, served: Arc<Served>) {
         for cluster in &served.clusters {
             let others = self.clusters.entry(cluster.resource.name.clone()).or_default();
@@ -102,17 +106,17 @@ impl Snapshot {
         self.services.insert(served.service.key.clone(), served);
     }
 
-    /// The clusters that `viewer` sees, by name.
+    /// Returns the clusters visible to `viewer`, sorted by name.
     pub fn clusters<'a>(&'a self, viewer: &'a Viewer) -> impl Iterator<Item = &'a Arc<Resource>> {
         self.clusters.values().filter_map(|clusters| Some(&visible(clusters, viewer)?.resource))
     }
 
-    /// One of them.
+    /// Returns the cluster with this name if `viewer` can see it.
     pub fn cluster(&self, viewer: &Viewer, name: &str) -> Option<&Arc<Resource>> {
         Some(&visible(self.clusters.get(name)?, viewer)?.resource)
     }
 
-    /// The assignments that `viewer` sees, by name.
+    /// Returns the assignments visible to `viewer`, sorted by name.
     pub fn assignments<'a>(&'a self, viewer: &'a Viewer) -> impl Iterator<Item = &'a Assignment> {
         let networks = viewer.network.as_deref();
         self.clusters
@@ -120,17 +124,17 @@ impl Snapshot {
             .filter_map(move |clusters| Some(visible(clusters, viewer)?.assignments.of(networks)))
     }
 
-    /// One of them.
+    /// Returns the assignment with this name if `viewer` can see it.
     pub fn assignment(&self, viewer: &Viewer, name: &str) -> Option<&Assignment> {
         Some(visible(self.clusters.get(name)?, viewer)?.assignments.of(viewer.network.as_deref()))
     }
 
-    /// The entries that stay as the last endpoint of a service although they are not healthy.
+    /// Returns the unhealthy entries that are kept as the last endpoint of a service.
     pub fn kept(&self) -> &BTreeSet<Key> {
         &self.kept
     }
 
-    /// Whether clients that hold more than is known here are not answered yet.
+    /// Returns true if a client that has more endpoints than the server knows gets no response yet.
     pub fn settling(&self) -> bool {
         self.settling
     }
@@ -156,7 +160,7 @@ impl Served {
         Self { service: service.clone(), states: members.states(), clusters }
     }
 
-    /// Whether nothing that matters is different.
+    /// Returns true if the clusters built from this state need not be built again.
     fn is_same(&self, service: &Arc<Service>, members: &Members) -> bool {
         (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.are(&self.states)
     }
@@ -184,19 +188,20 @@ impl Cluster {
     }
 }
 
-/// Of those with the same name: that of the viewer's own namespace, else the first that is for all.
+/// Of the clusters with the same name, returns that of the viewer's namespace, or else the first
+/// that is exported to all namespaces.
 fn visible<'a>(clusters: &'a [Arc<Cluster>], viewer: &Viewer) -> Option<&'a Cluster> {
     let own = |cluster: &&Arc<Cluster>| viewer.namespace.as_ref() == Some(&cluster.namespace);
     let for_all = || clusters.iter().find(|cluster| cluster.export_to == ExportTo::All);
     clusters.iter().find(own).or_else(for_all).map(AsRef::as_ref)
 }
 
-/// As Istio names it.
+/// Returns the cluster name in Istio's format.
 fn cluster_name(host: &str, port: &Port) -> String {
     format!("outbound|{}||{host}", port.number)
 }
 
-/// The first eight bytes of the parts' SHA-256.
+/// Returns the first eight bytes of the SHA-256 of the concatenated parts.
 pub(super) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,8 +1,10 @@
-//! One ADS stream as state and step: what a peer asked for, what it has, what it is sent next.
+//! The state of one ADS stream: subscriptions, what the peer has received, and what is sent next.
 //!
-//! Pure: requests, snapshots and the registry's words come in, answers and reports go out; time is an argument, a duration since some start.
-//! There is no queue: one answer of each type at a time is unacknowledged, and what is sent next is found by comparing what the peer has
-//! with the newest snapshot. Not here: bytes (`crate::xds`), sockets (`server`), whose report acts on what (`entries`).
+//! The module does no I/O: requests, snapshots and messages from the registry are inputs, responses
+//! and reports are effects, and time is an argument. There is no queue: at most one response of
+//! each type is unacknowledged, and the next response is computed as the difference between what
+//! the peer has and the newest snapshot. Encoding (`crate::xds`), sockets (`server`) and the effect
+//! of reports (`entries`) are elsewhere.
 
 mod held;
 mod subscription;
@@ -21,87 +23,81 @@ use crate::xds;
 pub use subscription::View;
 use subscription::{Context, Outcome, Subscription};
 
-/// Types that one stream may name.
+/// Maximum number of types that a stream may request.
 const TYPES: usize = 32;
-/// Hellos carry this name.
+/// Resource name in a hello.
 const PROBE_NAME: &str = "probe";
 
-/// What happened to the stream.
+/// Input of a step.
 #[derive(Debug)]
 pub enum Input {
-    /// The peer sent something.
+    /// The peer sent a request.
     Request(Box<Request>),
-    /// To our agent.
+    /// Sends an app-health agent its session settings and probe.
     Hello {
-        /// The JSON of the hello.
+        /// The hello as JSON.
         hello: Value,
-        /// Of its probe.
+        /// Version of the probe in the hello.
         version: String,
     },
-    /// To our agent: this report is stored.
-    Ack {
-        /// Of the report.
-        epoch: String,
-        /// Of the report.
-        generation: u64,
-    },
-    /// There is another snapshot, or [`AdsStream::next_due`] has passed.
+    /// Tells an app-health agent that its report is stored.
+    Ack { epoch: String, generation: u64 },
+    /// A new snapshot was published, or [`AdsStream::next_due`] has passed.
     Look,
 }
 
-/// What is to be done, in this order.
+/// An effect to be executed, in the returned order.
 #[derive(Debug, PartialEq)]
 pub enum Effect {
-    /// The first request came: the registry should know of the stream.
+    /// The first request arrived; the registry must register the stream.
     Open(Box<Node>),
-    /// The registry should know this.
+    /// The registry must process the report.
     Report(Report),
-    /// Our agent took the probe of this version.
+    /// The agent accepted the probe of this version.
     ProbeAcked(String),
-    /// Our agent refused the probe; its text.
+    /// The agent rejected the probe with this error message.
     ProbeNacked(String),
-    /// To the peer.
+    /// Sends the response to the peer.
     Send(Response),
-    /// The peer broke a rule: end the stream.
+    /// Closes the stream, because the peer violated a rule.
     Close(Code, String),
-    /// For log and metrics.
+    /// An event for the log and the metrics.
     Note(Note),
 }
 
-/// What is worth a count, and once a line.
+/// An event that is counted, and logged once.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The peer refuses what it was sent.
+    /// The peer rejected a response.
     Nacked {
-        /// Of this type.
         type_url: TypeUrl,
-        /// With this text.
+        /// The peer's error message.
         text: String,
-        /// Which it did not say the time before.
+        /// False if the previous rejection had the same text.
         is_new: bool,
     },
-    /// A type that is never answered, for the first time on this stream.
+    /// The first request on this stream for an unsupported type.
     UnknownType(String),
-    /// The same once more.
+    /// A repeated request for an unsupported type.
     UnknownTypeAgain,
 }
 
-/// The state of a stream.
 #[derive(Debug)]
 pub struct AdsStream {
-    /// By the peer's certificate.
+    /// Namespace in the peer's certificate.
     namespace: Option<String>,
     viewer: Option<Viewer>,
     clusters: Subscription,
     endpoints: Subscription,
-    /// Nonce and version of the hello that is to be acknowledged.
+    /// Nonce and version of the hello that is not acknowledged yet.
     hello: Option<(String, String)>,
     types: BTreeSet<TypeUrl>,
     nonces: u64,
 }
 
 impl AdsStream {
-    /// A stream without a request. `namespace`: by the peer's certificate.
+    /// Creates the state of a stream without a request. `namespace` is that of the peer's
+    /// certificate.
     pub fn new(variant: Variant, namespace: Option<String>) -> Self {
         Self {
             namespace,
@@ -114,7 +110,7 @@ impl AdsStream {
         }
     }
 
-    /// Takes one input. After [`Effect::Close`] the stream is not stepped again.
+    /// Processes one input. The stream must not be stepped again after [`Effect::Close`].
     pub fn step(&mut self, now: Duration, input: Input, snapshot: &Snapshot) -> Vec<Effect> {
         let mut effects = Vec::new();
         match input {
@@ -131,17 +127,17 @@ impl AdsStream {
         effects
     }
 
-    /// When to look again although nothing happens.
+    /// Returns when [`Input::Look`] is due even if nothing happens.
     pub fn next_due(&self) -> Option<Duration> {
         [self.clusters.due(), self.endpoints.due()].into_iter().flatten().min()
     }
 
-    /// Whether snapshots matter to this stream. Those of agents subscribe to nothing.
+    /// Returns true if the stream subscribes to resources of snapshots. Streams of agents do not.
     pub fn subscribes(&self) -> bool {
         self.clusters.subscribes() || self.endpoints.subscribes()
     }
 
-    /// What the operator sees of each subscription.
+    /// Returns each subscription for `/debug/workloads`.
     pub fn views(&self) -> impl Iterator<Item = View> {
         [&self.clusters, &self.endpoints].into_iter().filter(|it| it.subscribes()).map(Subscription::view)
     }
@@ -163,7 +159,7 @@ impl AdsStream {
         }
         if self.viewer.is_none() {
             let Some(node) = node else {
-                let text = "node: must come with the first request".to_owned();
+                let text = "node: must be set in the first request".to_owned();
                 return effects.push(Effect::Close(Code::InvalidArgument, text));
             };
             let namespace = self.namespace.clone().or_else(|| node.namespace.clone());
@@ -174,7 +170,7 @@ impl AdsStream {
             TypeUrl::Cluster => &mut self.clusters,
             TypeUrl::Endpoint => &mut self.endpoints,
             TypeUrl::Probe => return self.hello_answered(&nonce, error, effects),
-            // With a nonce it would acknowledge our acknowledgement, which says nothing of health.
+            // With a nonce, the message acknowledges the server's acknowledgement and is no report.
             TypeUrl::Health if !nonce.is_empty() => return,
             TypeUrl::Health => return effects.extend(report.map(Effect::Report)),
             TypeUrl::Other(_) if !new_type => return effects.push(Effect::Note(Note::UnknownTypeAgain)),
@@ -192,7 +188,7 @@ impl AdsStream {
         }
     }
 
-    /// Sends what is due: clusters first, since assignments follow their clusters.
+    /// Sends the responses that are due. Clusters are sent first, since assignments refer to them.
     fn answer(&mut self, now: Duration, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
         let Some(viewer) = &self.viewer else { return };
         let context = |blocked| Context { now, snapshot, viewer, blocked };
@@ -203,7 +199,7 @@ impl AdsStream {
             self.endpoints.clusters_pushed(pushed);
             effects.push(Effect::Send(response));
         }
-        // While a push of clusters waits for its turn, assignments of clusters that it will bring wait too.
+        // While a push of clusters is delayed, the assignments of its new clusters are delayed too.
         let clusters = &self.clusters;
         let blocked = |name: &str| {
             clusters.subscribes() && !clusters.has(name) && snapshot.cluster(viewer, name).is_some()

@@ -1,51 +1,46 @@
-//! What the operator sees: the JSON of `/debug/workloads`.
+//! Types of the JSON response of `/debug/workloads`.
 
 use serde::Serialize;
 
 use super::entries::WorkloadView;
 
-/// Everything; `C` is a client's line.
+/// The response; `C` is the type of a client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View<C> {
-    /// This process.
+    /// Name of this instance.
     pub instance: String,
-    /// `redb` or `kubernetes`.
     pub store: &'static str,
-    /// Whether the absent are not missed yet, after a start with an empty store.
+    /// True while agents may still reconnect after a start with an empty store.
     pub settling: bool,
-    /// A line each.
     pub config_errors: Vec<String>,
-    /// By namespace and name.
+    /// Workloads sorted by namespace and name.
     pub workloads: Vec<WorkloadView>,
-    /// Who subscribes to what.
+    /// Streams that subscribe to clusters or endpoints.
     pub clients: Vec<C>,
 }
 
-/// What the registry knows of it.
+/// The part of [`View`] that the registry provides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overview {
-    /// As in [`View`].
     pub settling: bool,
-    /// As in [`View`].
     pub config_errors: Vec<String>,
-    /// As in [`View`].
     pub workloads: Vec<WorkloadView>,
 }
 
-/// Which workloads are asked for; empty: all.
+/// Selects workloads. A field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The entry's namespace.
     pub namespace: Option<String>,
-    /// The group that it was made from.
+    /// The WorkloadGroup that the entry was registered from.
     pub group: Option<String>,
-    /// The condition's status or the endpoint, in any case: `True`, `unknown`, `removed`.
+    /// Status of the condition or state of the endpoint, compared without case: `True`, `unknown`,
+    /// `removed`.
     pub state: Option<String>,
 }
 
 impl Filter {
-    /// Whether a workload is asked for.
+    /// Returns true if the filter matches the workload.
     pub fn takes(&self, workload: &WorkloadView) -> bool {
         let is_state = |state: &String| {
             let status = workload.condition.as_ref().map(|condition| condition.status.as_str());

@@ -91,7 +91,7 @@ async fn limits_end_the_stream_and_no_more() {
     let rows = [
         ("metadata", request(EDS, &[], &too_much), Code::InvalidArgument, "node.metadata: more than 64 KiB"),
         ("message", request(EDS, &[&name], &CLIENT), Code::ResourceExhausted, "more than 4 MiB"),
-        ("no node", request(EDS, &[], &[]), Code::InvalidArgument, "node: must come with the first request"),
+        ("no node", request(EDS, &[], &[]), Code::InvalidArgument, "node: must be set in the first request"),
     ];
     for (what, first, code, text) in rows {
         let mut peer = Peer::open(discovery.secure, discovery.identity(PAYMENTS), first).await.expect(what);

@@ -141,9 +141,9 @@ fn it_takes_all_descriptors_that_it_may_have() {
     let discovery = under("100:3000", &["--max-streams", "2000"]);
     assert_eq!(discovery.descriptors(), ["3000", "3000"]);
     let log = discovery.log();
-    assert!(log.contains("open descriptors limit=3000") && !log.contains("WARN"), "{log}");
+    assert!(log.contains("file descriptor limit set limit=3000") && !log.contains("WARN"), "{log}");
     let log = under("100:1000", &["--max-streams", "2000"]).log();
-    assert!(log.contains("fewer open descriptors than --max-streams = 2000"), "{log}");
+    assert!(log.contains("file descriptor limit is lower than --max-streams = 2000"), "{log}");
 }
 
 /// Five are needed before anything can be told; with three there is no library to load.

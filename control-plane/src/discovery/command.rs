@@ -1,4 +1,4 @@
-//! The command `discovery`: builds the parts, and ends with them.
+//! The subcommand `discovery`: starts the servers, the registry and the store, and shuts them down.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -25,19 +25,21 @@ use serving::monitoring::Pending;
 use serving::runtime;
 use serving::shutdown::Shutdown;
 
-/// Callers of the monitoring port at a time.
+/// Maximum number of concurrent connections to the monitoring port.
 const MONITORING_CONNECTIONS: usize = 64;
-/// Threads that serve: one more than the registry keeps busy.
+/// Number of tokio worker threads: one for the registry task and one for the streams.
 const THREADS: usize = 2;
-/// Reasons of unreadiness.
+/// Names of the readiness conditions.
 const CONFIGURATION: &str = "configuration";
 const STORE: &str = "store";
 const TERMINATING: &str = "terminating";
 
-/// Serves until SIGTERM or SIGINT, or checks the configuration.
+/// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.install_default().map_err(|_| Failure::Broken("there is another crypto provider".to_owned()))?;
+    provider
+        .install_default()
+        .map_err(|_| Failure::Broken("a rustls crypto provider is already installed".to_owned()))?;
     if config.check {
         return check(&config);
     }
@@ -45,23 +47,28 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
     let runtime = runtime::new(THREADS)?;
     descriptors(config.limits.max_streams);
     let ended = runtime.block_on(serve(config));
-    // What still looks at files need not be waited for.
+    // Background tasks that read files are not waited for.
     runtime.shutdown_background();
     ended
 }
 
-/// Each connection takes one, and the soft limit of most systems is 1024.
+/// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of
+/// most systems is 1024.
 fn descriptors(wanted: usize) {
     match runtime::raise_descriptors() {
         Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < wanted) => {
-            warn!(limit, "fewer open descriptors than --max-streams = {wanted}: the hard limit is too low");
+            warn!(
+                limit,
+                "file descriptor limit is lower than --max-streams = {wanted}; raise the hard limit"
+            );
         }
-        Ok(limit) => info!(limit, "open descriptors"),
-        Err(error) => warn!(%error, "the limit of open descriptors stays as it is"),
+        Ok(limit) => info!(limit, "file descriptor limit set"),
+        Err(error) => warn!(%error, "file descriptor limit not raised"),
     }
 }
 
-/// Every error of certificates and configuration, a line each, after the warnings, which change nothing.
+/// Prints warnings to stderr and returns all errors of the certificates and the configuration, one
+/// per line.
 fn check(config: &DiscoveryConfig) -> Result<(), Failure> {
     let tls = config.listen.as_ref().map(|(_, files)| files.load());
     let mut errors: Vec<String> =
@@ -85,13 +92,14 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         trust_domains,
         store,
         namespaces,
-        check: _, // it would not have come here
+        check: _, // `run` has returned already
         settings,
         last_endpoint,
         debounce,
         limits,
     } = config;
-    let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
+    let mut shutdown = Shutdown::new()
+        .map_err(|error| Failure::Machine(format!("cannot install signal handlers: {error}")))?;
     let metrics = Arc::new(Metrics::default());
     let (monitoring, monitoring_address) = bind(monitoring_address)?;
     let secure = match listen {
@@ -101,7 +109,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     let plaintext = plaintext_listen.map(bind).transpose()?;
     let insecure = plaintext.as_ref().is_some_and(|(_, address)| !address.ip().is_loopback());
     if insecure {
-        warn!("plaintext on an address that is not loopback: whoever reaches it may say what it likes");
+        warn!("--plaintext-listen is not a loopback address: clients are not authenticated");
     }
 
     let pages = Pages {
@@ -143,8 +151,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         info!(%address, "listening for xDS in plaintext");
     }
     tokio::select! {
-        (signal, _) = shutdown.signalled() => info!(signal, "terminating"),
-        _ = &mut registered => return Err(Failure::Broken("the registry ended by itself".to_owned())),
+        (signal, _) = shutdown.signalled() => info!(signal, "shutdown started"),
+        _ = &mut registered => return Err(Failure::Broken("the registry task ended unexpectedly".to_owned())),
     }
     pending.set(TERMINATING, true);
     closing.cancel();
@@ -153,11 +161,12 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         () = servers.wait() => {}
         _ = shutdown.signalled() => {}
     }
-    // The last batch of the store is written after nobody can add to it.
+    // The registry ends only after all streams have, so that the store's last batch contains every
+    // write.
     ending.cancel();
     let _ = registered.await;
     if let Err(error) = stored.await {
-        error!(%error, "store");
+        error!(%error, "store task failed");
     }
     leaving.closing.cancel();
     Ok(())
@@ -168,10 +177,11 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
         let address = listener.local_addr()?;
         Ok((listener, address))
     });
-    bound.map_err(|error| Failure::Machine(format!("port {address}: {error}")))
+    bound.map_err(|error| Failure::Machine(format!("cannot listen on {address}: {error}")))
 }
 
-/// The store and what is configured, once both are there, and the store's task, which ends after the registry.
+/// Opens the store and waits for the configuration. Returns both and the store's task, which ends
+/// after the registry.
 async fn open(
     store: StoreConfig,
     (instance, namespaces): (String, Vec<String>),

@@ -1,5 +1,5 @@
-//! The directory of YAML files: read again when the content changes. `documents` is pure and decides what is in force; the rest
-//! reads files.
+//! Reads the directory of YAML files, and reads it again when its content changes. `documents`
+//! decides which objects are in effect.
 
 mod documents;
 
@@ -16,31 +16,32 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use discovery::objects::Config;
 use documents::Documents;
 
-/// How often the files are looked at.
+/// Interval between two checks of the files.
 const POLL: Duration = Duration::from_secs(2);
-/// A change is taken when a second look, so much later, sees the same: a file may just be being written.
+/// Delay before a changed file is read a second time. The change is applied if both reads return
+/// the same content, since the file may be partially written.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The largest file, in bytes.
+/// Maximum size of a file in bytes.
 const FILE_BYTES: u64 = 1 << 20;
-/// What is read.
+/// File name extensions that are read.
 const ENDINGS: [&str; 2] = ["yaml", "yml"];
 
-/// What is in force, and what is wrong.
+/// The objects in effect, and what is wrong in the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configured {
-    /// All objects.
     pub config: Arc<Config>,
-    /// As `groups.yaml:14: document 2: spec.probe.grpc.port: must be between 1 and 65535, got 0`, by file and place.
+    /// Errors such as `groups.yaml:14: document 2: spec.probe.grpc.port: must be between 1 and
+    /// 65535, got 0`, sorted by file and position.
     pub errors: Vec<String>,
-    /// The same for what is accepted all the same.
+    /// Warnings in the same format, about documents that are accepted.
     pub warnings: Vec<String>,
 }
 
-/// The files of a directory by name, or why there are none.
+/// The files of a directory by name, or the error of reading the directory.
 type Files = Result<BTreeMap<String, Result<Vec<u8>, String>>, String>;
 
-/// Reads the directory, and again every 2 s, for as long as somebody looks at it. Only changes are told. `namespaces`: all others are
-/// left out; empty: all are in.
+/// Reads the directory every 2 s as long as a receiver exists. Receivers are notified of changes
+/// only. Objects in namespaces that are not in `namespaces` are ignored, unless the set is empty.
 pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::Receiver<Configured> {
     let first = directory.clone();
     let first = move || {
@@ -69,7 +70,7 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
     receiver
 }
 
-/// Takes in what has changed, as far as two looks see the same.
+/// Reads the directory, and applies changes that two reads agree on.
 async fn look(directory: PathBuf, documents: Documents) -> (Documents, Option<Configured>) {
     let again = directory.clone();
     let (documents, found) = blocking(move || {
@@ -89,15 +90,16 @@ async fn look(directory: PathBuf, documents: Documents) -> (Documents, Option<Co
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("reading does not panic")
+    tokio::task::spawn_blocking(work).await.expect("the blocking task does not panic")
 }
 
-/// What is wrong in the directory, and what is strange; for `--check`.
+/// Validates the directory for `--check`.
 pub fn check(directory: &Path) -> Configured {
     Documents::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
 }
 
-/// All files of the directory itself. Links are followed; what begins with a dot is none of ours (Kubernetes swaps `..data`).
+/// Reads all files in the directory itself. Symbolic links are followed. Names that begin with a
+/// dot are ignored, since Kubernetes swaps the link `..data` in mounted volumes.
 fn files(directory: &Path) -> Files {
     let failed = |error: io::Error| format!("{}: {error}", directory.display());
     let mut files = BTreeMap::new();
@@ -113,7 +115,7 @@ fn files(directory: &Path) -> Files {
     Ok(files)
 }
 
-/// Pipes and devices are never opened: reading them may have no end.
+/// Reads a file. Pipes and devices are never opened, because reading them may not end.
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let text = |error: io::Error| error.to_string();
     let too_large = || format!("larger than {} MiB", FILE_BYTES >> 20);
@@ -126,7 +128,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(text)?;
-    // It may grow meanwhile.
+    // The file may grow while it is read.
     let length = file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(text)?;
     if length as u64 > FILE_BYTES { Err(too_large()) } else { Ok(bytes) }
 }

@@ -1,4 +1,5 @@
-//! What discovery counts. Every label has a closed set of values: nothing of a peer becomes a series.
+//! Prometheus metrics of the discovery server. Each label has a fixed set of values; values sent by
+//! peers never become labels.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -35,46 +36,46 @@ struct Reason {
     reason: &'static str,
 }
 
-/// Who is at the other end of a stream.
+/// Kind of peer at the other end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// Our agent.
+    /// An app-health agent.
     AppHealth,
-    /// Names a group or an entry, and speaks only Istio's words.
+    /// A peer that names a group or an entry and sends only Istio's health reports.
     Plain,
-    /// Only reads.
+    /// A client that only subscribes to resources.
     Client,
 }
 
-/// What became of a report.
+/// Result of a health report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportResult {
-    /// It changed what is known.
+    /// The report changed the entry.
     Applied,
-    /// It said the same again.
+    /// The report repeated the known state.
     Repeated,
-    /// It was older than what is known.
+    /// The report is older than the known state.
     Stale,
-    /// Its sender may not report that.
+    /// The stream has no entry to report on.
     Refused,
 }
 
-/// Why a connection, stream or request was refused.
+/// Reason why a connection, stream or request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedReason {
-    /// The handshake failed, or took too long.
+    /// The TLS handshake failed or timed out.
     Handshake,
-    /// The certificate names nobody, or is no longer valid.
+    /// The certificate carries no accepted identity, or has expired.
     Identity,
-    /// Namespace, service account or address do not fit.
+    /// Namespace, service account or address do not match the entry.
     Permission,
-    /// Too many, too often, too large.
+    /// A limit on number, rate or size was exceeded.
     Limit,
-    /// Not as the protocol has it.
+    /// The request violates the protocol.
     Malformed,
 }
 
-/// The registry and what is in it.
+/// The metrics and their Prometheus registry.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -130,78 +131,98 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let it = &mut self.registry;
-        it.register("streams", "Open streams", self.streams.clone());
-        it.register("entries", "Entries by the status of their condition", self.entries.clone());
-        it.register("reports", "Reports by what became of them", self.reports.clone());
+        it.register("streams", "Number of open streams", self.streams.clone());
+        it.register(
+            "entries",
+            "Number of workload entries by the status of their Healthy condition",
+            self.entries.clone(),
+        );
+        it.register("reports", "Health reports received, by result", self.reports.clone());
         it.register(
             "report_to_push_seconds",
-            "From a report to the snapshot that shows it",
+            "Seconds from a change to the snapshot that contains it",
             self.report_to_push.clone(),
         );
-        it.register("pushes", "Answers to clients", self.pushes.clone());
-        it.register("nacks", "Answers that clients refused", self.nacks.clone());
-        it.register("store_commit_seconds", "Time of a commit", self.store_commit.clone());
-        it.register("store_errors", "Commits that failed", self.store_errors.clone());
-        it.register("config_errors", "Errors in the configuration now", self.config_errors.clone());
-        it.register("refused", "Connections, streams and requests refused", self.refused.clone());
+        it.register("pushes", "Discovery responses sent, by type", self.pushes.clone());
+        it.register("nacks", "Discovery responses rejected by clients, by type", self.nacks.clone());
+        it.register(
+            "store_commit_seconds",
+            "Duration of a commit to the store in seconds",
+            self.store_commit.clone(),
+        );
+        it.register("store_errors", "Failed commits to the store", self.store_errors.clone());
+        it.register("config_errors", "Current number of configuration errors", self.config_errors.clone());
+        it.register("refused", "Connections, streams and requests rejected, by reason", self.refused.clone());
         it.register(
             "peer_address_mismatches",
-            "Streams from another address than their entry's, let in by --peer-address-check warn",
+            "Streams accepted although the peer address is not the entry's address (--peer-address-check warn)",
             self.peer_address_mismatches.clone(),
         );
-        it.register("silent", "Agents that fell silent", self.silent.clone());
+        it.register("silent", "Entries whose agent stopped reporting", self.silent.clone());
         it.register(
             "takeovers",
-            "Entries whose reporter was replaced while it lived",
+            "Reporting streams replaced by a newer stream while open",
             self.takeovers.clone(),
         );
         it.register(
             "last_endpoint_kept",
-            "Unhealthy entries kept as the last",
+            "Unhealthy entries kept as the last endpoint of a service",
             self.last_endpoint_kept.clone(),
         );
-        it.register("settling", "1 after a start, until the absent are missed", self.settling.clone());
-        it.register("slow_readers", "Streams closed because nobody read them", self.slow_readers.clone());
-        it.register("unknown_type_requests", "Requests for what is not served", self.unknown_types.clone());
-        it.register("tls_reloads", "Certificates that were read again", self.tls_reloads.clone());
+        it.register(
+            "settling",
+            "1 while agents may still reconnect after a start with an empty store",
+            self.settling.clone(),
+        );
+        it.register(
+            "slow_readers",
+            "Streams closed because the client did not read",
+            self.slow_readers.clone(),
+        );
+        it.register(
+            "unknown_type_requests",
+            "Requests for unsupported resource types",
+            self.unknown_types.clone(),
+        );
+        it.register("tls_reloads", "Reloads of the TLS certificate, by result", self.tls_reloads.clone());
     }
 
-    /// A stream begins; [`Metrics::stream_closed`] ends it.
+    /// Counts an opened stream. [`Metrics::stream_closed`] must follow.
     pub fn stream_opened(&self, kind: StreamKind) {
         self.streams.get_or_create(&Kind { kind: kind.word() }).inc();
     }
 
-    /// A stream ended.
+    /// Counts a closed stream.
     pub fn stream_closed(&self, kind: StreamKind) {
         self.streams.get_or_create(&Kind { kind: kind.word() }).dec();
     }
 
-    /// So many entries have this status: `True`, `False`, `Unknown`, `none`.
+    /// Sets the number of entries of a status: `True`, `False`, `Unknown` or `none`.
     pub fn entries(&self, state: &'static str, number: usize) {
         self.entries.get_or_create(&State { state }).set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// A report was judged.
+    /// Counts a health report.
     pub fn report(&self, result: ReportResult) {
         self.reports.get_or_create(&Result { result: result.word() }).inc();
     }
 
-    /// A snapshot shows a report that came so long ago.
+    /// Observes the seconds between a change and the snapshot that contains it.
     pub fn pushed_report(&self, seconds: f64) {
         self.report_to_push.observe(seconds);
     }
 
-    /// A client was sent something.
+    /// Counts a response to a client.
     pub fn pushed(&self, type_url: &TypeUrl) {
         self.pushes.get_or_create(&Type { r#type: type_url.word() }).inc();
     }
 
-    /// A client refused something.
+    /// Counts a response that a client rejected.
     pub fn nacked(&self, type_url: &TypeUrl) {
         self.nacks.get_or_create(&Type { r#type: type_url.word() }).inc();
     }
 
-    /// A commit took so long, or failed.
+    /// Observes the duration of a commit in seconds, and counts it if it failed.
     pub fn committed(&self, seconds: f64, worked: bool) {
         self.store_commit.observe(seconds);
         if !worked {
@@ -209,61 +230,61 @@ impl Metrics {
         }
     }
 
-    /// So many errors are in the configuration.
+    /// Sets the number of configuration errors.
     pub fn config_errors(&self, number: usize) {
         self.config_errors.set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Something was refused.
+    /// Counts a rejected connection, stream or request.
     pub fn refused(&self, reason: RefusedReason) {
         self.refused.get_or_create(&Reason { reason: reason.word() }).inc();
     }
 
-    /// A stream came from another address than its entry's, and was let in.
+    /// Counts a stream that was accepted although its peer address is not the entry's.
     pub fn peer_address_mismatch(&self) {
         self.peer_address_mismatches.inc();
     }
 
-    /// An agent fell silent.
+    /// Counts an agent that stopped reporting.
     pub fn silent(&self) {
         self.silent.inc();
     }
 
-    /// A reporter was replaced.
+    /// Counts a reporting stream that was replaced by a newer one.
     pub fn takeover(&self) {
         self.takeovers.inc();
     }
 
-    /// So many entries stay as the last endpoint.
+    /// Sets the number of entries that are kept as the last endpoint.
     pub fn last_endpoint_kept(&self, number: usize) {
         self.last_endpoint_kept.set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Whether the absent are not missed yet.
+    /// Sets whether the server waits for agents to reconnect after a start with an empty store.
     pub fn settling(&self, settling: bool) {
         self.settling.set(settling.into());
     }
 
-    /// A stream was closed because nobody read it.
+    /// Counts a stream that was closed because the client did not read.
     pub fn slow_reader(&self) {
         self.slow_readers.inc();
     }
 
-    /// A request for what is not served.
+    /// Counts a request for an unsupported resource type.
     pub fn unknown_type(&self) {
         self.unknown_types.inc();
     }
 
-    /// The certificate's files had changed.
+    /// Counts a reload of the TLS certificate.
     pub fn tls_reloaded(&self, worked: bool) {
         let result = if worked { "success" } else { "failure" };
         self.tls_reloads.get_or_create(&Result { result }).inc();
     }
 
-    /// Everything in OpenMetrics' text form.
+    /// Returns all metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes everything");
+        encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text
     }
 }

@@ -1,4 +1,5 @@
-//! What port 15014 says of discovery: the operator's view, and readiness with what is degraded.
+//! HTTP handlers of the monitoring port: `/debug/workloads`, and readiness with the list of
+//! degradations.
 
 use std::sync::Arc;
 
@@ -17,28 +18,25 @@ use workload_health::health_report::printable;
 const WORKLOADS: &str = "/debug/workloads";
 const READY: &str = "/healthz/ready";
 
-/// What the pages are made from.
+/// State of the monitoring handlers.
 #[derive(Clone)]
 pub struct Pages {
-    /// `--debug-any`.
     pub debug_any: bool,
-    /// Of this process.
+    /// Name of this instance.
     pub instance: String,
-    /// `redb` or `kubernetes`.
     pub store: &'static str,
-    /// Whether somebody beyond this machine is served who proves nothing.
+    /// True if the plaintext listener is on an address that is not loopback.
     pub insecure: bool,
-    /// What is awaited.
+    /// Readiness conditions that are not yet met.
     pub pending: Pending,
-    /// Of the process.
     pub metrics: Arc<Metrics>,
 }
 
-/// What there is once store and configuration are loaded.
+/// Registry and server state; `None` until store and configuration are loaded.
 pub type Loaded = Option<(Handle, Arc<Shared>)>;
 
 impl Pages {
-    /// Answers one request.
+    /// Handles a request to the monitoring port.
     pub async fn answer<B: Body>(self, request: Request<B>, loaded: Loaded) -> Response {
         match (request.uri().path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
@@ -53,7 +51,8 @@ impl Pages {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");
         }
-        let insecure = self.insecure.then(|| "plaintext on an address that is not loopback".to_owned());
+        let insecure =
+            self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
         let degraded = registry.degradations().into_iter().chain(insecure);
         let lines: String = degraded.map(|line| format!("\ndegraded: {line}")).collect();
         text(StatusCode::OK, &format!("ready{lines}"))
@@ -63,14 +62,17 @@ impl Pages {
         let peer = request.extensions().get::<Peer>();
         let is_local = peer.is_some_and(|Peer(peer)| peer.ip().to_canonical().is_loopback());
         if !self.debug_any && !is_local {
-            return text(StatusCode::FORBIDDEN, "only from this machine, see --debug-any");
+            return text(
+                StatusCode::FORBIDDEN,
+                "only available from this machine; --debug-any allows all addresses",
+            );
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return not_allowed("GET, HEAD");
         }
         let filter = match filter(request.uri().query().unwrap_or_default()) {
             Ok(filter) => filter,
-            Err(name) => return text(StatusCode::BAD_REQUEST, &format!("unknown parameter {name:?}")),
+            Err(name) => return text(StatusCode::BAD_REQUEST, &format!("unknown query parameter {name:?}")),
         };
         let Some((registry, shared)) = loaded else {
             return text(StatusCode::SERVICE_UNAVAILABLE, &self.pending.reasons().join("\n"));
@@ -89,7 +91,8 @@ impl Pages {
     }
 }
 
-/// `namespace=shop&state=False`; an unknown name is given back.
+/// Parses a query such as `namespace=shop&state=False`. Returns the name of an unknown parameter as
+/// the error.
 fn filter(query: &str) -> Result<Filter, String> {
     let mut filter = Filter::default();
     for part in query.split('&').filter(|part| !part.is_empty()) {

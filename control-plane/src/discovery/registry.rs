@@ -1,5 +1,5 @@
-//! The one task that owns the entries: it takes in what streams, store and configuration say, has the store write and the streams
-//! answer, and publishes snapshots. What follows from what is decided in [`discovery::entries`].
+//! The task that owns the entries. It passes messages of streams, store and configuration to the
+//! state machine in [`super::entries`], executes the resulting effects, and publishes snapshots.
 
 mod events;
 mod handle;
@@ -27,40 +27,36 @@ use handle::Message;
 
 pub use handle::{Handle, ToStream};
 
-/// What streams may have said before it is taken in. More wait in their streams.
+/// Capacity of the channel from the streams to the registry. Streams wait while it is full.
 const CAPACITY: usize = 4096;
-/// So much is taken in at once before anything else is looked at.
+/// Maximum number of messages processed before other event sources are polled.
 const BATCH: usize = 1024;
-/// How often it looks whether it runs ...
+/// Interval at which the task runs even without events.
 const PULSE: Duration = Duration::from_secs(1);
-/// ... and what between two looks means that it did not: the process was stopped, or its machine was.
+/// If the task has not run for this long, the process or its machine was suspended.
 const STOPPED: Duration = Duration::from_secs(5);
 
-/// What the registry is made of.
+/// Everything that the registry is built from.
 #[derive(Debug)]
 pub struct Parts {
-    /// Of the life of entries.
     pub settings: Settings,
-    /// For services that do not say it themselves.
+    /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
-    /// `--debounce` and `--debounce-max`.
     pub debounce: (Duration, Duration),
-    /// Where entries live.
     pub store: Store,
-    /// What is configured.
     pub configured: watch::Receiver<Configured>,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
 }
 
-/// Starts it, with a first snapshot of what store and configuration hold. It ends with `closing`, and the store after it.
+/// Starts the registry task and publishes a first snapshot of store and configuration. The task
+/// ends when `closing` is cancelled, and the store's task ends after it.
 pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
     let Parts { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } = parts;
     let Store { stored, is_new, writes, inputs, degraded } = store;
     info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
-    // Whoever holds more than an empty store knows may be right.
+    // A store that is not empty is trusted, even if it knows fewer endpoints than a client.
     let settling = stored.is_empty().then_some(settings.restart_grace);
     let mut registry = Registry {
         entries: Entries::new(settings, stored),
@@ -91,18 +87,18 @@ struct Registry {
     last_endpoint: LastEndpoint,
     debounce: Debounce,
     longest: Duration,
-    /// Until when a store that was empty may not be the truth.
+    /// Time until which an empty store may have been lost, so that agents may still reconnect.
     settling: Option<Duration>,
     start: Instant,
-    /// The last look at the clock.
+    /// Time of the last step.
     looked: Duration,
-    /// When the first change that is not published came.
+    /// Time of the first change that is not published yet.
     changed: Option<Instant>,
     senders: HashMap<StreamId, mpsc::Sender<ToStream>>,
     writes: super::store::Writes,
     snapshots: watch::Sender<Arc<Snapshot>>,
     configured: watch::Receiver<Configured>,
-    /// What was told of the configuration.
+    /// The configuration errors that were logged last.
     errors: Vec<String>,
     metrics: Arc<Metrics>,
 }
@@ -135,7 +131,7 @@ impl Registry {
                 Ok(()) = self.configured.changed() => self.configure(),
                 () = sleep_until(due) => self.step(Input::Tick),
             }
-            // Reports come before pushes, unless those have waited for too long.
+            // Reports are processed before a push, unless the push is overdue by `--debounce-max`.
             let now = self.start.elapsed();
             let is_due = self.debounce.due().is_some_and(|due| {
                 due <= now && (inbox.is_empty() || due.saturating_add(self.longest) <= now)
@@ -146,7 +142,7 @@ impl Registry {
         }
     }
 
-    /// When to look again though nothing comes.
+    /// Returns when the task must run again without an event.
     fn due(&self) -> Instant {
         let latest = self.start.elapsed() + PULSE;
         let due = [self.entries.next_due(), self.debounce.due(), self.settling, Some(latest)];
@@ -180,7 +176,7 @@ impl Registry {
         events::configured(&self.errors, &configured);
         self.metrics.config_errors(configured.errors.len());
         self.errors = configured.errors;
-        // A service that is new has its clusters, whatever its entries say.
+        // A new service needs a new snapshot even if no entry changes.
         if configured.config != self.config {
             self.config = configured.config.clone();
             self.change();
@@ -194,7 +190,7 @@ impl Registry {
         if passed > STOPPED {
             warn!(
                 seconds = passed.as_secs(),
-                "the process was stopped: nobody is missed for --restart-grace"
+                "process was suspended; agents may reconnect for --restart-grace"
             );
             self.step_at(now, Input::Resumed);
         }
@@ -232,7 +228,8 @@ impl Registry {
         self.debounce.changed(self.start.elapsed());
     }
 
-    /// Says it to a stream. One that does not listen gets it when it does; an acknowledgement it will ask for again.
+    /// Sends a message to a stream. If its channel is full, the message is sent later, except for
+    /// an acknowledgement: the agent repeats the report then.
     fn tell(&self, stream: StreamId, word: ToStream) {
         let Some(sender) = self.senders.get(&stream) else { return };
         match sender.try_send(word) {
@@ -263,7 +260,8 @@ impl Registry {
         if let Some(changed) = self.changed.take() {
             self.metrics.pushed_report(changed.elapsed().as_secs_f64());
         }
-        // Entries that linger for nobody go, which is a change again.
+        // Disconnected entries that the snapshot does not keep are deleted now, which is another
+        // change.
         self.step(Input::Kept(kept));
     }
 }

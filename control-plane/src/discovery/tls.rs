@@ -1,5 +1,6 @@
-//! The server's certificate, key and client CA from files, read again when their content changes. What serves is exchanged as a whole, or
-//! not at all; connections that stand keep what they were made with.
+//! The server's certificate, key and client CA, reloaded from files when their content changes. All
+//! three are replaced together or not at all; established connections keep the configuration that
+//! they began with.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,21 +16,18 @@ use crate::discovery::metrics::Metrics;
 use serving::exit::Failure;
 use serving::tls::{self, ClientAuth};
 
-/// How often the files are looked at.
+/// Interval between two checks of the files.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Where they are.
+/// Paths of the TLS files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// `--tls-cert`.
     pub cert: PathBuf,
-    /// `--tls-key`.
     pub key: PathBuf,
-    /// `--client-ca`.
     pub client_ca: PathBuf,
 }
 
-/// The three as they were read.
+/// Contents of the three files.
 #[derive(PartialEq, Eq)]
 struct Content {
     cert: Vec<u8>,
@@ -38,7 +36,7 @@ struct Content {
 }
 
 impl TlsFiles {
-    /// All three, or a line for each that cannot be read.
+    /// Reads the three files. The error has one line for each file that cannot be read.
     fn read(&self) -> Result<Content, String> {
         let read = |flag: &str, path: &PathBuf| {
             std::fs::read(path).map_err(|error| format!("{flag} = {}: {error}", path.display()))
@@ -62,25 +60,26 @@ impl TlsFiles {
             format!("--tls-cert, --tls-key, --client-ca = {}: {error}", paths.join(", "))
         })?;
         config.alpn_protocols = vec![b"h2".to_vec()];
-        // A resumed session would be judged by the CA of the day before, and each costs memory.
+        // A resumed session would bypass a client CA that changed since, and sessions cost memory.
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(config)
     }
 
-    /// Reads them, once.
+    /// Reads the files once.
     ///
     /// # Errors
-    /// The file or the reason why they cannot be used.
+    /// Returns which file cannot be read, or why the files cannot be used.
     pub fn load(&self) -> Result<ServerConfig, Failure> {
         let content = self.read().map_err(Failure::CannotRead)?;
         self.config(&content).map_err(Failure::Settings)
     }
 
-    /// Reads them, and again every 5 seconds.
+    /// Reads the files now and checks them for changes every 5 seconds.
     ///
     /// # Errors
-    /// As [`TlsFiles::load`]; later ones are logged and counted, and what served before goes on.
+    /// As [`TlsFiles::load`]. Later errors are logged and counted, and the last valid configuration
+    /// stays in use.
     pub fn watch(self, metrics: Arc<Metrics>) -> Result<Arc<ArcSwap<ServerConfig>>, Failure> {
         let first = self.read().map_err(Failure::CannotRead)?;
         let serving = Arc::new(ArcSwap::from_pointee(self.config(&first).map_err(Failure::Settings)?));
@@ -98,9 +97,9 @@ impl TlsFiles {
                 match made {
                     Ok(config) => {
                         exchanged.store(Arc::new(config));
-                        info!("another certificate serves");
+                        info!("TLS certificate reloaded");
                     }
-                    Err(error) => warn!(error, "the new certificate cannot be used, the one before goes on"),
+                    Err(error) => warn!(error, "TLS certificate not reloaded, keeping the previous one"),
                 }
                 last = now;
             }

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Changes at these milliseconds; the clock is looked at each millisecond until 1000. When was pushed?
+/// Simulates the clock in steps of 1 ms up to 1000 ms with changes at the given times, and compares
+/// the times of the pushes.
 fn check(changes: &[u64], pushes: &[u64]) {
     let milliseconds = Duration::from_millis;
     let mut debounce = Debounce::new(milliseconds(50), milliseconds(200));
@@ -24,7 +25,7 @@ fn the_first_after_a_quiet_time_goes_at_once_and_later_ones_together() {
     check(&[10, 60], &[10, 60]);
     check(&[10, 59], &[10, 109]);
     check(&[10, 20, 30], &[10, 80]);
-    // No quiet: at most 200 ms after the first that waits.
+    // Continuous changes are pushed at most 200 ms after the first pending one.
     let steady: Vec<u64> = (0..50).map(|step| step * 10).collect();
     check(&steady, &[0, 210, 420, 540]);
 }

@@ -1,4 +1,4 @@
-//! What is acknowledged to agents, when the store has it; and what agents acknowledge.
+//! Acknowledges reports once they are stored, and records the agents' acknowledgements of probes.
 
 use workload_health::health_report::printable;
 
@@ -7,7 +7,7 @@ use super::{Effect, Entries, Event, StreamId};
 use crate::objects::Key;
 
 impl Entries {
-    /// Acknowledges a report once the entry is stored as it is now.
+    /// Acknowledges a report as soon as the current state of the entry is stored.
     pub(super) fn owe(&mut self, key: &Key, stream: StreamId, epoch: String, generation: u64) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.stored >= entry.write {
@@ -18,7 +18,7 @@ impl Entries {
         }
     }
 
-    /// Our agent took or refused the probe of a hello.
+    /// Records that the agent accepted or rejected the probe of a hello.
     pub(super) fn probe_answered(&mut self, id: StreamId, answer: Result<String, String>) {
         let Some(key) = self.streams.get(&id).and_then(|stream| stream.bound.clone()) else { return };
         let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.reporter == Some(id)) else {
@@ -41,7 +41,7 @@ impl Entries {
         }
     }
 
-    /// The store has what was written.
+    /// Handles the confirmation of a write by the store.
     pub(super) fn stored(&mut self, key: &Key, write: u64) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.stored = entry.stored.max(write);

@@ -1,4 +1,4 @@
-//! Groups and entries come, change and go under live streams.
+//! Applies changes of the configuration while streams are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -34,7 +34,7 @@ impl Entries {
         }
     }
 
-    /// What is stored and has no group or manual entry any more.
+    /// Deletes stored entries that have no group or manual entry any more.
     fn delete_unconfigured(&mut self) {
         if self.config.incomplete {
             return;
@@ -43,7 +43,8 @@ impl Entries {
         let is_bare = |key: &Key| !config.entries.contains_key(key);
         let bare = self.entries.iter().filter(|(key, entry)| entry.record.auto.is_none() && is_bare(key));
         let bare: Vec<Key> = bare.map(|(key, _)| key.clone()).collect();
-        // Where the operator's entries are in the store themselves, their news come from there.
+        // In a shared store the operator's entries are objects themselves, so their deletion is
+        // observed there.
         if !self.settings.shared {
             bare.iter().for_each(|key| self.delete(key, Gone::ByHand));
         }
@@ -63,7 +64,7 @@ impl Entries {
         gone.iter().for_each(|key| self.delete(key, Gone::GroupDeleted));
     }
 
-    /// The streams that speak for entries of these groups: the reporter, or any if there is none.
+    /// Returns the streams bound to entries of these groups, the reporting stream of an entry last.
     fn members(&self, groups: &BTreeSet<Key>) -> Vec<StreamId> {
         if groups.is_empty() {
             return Vec::new();
@@ -72,7 +73,7 @@ impl Entries {
             let auto = entry.record.auto.as_ref();
             auto.is_some_and(|auto| groups.contains(&Key::new(key.namespace.clone(), auto.group.clone())))
         });
-        // The reporter's word is the last one.
+        // The last stream to be bound again determines the entry, which must be the reporting one.
         of_group
             .flat_map(|(_, entry)| {
                 let others = entry.streams.iter().copied().filter(|id| Some(*id) != entry.reporter);
@@ -85,21 +86,21 @@ impl Entries {
         self.waiting.get(wait).into_iter().flatten().copied().collect()
     }
 
-    /// Streams that wait for this entry try again.
+    /// Tries again to bind the streams that wait for this entry.
     pub(super) fn bind_waiting(&mut self, key: &Key) {
         for id in self.waiting_for(&Wait::Entry(key.clone())) {
             self.bind(id);
         }
     }
 
-    /// A manual entry is new, edited or gone.
+    /// Applies that a manual entry was added, changed or removed.
     fn configure_entry(&mut self, key: &Key) {
         let Some(manual) = self.config.entries.get(key).cloned() else {
             self.delete(key, Gone::ByHand);
             return self.bind_waiting(key);
         };
         if self.entries.get(key).is_some_and(|entry| entry.record.auto.is_some()) {
-            // The operator took the name.
+            // The operator's entry replaces an auto-registered one of the same name.
             self.end_streams(key, "an entry of this name was configured");
             self.delete(key, Gone::ByHand);
         }
@@ -108,7 +109,7 @@ impl Entries {
         let is_moved = old.as_ref().is_some_and(|old| old.spec.address != manual.spec.address);
         let is_another = old.is_some_and(|old| old.spec.service_account != manual.spec.service_account);
         if is_moved {
-            // What was said was said of another machine.
+            // The condition was that of another machine.
             entry.record.condition = None;
             entry.record.before = None;
         }
@@ -119,7 +120,7 @@ impl Entries {
         self.bind_waiting(key);
     }
 
-    /// Ends all streams of an entry, so that they register anew.
+    /// Closes all streams of an entry, so that they register again.
     pub(super) fn end_streams(&mut self, key: &Key, why: &str) {
         let streams = self.entries.get(key).map(|entry| entry.streams.clone()).unwrap_or_default();
         for id in streams {
@@ -128,7 +129,7 @@ impl Entries {
     }
 }
 
-/// Keys whose values are not the same.
+/// Returns the keys that were added, removed or changed.
 fn differences<T: PartialEq>(old: &BTreeMap<Key, Arc<T>>, new: &BTreeMap<Key, Arc<T>>) -> BTreeSet<Key> {
     let is_other = |key: &Key, value: &Arc<T>, others: &BTreeMap<Key, Arc<T>>| {
         others.get(key).is_none_or(|other| !Arc::ptr_eq(other, value) && other != value)

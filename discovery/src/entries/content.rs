@@ -1,4 +1,4 @@
-//! What an auto-registered entry says: the group's template, over which stands what the node says of itself.
+//! Builds the content of an auto-registered entry from the group's template and the node metadata.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,10 +10,12 @@ use workload_health::WorkloadProbe;
 use super::{Auto, Node};
 use crate::objects::{Group, Spec};
 
-/// Nobody waits longer for a verdict, whatever is configured or claimed.
+/// Upper limit of the time that an agent has until its first probe result, whatever is configured
+/// or reported.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Labels: node over `spec.metadata` over template. `health_checks`: the group has a probe, or the agent declares one.
+/// Builds the entry. Labels of the node override those of `spec.metadata`, which override those of
+/// the template. `health_checks` is true if the group has a probe or the agent declares one.
 pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
     let template = &group.group.template;
     let mut labels: BTreeMap<String, String> = template.labels.clone();
@@ -38,8 +40,9 @@ pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
     }
 }
 
-/// How long an agent that has just started may be without a verdict: initial delay + F x (period + timeout), by Istio's defaults where
-/// nobody knows its probe.
+/// Returns how long an agent that has just started may be without a probe result: the initial delay
+/// plus the failure threshold times (period + timeout). Istio's defaults apply if the probe is
+/// unknown.
 pub(super) fn verdict_time(probe: Option<&WorkloadProbe>) -> Duration {
     match probe {
         Some(probe) => {

@@ -1,4 +1,4 @@
-//! What happens when nothing happens: lost streams, silence, a verdict that does not come, reports that came too fast.
+//! Handles timeouts: lost streams, silence, missing probe results and delayed reports.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -8,7 +8,7 @@ use super::entry::Level;
 use super::{Entries, Event, Gone, Reason, Status, StreamId};
 use crate::objects::Key;
 
-/// Whose turn it is when. Ordered, so that the next one is found at once.
+/// Timers ordered by time.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines(BTreeSet<(Duration, Timer)>);
 
@@ -36,7 +36,7 @@ impl Deadlines {
 }
 
 impl Entries {
-    /// Takes the entry for lost from `deadline` on, if nobody of it comes back before.
+    /// Sets the time at which the entry counts as lost unless its agent connects before.
     pub(super) fn miss(&mut self, key: &Key, deadline: Duration) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
@@ -46,8 +46,9 @@ impl Entries {
         }
     }
 
-    /// Sees to it that the entry's earliest deadline is not overslept. One that was put off is looked at too early, which costs less
-    /// than moving it at each heartbeat.
+    /// Schedules a timer for the entry's earliest deadline. A deadline that moves to a later time
+    /// keeps its timer, which then fires early without effect. That costs less than moving the
+    /// timer at each heartbeat.
     pub(super) fn arm(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(due) = entry.due() else { return };
@@ -80,7 +81,7 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.armed = None;
         if self.is_store_away {
-            // All are looked at when it is back.
+            // The deadlines are checked again when the store is reachable.
             return;
         }
         let passed =
@@ -98,7 +99,7 @@ impl Entries {
         self.arm(key);
     }
 
-    /// The agent had its time for a verdict.
+    /// Handles an agent that had no probe result in time.
     fn no_verdict(&mut self, key: &Key) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -114,7 +115,7 @@ impl Entries {
         self.settle(key);
     }
 
-    /// The agent says nothing though a stream of the workload lives.
+    /// Handles an agent that does not report although a stream of the workload may be open.
     fn silence(&mut self, key: &Key) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -122,16 +123,18 @@ impl Entries {
             return;
         }
         let text = match entry.reporter {
-            Some(_) => "the stream is open, no report came for three heartbeats",
-            None if entry.streams.is_empty() => "the reporting stream is gone, and so are the others since",
-            None => "the reporting stream is gone, another one of the workload is open",
+            Some(_) => "the stream is open, but no report was received for three heartbeats",
+            None if entry.streams.is_empty() => {
+                "the reporting stream was lost, and the other streams of the workload since"
+            }
+            None => "the reporting stream was lost, but another stream of the workload is open",
         };
         entry.set(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);
         self.note(Event::Silent { key: key.clone() });
         self.settle(key);
     }
 
-    /// The workload's last stream was lost for too long.
+    /// Handles an entry whose last stream was lost longer ago than the grace period.
     fn lose(&mut self, key: &Key) {
         let (at, settings) = (self.at, &self.settings);
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -140,7 +143,7 @@ impl Entries {
         }
         let is_auto = entry.record.auto.is_some();
         if is_auto && self.config.incomplete && !entry.has_group(key, &self.config) {
-            // Its group may exist in what could not be read.
+            // The group may exist in a part of the configuration that could not be read.
             return;
         }
         if is_auto && !(self.may_keep && entry.may_linger(settings)) {
@@ -155,13 +158,14 @@ impl Entries {
         entry.set(settings, at, Status::Unknown, Reason::Disconnected, text, None);
         self.settle(key);
         if is_auto {
-            // The next snapshot says whether it is needed.
+            // The next snapshot decides whether the entry is kept as the last endpoint.
             self.lingering.insert(key.clone());
             self.changed(key);
         }
     }
 
-    /// What the last snapshot keeps; those that linger without being kept go.
+    /// Updates the set of entries kept by the last snapshot, and deletes disconnected ones that are
+    /// not kept.
     pub(super) fn keep(&mut self, kept: std::collections::BTreeSet<Key>) {
         for key in mem::take(&mut self.lingering) {
             let lives = self.entries.get(&key).is_none_or(|entry| !entry.streams.is_empty());
@@ -174,7 +178,8 @@ impl Entries {
         self.kept = kept;
     }
 
-    /// As after a start, nobody is missed for a while: their reports wait to be read, or they come back with new streams.
+    /// Restarts the grace period after the process was suspended: reports may wait in the sockets,
+    /// and agents may have to reconnect.
     pub(super) fn resume(&mut self) {
         let now = self.at.now;
         self.settings.restart_grace = now.saturating_add(self.restart_grace);
@@ -189,7 +194,7 @@ impl Entries {
         if !mem::replace(&mut self.is_store_away, is_away) || is_away {
             return;
         }
-        // Agents may have moved to other instances that could not write it either.
+        // Agents may have moved to other instances, which could not write that to the store either.
         let earliest = self.at.now.saturating_add(self.settings.disconnect_grace);
         self.put_off(earliest);
     }

@@ -1,35 +1,35 @@
-//! Streams go: by themselves, or because they broke a rule.
+//! Ends streams, both those closed by the peer and those rejected by the server.
 
 use std::time::Duration;
 
 use super::{Code, Effect, Entries, Event, Refusal, StreamId};
 use crate::objects::Key;
 
-/// After so long a stream an agent that loses it begins anew with short pauses, so the grace of every day is enough for it. One that
-/// lost a shorter stream may stay away for as long as before.
+/// An agent that loses a stream older than this reconnects with short backoff, so the normal grace
+/// period applies to it. An agent that loses a younger stream may still have a long backoff.
 const SETTLED: Duration = Duration::from_secs(30);
 
 impl Entries {
-    /// Ends a stream that broke a rule.
+    /// Rejects a stream that violates a rule.
     pub(super) fn refuse(&mut self, stream: StreamId, code: Code, refusal: Refusal, text: String) {
         self.note(Event::Refused { stream, refusal });
         self.end(stream, code, text);
     }
 
-    /// Ends a stream; what it was of, it is no more.
+    /// Closes a stream and removes it from its entry.
     pub(super) fn end(&mut self, stream: StreamId, code: Code, text: String) {
         self.effects.push(Effect::Close { stream, code, text });
         self.forget(stream);
     }
 
-    /// A stream ended by itself.
+    /// Handles a stream that was closed by the peer.
     pub(super) fn close(&mut self, id: StreamId) {
-        // A goodbye may have come faster than it was let through.
+        // A final report may still be delayed by the rate limit.
         self.apply_now(id);
         self.forget(id);
     }
 
-    /// Takes a stream out of everything.
+    /// Removes a stream from the state.
     pub(super) fn forget(&mut self, id: StreamId) {
         let Some(stream) = self.streams.remove(&id) else { return };
         if let Some(wait) = &stream.waits
@@ -44,14 +44,14 @@ impl Entries {
         self.leave(id, &key, stream.opened);
     }
 
-    /// The entry has this stream no more.
+    /// Removes a stream from its entry.
     fn leave(&mut self, id: StreamId, key: &Key, opened: Duration) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !entry.streams.remove(&id) {
             return;
         }
-        // Its agent comes back at its quickest again.
+        // From now on its agent reconnects with short backoff.
         entry.is_restored &= at.now.saturating_sub(opened) < SETTLED;
         let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
         let deadline = self.settings.grace_from(at.now, entry.is_restored);
@@ -60,7 +60,8 @@ impl Entries {
             entry.record.disconnected_at = Some(at.wall);
             entry.lost = Some(deadline);
         }
-        // One that went before the others is missed since then, however often those come and go.
+        // The deadline of a lost reporting stream is not moved when other streams of the entry end
+        // later.
         if was_reporter {
             entry.mute = Some(deadline);
         }

@@ -1,4 +1,4 @@
-//! One entry: what is known of it, and what follows for its endpoint.
+//! State of one entry in memory, and whether it is served.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -12,52 +12,52 @@ use super::{
 };
 use crate::objects::{Config, Key, ManualEntry, Spec};
 
-/// Before the first word of an agent's protocol, `app-health/…`.
+/// Prefix of the controller names of app-health instances.
 const OURS: &str = "app-health/";
 
-/// An entry in memory.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    /// What should be stored.
+    /// The record to be stored.
     pub(super) record: Record,
-    /// What was last handed to the store, or came from it.
+    /// The record last passed to the store or read from it.
     pub(super) saved: Option<Record>,
-    /// What the operator wrote, for an entry that is not auto-registered.
+    /// The operator's WorkloadEntry, unless the entry is auto-registered.
     pub(super) manual: Option<Arc<ManualEntry>>,
-    /// All streams of the workload, its Envoy's too.
+    /// All streams of the workload, including its Envoy's.
     pub(super) streams: BTreeSet<StreamId>,
-    /// The one that reports.
+    /// The stream whose reports are applied.
     pub(super) reporter: Option<StreamId>,
-    /// Who reported last.
+    /// The agent that reported last.
     pub(super) agent: Option<Agent>,
-    /// What it said last.
     pub(super) level: Option<Level>,
-    /// It was in the store when the process started.
+    /// True if the entry was in the store when the process started.
     pub(super) is_restored: bool,
-    /// Numbers of the last write that was asked for, of the last that is stored, and of the one that took the session.
+    /// Numbers of the last requested write, the last stored write, and the write that began the
+    /// session.
     pub(super) write: u64,
     pub(super) stored: u64,
     pub(super) session_write: u64,
-    /// To be acknowledged when `write` is stored.
+    /// The acknowledgement to send once `write` is stored.
     pub(super) owed: Option<Owed>,
-    /// No stream is open: from then on it is disconnected.
+    /// Without an open stream: the entry is treated as disconnected from this time on.
     pub(super) lost: Option<Duration>,
-    /// From then on its agent is silent.
+    /// The agent is treated as silent from this time on.
     pub(super) mute: Option<Duration>,
-    /// From then on there is no verdict.
+    /// The condition becomes Unknown at this time unless a probe result arrives before.
     pub(super) verdict: Option<Duration>,
-    /// The deadline that is being waited for.
+    /// The deadline for which a timer is set.
     pub(super) armed: Option<Duration>,
-    /// It was an endpoint in the life of this process, or ceased to be one.
+    /// True if the entry was an endpoint since this process started, or became unhealthy since
+    /// then.
     pub(super) is_news: bool,
     pub(super) takeovers: VecDeque<Duration>,
-    /// What Envoys were last shown.
+    /// The workload in the last published change.
     pub(super) shown: Option<Workload>,
-    /// Status and reason that were last told.
+    /// Status and reason in the last logged transition.
     pub(super) told: Option<(Status, Reason)>,
 }
 
-/// The peer of the current or last session.
+/// Peer of the current or the last session.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
     pub(super) stream: StreamId,
@@ -65,14 +65,14 @@ pub(super) struct Agent {
     pub(super) version: Option<String>,
     pub(super) peer: SocketAddr,
     pub(super) session: u64,
-    /// Epoch, generation and state of the newest report of the session.
+    /// Epoch, generation and state of the newest report in the session.
     pub(super) accepted: Option<(String, u64, State)>,
     pub(super) last_report: Option<Duration>,
     pub(super) probe_version: Option<String>,
     pub(super) probe_nack: Option<String>,
 }
 
-/// What an agent said last.
+/// Kind of the last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Verdict,
@@ -80,7 +80,7 @@ pub(super) enum Level {
     NoProbe,
 }
 
-/// A report whose acknowledgement waits for the store.
+/// A report to be acknowledged once it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Owed {
     pub(super) stream: StreamId,
@@ -90,18 +90,18 @@ pub(super) struct Owed {
 }
 
 impl Entry {
-    /// One that the store knows.
+    /// Creates an entry from its stored record.
     pub(super) fn stored(record: Record) -> Self {
         let told = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
         Self { saved: Some(record.clone()), told, record, ..Self::default() }
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(super) fn due(&self) -> Option<Duration> {
         [self.lost, self.mute, self.verdict].into_iter().flatten().min()
     }
 
-    /// Where the workload is; absent as long as only its status is known.
+    /// Returns the spec; `None` as long as only the status of a manual entry is known.
     pub(super) fn spec(&self) -> Option<&Arc<Spec>> {
         match (&self.record.auto, &self.manual) {
             (Some(auto), _) => Some(&auto.spec),
@@ -110,12 +110,13 @@ impl Entry {
         }
     }
 
-    /// Whether another controller has it.
+    /// Returns true if a controller other than app-health owns the entry.
     pub(super) fn is_foreign(&self) -> bool {
         self.record.controller.as_ref().is_some_and(|controller| !controller.starts_with(OURS))
     }
 
-    /// Whether it is this instance that acts on silence: its own entries, and those of instances that do not live.
+    /// Returns true if this instance handles the timeouts of the entry: it owns the entry, or the
+    /// instance that owns it is not alive.
     pub(super) fn is_owned(&self, settings: &Settings, own: &str, alive: Option<&BTreeSet<String>>) -> bool {
         if !settings.shared {
             return true;
@@ -129,13 +130,13 @@ impl Entry {
         }
     }
 
-    /// Whether the group that it was made from is there.
+    /// Returns true if the WorkloadGroup of the auto-registered entry exists.
     pub(super) fn has_group(&self, key: &Key, config: &Config) -> bool {
         let Some(auto) = &self.record.auto else { return false };
         config.groups.contains_key(&Key::new(key.namespace.clone(), auto.group.clone()))
     }
 
-    /// Whether its health does not matter for its endpoint.
+    /// Returns true if the endpoint is served regardless of its health.
     pub(super) fn is_unchecked(&self) -> bool {
         match (&self.record.auto, &self.manual) {
             (Some(auto), _) => !auto.health_checks,
@@ -143,14 +144,15 @@ impl Entry {
         }
     }
 
-    /// For auto-registered entries; on others the annotation is the operator's.
+    /// Sets whether an auto-registered entry is health-checked. On a manual entry, that annotation
+    /// belongs to the operator.
     pub(super) fn set_health_checks(&mut self, on: bool) {
         if let Some(auto) = &mut self.record.auto {
             auto.health_checks = on;
         }
     }
 
-    /// Sets the condition. Its time of transition moves only with the status.
+    /// Sets the condition. Its lastTransitionTime changes only with the status.
     pub(super) fn set(
         &mut self,
         settings: &Settings,
@@ -182,7 +184,8 @@ impl Entry {
         });
     }
 
-    /// The agent has no probe: what is auto-registered is served unchecked, a manual entry is what its operator made it.
+    /// Applies that the agent has no probe: an auto-registered entry is served unchecked, a manual
+    /// entry keeps what its annotation says.
     pub(super) fn set_no_probe(&mut self, settings: &Settings, at: At) {
         if self.record.auto.is_some() {
             self.record.condition = None;
@@ -193,7 +196,7 @@ impl Entry {
         }
     }
 
-    /// What it is at this moment, for later.
+    /// Returns whether the entry is served now, to be stored when its condition becomes Unknown.
     fn before(&self, settings: &Settings) -> Option<Before> {
         let condition = self.record.condition.as_ref();
         match condition.map(|condition| condition.reason) {
@@ -204,7 +207,7 @@ impl Entry {
         }
     }
 
-    /// Whether Envoys are sent there.
+    /// Returns true if Envoys send requests to the endpoint.
     pub(super) fn is_served(&self, settings: &Settings) -> bool {
         let Some(condition) = &self.record.condition else { return self.is_unchecked() };
         let is_lost = self.record.auto.is_some() && condition.reason == Reason::Disconnected;
@@ -220,7 +223,8 @@ impl Entry {
         }
     }
 
-    /// Whether it may stay as a service's last endpoint: it did not leave, and was more than announced.
+    /// Returns true if the entry may be kept as the last endpoint of a service: it did not shut
+    /// down, and a report about it was received.
     fn is_keepable(&self) -> bool {
         let Some(condition) = &self.record.condition else { return false };
         let left = matches!(condition.reason, Reason::Draining | Reason::Terminating)
@@ -228,18 +232,18 @@ impl Entry {
         !left && !self.was_never_known()
     }
 
-    /// Whether it may stay though no stream of it is open.
+    /// Returns true if the entry may be kept although none of its streams is open.
     pub(super) fn may_linger(&self, settings: &Settings) -> bool {
         self.is_keepable() || (self.record.condition.is_none() && self.is_served(settings))
     }
 
-    /// Unknown from the beginning.
+    /// Returns true if no report about the entry was ever received.
     fn was_never_known(&self) -> bool {
         let condition = self.record.condition.as_ref();
         condition.is_none_or(|condition| condition.status == Status::Unknown) && self.record.before.is_none()
     }
 
-    /// What Envoys may see.
+    /// Returns what snapshots are built from.
     pub(super) fn workload(&self, key: &Key, settings: &Settings) -> Option<Workload> {
         let spec = self.spec()?.clone();
         let served = self.is_served(settings);

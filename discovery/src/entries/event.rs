@@ -1,124 +1,106 @@
-//! What is worth a line in the log or a count.
+//! Events for the log and the metrics.
 
 use std::net::SocketAddr;
 
 use super::{Condition, StreamId};
 use crate::objects::Key;
 
-/// A closed set; texts of peers in it are printable and short.
+/// A logged or counted event. Texts from peers in it are printable and short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A stream is bound to an entry.
+    /// A stream was bound to an entry.
     Registered {
-        /// The stream.
         stream: StreamId,
-        /// The entry.
         key: Key,
     },
     /// A stream waits for its group or entry.
     Pending {
-        /// The stream.
         stream: StreamId,
-        /// What it waits for.
+        /// The group or entry that it waits for.
         key: Key,
-        /// Why, in our words.
         why: &'static str,
     },
-    /// A report changed what is known of the entry, or began a session.
+    /// A report changed the entry or began a session.
     Applied {
-        /// The entry.
         key: Key,
     },
-    /// A report said again what is known.
+    /// A report repeated the known state.
     Repeated {
-        /// The entry.
         key: Key,
     },
-    /// A report of an older generation, another process or a superseded stream was dropped.
+    /// A report was dropped because it is of an older generation, another agent process or a
+    /// superseded stream.
     Stale {
-        /// The stream.
         stream: StreamId,
     },
-    /// A report or a stream was refused.
+    /// A report or a stream was rejected.
     Refused {
-        /// The stream.
         stream: StreamId,
-        /// Why.
         refusal: Refusal,
     },
-    /// The condition's status or reason changed.
+    /// The status or the reason of the condition changed.
     Transition {
-        /// The entry.
         key: Key,
-        /// `None`: not health-checked.
+        /// `None` if the entry is not health-checked.
         condition: Option<Condition>,
-        /// Whether Envoys are sent there now.
+        /// True if Envoys send requests to the endpoint now.
         served: bool,
     },
-    /// An entry was deleted.
     Deleted {
-        /// The entry.
         key: Key,
-        /// Why.
         gone: Gone,
     },
-    /// A new stream reports on an entry whose reporter stream lived.
+    /// A new stream became the reporting stream while the previous one was open.
     Takeover {
-        /// The entry.
         key: Key,
-        /// Who reports now.
+        /// Peer of the new stream.
         peer: SocketAddr,
     },
-    /// More than 5 takeovers within a minute: two machines report on one entry.
+    /// The reporting stream was replaced more than 5 times within a minute: probably two machines
+    /// report on one entry.
     DuplicateAgent {
-        /// The entry.
         key: Key,
     },
-    /// A stream's peer is not the entry's address.
+    /// The peer address of a stream is not the address of the entry.
     PeerAddress {
-        /// The entry.
         key: Key,
-        /// Whence it came.
         peer: SocketAddr,
-        /// Whether the stream was refused.
+        /// True if the stream was rejected.
         refused: bool,
     },
-    /// An agent does not report though its stream is open, or its reporter stream is gone.
+    /// The agent does not report although its stream is open, or the reporting stream was lost.
     Silent {
-        /// The entry.
         key: Key,
     },
-    /// An agent refused a probe.
+    /// The agent rejected a probe.
     ProbeNacked {
-        /// The entry.
         key: Key,
-        /// The agent's text.
+        /// The agent's error message.
         text: String,
     },
 }
 
-/// Why a report or a stream was refused.
+/// Reason why a report or a stream was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The first request lacks something or contradicts itself.
+    /// The first request lacks a required field or contradicts itself.
     Node,
-    /// Namespace or service account.
+    /// The namespace or the service account does not match the entry.
     Identity,
-    /// The peer's address.
+    /// The peer address is not the entry's address.
     PeerAddress,
-    /// The entry's name is taken by something else.
+    /// The entry name belongs to a manual entry or another group.
     NameTaken,
-    /// A report on a stream that has no entry.
+    /// The stream has no entry to report on.
     NoEntry,
 }
 
-/// Why an entry was deleted.
+/// Reason why an entry was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gone {
-    /// Its stream was lost and the grace is over.
+    /// The last stream was lost and the grace period has passed.
     Disconnected,
-    /// Its group was deleted.
     GroupDeleted,
-    /// By somebody else, in the store.
+    /// The entry was deleted from the configuration or in the store.
     ByHand,
 }

@@ -1,4 +1,5 @@
-//! What an auto-registered entry is called, and what of a node must be right for it.
+//! Derives the name of an auto-registered entry from the node metadata, and validates that
+//! metadata.
 
 use std::net::IpAddr;
 
@@ -10,19 +11,20 @@ use workload_health::workload_group::{is_dns_label, is_dns_subdomain};
 use super::Node;
 use crate::objects::Key;
 
-/// Kubernetes' limit for a name, in bytes.
+/// Maximum length of a Kubernetes object name, in bytes.
 const LIMIT: usize = 253;
 
-/// What a stream registers for.
+/// The entry that a stream registers for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// An entry made from a group.
+    /// An entry registered from a WorkloadGroup.
     Group { group: Key, entry: Key, address: IpAddr },
-    /// An entry that exists.
+    /// An entry that the node names in `WORKLOAD_ENTRY`.
     Entry(Key),
 }
 
-/// Reads it from the node. `None`: a client that only asks. `Err`: the field and why.
+/// Reads the target from the node. Returns `None` for a client that only subscribes, and the field
+/// and the reason as an error.
 pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
     if let (Some(_), Some(_)) = (&node.group, &node.workload_entry) {
         return Err(format!("{AUTO_REGISTER_GROUP}, {WORKLOAD_ENTRY}: only one of them may be given"));
@@ -45,7 +47,7 @@ pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
         (Some(group), _) => {
             let name = entry_name(group, address, node.network.as_deref());
             if !is_dns_subdomain(&name) {
-                return Err(format!("{AUTO_REGISTER_GROUP}: {} is no DNS-1123 name", quoted(&name)));
+                return Err(format!("{AUTO_REGISTER_GROUP}: {} is not a DNS-1123 name", quoted(&name)));
             }
             Some(Target::Group { group: key(group), entry: key(&name), address })
         }
@@ -54,7 +56,7 @@ pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
     })
 }
 
-/// The first of INSTANCE_IPS, else the one in the id.
+/// Returns the first address of INSTANCE_IPS, or else the address in the node ID.
 fn address(node: &Node) -> Result<IpAddr, String> {
     let of_id = node.id.split('~').nth(1);
     let text = node.instance_ips.first().map(String::as_str).or(of_id).unwrap_or_default();
@@ -64,7 +66,8 @@ fn address(node: &Node) -> Result<IpAddr, String> {
     }
 }
 
-/// `<group>-<ip>[-<network>]`; too long: cut from the front, as Istio does, then to a letter or digit.
+/// Builds `<group>-<ip>[-<network>]`. Like Istio, it cuts a name that is too long at the front;
+/// then it removes leading characters up to a letter or digit.
 fn entry_name(group: &str, address: IpAddr, network: Option<&str>) -> String {
     let mut name = format!("{group}-{}", address.to_string().replace(':', "-"));
     if let Some(network) = network.filter(|network| !network.is_empty()) {

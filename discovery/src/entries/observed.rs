@@ -1,4 +1,5 @@
-//! What other instances and people write into a shared store, and who of the instances lives.
+//! Applies changes that operators and other instances make in a shared store, and changes of the
+//! set of live instances.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use super::{Code, Effect, Entries, Record};
 use crate::objects::Key;
 
 impl Entries {
-    /// Somebody else wrote the entry.
+    /// Applies a change of an entry by another writer.
     pub(super) fn observe(&mut self, key: Key, record: Option<Record>) {
         match record {
             Some(record) => self.observe_record(&key, record),
@@ -20,7 +21,7 @@ impl Entries {
     fn observe_deleted(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.record.auto.is_none() {
-            // The object itself is part of the configuration.
+            // The deleted object was also part of the configuration.
             entry.record = Record::default();
             entry.saved = None;
             return;
@@ -29,7 +30,7 @@ impl Entries {
             self.drop_deleted(key);
             return self.bind_waiting(key);
         }
-        // Its streams live: it is written again, as it was.
+        // Its streams are open, so the entry is written again.
         entry.saved = None;
         entry.record.resource_version = None;
         entry.record.connected_at = Some(self.at.wall);
@@ -52,7 +53,7 @@ impl Entries {
         if !is_taken {
             return self.take_again(key, record);
         }
-        // A newer stream at another instance.
+        // A newer stream is connected to another instance.
         if let Some(reporter) = entry.reporter.take() {
             entry.streams.remove(&reporter);
             entry.mute = None;
@@ -63,7 +64,7 @@ impl Entries {
         self.adopt(key, record, was_foreign);
     }
 
-    /// Nobody reports here: what is there is right.
+    /// Adopts the stored record, because no stream reports on the entry at this instance.
     fn adopt(&mut self, key: &Key, record: Record, was_foreign: bool) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_edited = match (&entry.record.auto, &record.auto) {
@@ -76,7 +77,7 @@ impl Entries {
         entry.saved = Some(record);
         let is_foreign = entry.is_foreign();
         if is_foreign && !entry.streams.is_empty() {
-            // They wait until it is free.
+            // The streams wait until the other controller releases the entry.
             let streams = std::mem::take(&mut entry.streams);
             entry.reporter = None;
             for id in streams {
@@ -91,7 +92,7 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
         if !is_owned {
-            // It is the other one who misses somebody, or a verdict.
+            // The instance that owns the entry handles its timeouts.
             (entry.lost, entry.mute, entry.verdict) = (None, None, None);
         } else if !entry.streams.is_empty() {
             entry.lost = None;
@@ -103,7 +104,8 @@ impl Entries {
         }
     }
 
-    /// What is there is older than what our stream says: it is written again, over what the other changed.
+    /// Keeps the status of this instance, which is newer than the stored one, and adopts edits of
+    /// the spec by other writers. The entry is written again.
     fn insist(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut is_edited = false;
@@ -121,7 +123,8 @@ impl Entries {
         }
     }
 
-    /// Two instances took the same session: ours was not stored, so it takes the next one.
+    /// Two instances began the same session. The write of this one was not stored, so it takes the
+    /// next session number.
     fn take_again(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.record.session = record.session + 1;
@@ -140,7 +143,7 @@ impl Entries {
         }
     }
 
-    /// Who of the instances lives.
+    /// Updates the set of live instances.
     pub(super) fn replicas(&mut self, alive: BTreeSet<String>) {
         self.alive = Some(alive);
         let now = self.at.now;
@@ -157,7 +160,8 @@ impl Entries {
             if entry.streams.is_empty() {
                 entry.lost.get_or_insert(deadline);
             } else {
-                // Its Envoy's stream is here, and its agent's was there.
+                // The stream of the workload's Envoy is open here; that of its agent was open at
+                // the instance that is not alive.
                 entry.record.controller = Some(self.controller.clone());
                 if entry.record.session > 0 {
                     entry.mute.get_or_insert(deadline);

@@ -1,4 +1,4 @@
-//! What goes into a step and what comes out.
+//! Inputs and effects of the state machine.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,155 +10,122 @@ use workload_health::HealthReport;
 use super::{Event, Identity, Node, Record};
 use crate::objects::{Config, Group, Key};
 
-/// A stream, by a number that is never used again in the life of the process.
+/// Identifies a stream. Numbers are not reused while the process runs.
 pub type StreamId = u64;
 
-/// What happened.
+/// Input of a step.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// All that is configured, anew.
+    /// The complete new configuration.
     Config(Arc<Config>),
-    /// A stream's first request.
+    /// The first request of a stream.
     Opened {
-        /// The new stream.
         stream: StreamId,
-        /// Its peer's address.
         peer: SocketAddr,
-        /// By its certificate; absent on the plaintext listener.
+        /// Identity in the client certificate; absent on the plaintext listener.
         identity: Option<Identity>,
-        /// By its own account.
         node: Box<Node>,
     },
-    /// A HealthInformation.
-    Report {
-        /// On this stream.
-        stream: StreamId,
-        /// The report.
-        report: Report,
-    },
-    /// Our agent took the probe of this version.
+    /// A health report arrived on a stream.
+    Report { stream: StreamId, report: Report },
+    /// The agent accepted the probe of this version.
     ProbeAcked {
-        /// On this stream.
         stream: StreamId,
-        /// The version that the hello carried.
+        /// Version that was sent in the hello.
         version: String,
     },
-    /// Our agent refused the probe.
+    /// The agent rejected the probe.
     ProbeNacked {
-        /// On this stream.
         stream: StreamId,
-        /// Why.
+        /// The agent's error message.
         text: String,
     },
-    /// A stream ended, by whomever.
-    Closed {
-        /// This one.
-        stream: StreamId,
-    },
-    /// The store has this write and all older ones of the key.
+    /// A stream ended, on either side.
+    Closed { stream: StreamId },
+    /// The store contains this write and all older ones of the key.
     Stored {
-        /// The entry.
         key: Key,
-        /// The number that [`Effect::Write`] gave it.
+        /// Number of the write in [`Effect::Write`].
         write: u64,
     },
-    /// Another writer put this into the store; `None`: deleted. A write of ours that lost against it gets no [`Input::Stored`].
+    /// Another writer changed the entry in the store. A write of this instance that lost the
+    /// conflict gets no [`Input::Stored`].
     Observed {
-        /// The entry.
         key: Key,
-        /// What is there now.
+        /// The record in the store now; `None` if it was deleted.
         record: Option<Box<Record>>,
     },
-    /// The instances that live, this one included: entries of the others are handled as disconnected. Only where several share a store.
+    /// The set of live instances that share the store, including this one. Entries of other
+    /// instances are handled as disconnected.
     Replicas {
-        /// Names as in `app-health/<name>`.
+        /// Instance names as in `app-health/<name>`.
         alive: BTreeSet<String>,
     },
-    /// The store is away, or back. Meanwhile nothing is removed but by reports.
+    /// True if the store is unreachable. In that state only reports remove endpoints.
     StoreAway(bool),
     /// The entries that the last snapshot keeps as the last endpoint of a service port.
     Kept(BTreeSet<Key>),
-    /// The process did not run for a while: what agents said meanwhile, or that they are gone, is not known yet.
+    /// The process was suspended for some time, so reports and disconnects of that time are not
+    /// processed yet.
     Resumed,
-    /// [`super::Entries::next_due`] has passed.
+    /// The time of [`super::Entries::next_due`] has passed.
     Tick,
 }
 
-/// What an agent says of its workload.
+/// A health report in one of the two formats that agents send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Of our agent.
+    /// A report of an app-health agent.
     AppHealth(HealthReport),
-    /// A peer that speaks only Istio's HealthInformation.
+    /// An Istio HealthInformation message.
     Plain {
-        /// Without `error_detail`.
+        /// True if the message has no `error_detail`.
         healthy: bool,
-        /// The text of `error_detail`.
+        /// Message of `error_detail`.
         message: String,
     },
 }
 
-/// What is to be done, in this order.
+/// An effect to be executed, in the returned order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// To our agent: its session, heartbeat and probe; session 0 while it waits for its group or entry.
+    /// Sends an app-health agent its session, heartbeat and probe. The session is 0 while the
+    /// stream waits for its group or entry.
     Hello {
-        /// On this stream.
         stream: StreamId,
-        /// Its session.
         session: u64,
-        /// How often it should report.
+        /// Interval between two reports.
         heartbeat: Duration,
-        /// Whose probe; `None` for an entry without a group.
+        /// The group with the probe; `None` for an entry without a group.
         probe: Option<Arc<Group>>,
     },
-    /// The report is stored durably.
-    Ack {
-        /// On this stream.
-        stream: StreamId,
-        /// Of the report.
-        epoch: String,
-        /// Of the report.
-        generation: u64,
-    },
-    /// End the stream; nothing of it is awaited any more.
-    Close {
-        /// This one.
-        stream: StreamId,
-        /// gRPC's status.
-        code: Code,
-        /// Its message.
-        text: String,
-    },
-    /// Store a record.
+    /// Acknowledges a report that is stored durably.
+    Ack { stream: StreamId, epoch: String, generation: u64 },
+    /// Closes the stream. No input about it is expected any more.
+    Close { stream: StreamId, code: Code, text: String },
+    /// Writes or deletes a record in the store.
     Write {
-        /// The entry.
         key: Key,
-        /// Grows with each write of the process; the newest of a key is enough.
+        /// Number of the write, which increases within the process. Only the newest write of a key
+        /// needs to be executed.
         write: u64,
-        /// `None`: delete.
+        /// `None` deletes the record.
         record: Option<Box<Record>>,
-        /// The session that this was decided on: whoever finds a higher one in the store does not write.
+        /// The session at the time of the decision. The store must not write if it finds a higher
+        /// one.
         session: u64,
     },
-    /// What Envoys see of this entry may differ.
-    Changed {
-        /// The entry.
-        key: Key,
-    },
-    /// For log and metrics.
+    /// The entry as seen by Envoys may have changed.
+    Changed { key: Key },
+    /// An event for the log and the metrics.
     Note(Event),
 }
 
-/// gRPC's status codes that a stream may end with.
+/// gRPC status codes with which a stream is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// 3.
     InvalidArgument,
-    /// 7.
     PermissionDenied,
-    /// 9.
     FailedPrecondition,
-    /// 10.
     Aborted,
 }

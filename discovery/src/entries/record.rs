@@ -1,4 +1,4 @@
-//! What is stored of an entry.
+//! The stored form of an entry.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,108 +9,102 @@ use serde::{Deserialize, Serialize};
 use super::Timestamp;
 use crate::objects::Spec;
 
-/// An auto-registered entry whole, or what is known of a manual one.
+/// A complete auto-registered entry, or the status of a manual one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// `None`: a manual entry, whose spec is the operator's.
+    /// `None` for a manual entry, whose spec belongs to the operator.
     pub auto: Option<Auto>,
-    /// `istio.io/workloadController` whole, as `app-health/d-0`. Any other word before the `/` is a foreign controller's: never written.
+    /// The annotation `istio.io/workloadController`, such as `app-health/d-0`. An entry whose value
+    /// has another prefix belongs to another controller and is never written.
     pub controller: Option<String>,
-    /// `app-health.io/session`: grows with each reporter stream.
+    /// The annotation `app-health.io/session`, which is incremented with each reporting stream.
     pub session: u64,
-    /// `istio.io/connectedAt`.
+    /// The annotation `istio.io/connectedAt`.
     pub connected_at: Option<Timestamp>,
-    /// `istio.io/disconnectedAt`; absent while a stream lives.
+    /// The annotation `istio.io/disconnectedAt`; absent while a stream is open.
     pub disconnected_at: Option<Timestamp>,
-    /// `status.conditions`, the one of type `Healthy`. The others are the store's affair.
+    /// The condition of type `Healthy` in `status.conditions`. Other conditions are left to the
+    /// store.
     pub condition: Option<Condition>,
-    /// What was known when the condition became Unknown, for the policies `keep`: `app-health.io/before-unknown`.
+    /// The annotation `app-health.io/before-unknown`: the state before the condition became
+    /// Unknown, which the `keep` policies need.
     pub before: Option<Before>,
-    /// Kubernetes' resourceVersion; the brain hands back what it was given.
+    /// The Kubernetes resourceVersion. The state machine returns it to the store unchanged.
     #[serde(skip)]
     pub resource_version: Option<String>,
 }
 
-/// What an auto-registered entry has and a manual one does not.
+/// The part of a record that only auto-registered entries have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Auto {
-    /// `istio.io/autoRegistrationGroup`.
+    /// The annotation `istio.io/autoRegistrationGroup`.
     pub group: String,
-    /// The entry's spec.
     #[serde(with = "shared")]
     pub spec: Arc<Spec>,
-    /// The group's `spec.metadata.annotations`.
+    /// Annotations from the group's `spec.metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
-    /// `proxy.istio.io/health-checks-enabled`.
+    /// The annotation `proxy.istio.io/health-checks-enabled`.
     pub health_checks: bool,
 }
 
-/// The condition `Healthy`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Its status.
     pub status: Status,
-    /// Why.
     pub reason: Reason,
-    /// Printable, at most 256 bytes.
+    /// Printable text of at most 256 bytes.
     #[serde(default)]
     pub message: String,
-    /// When the agent last probed: arrival minus the age in the report.
+    /// Time of the agent's last probe: the arrival of the report minus the age in it.
     #[serde(default)]
     pub last_probe_time: Option<Timestamp>,
-    /// When `status` last changed.
+    /// Time of the last change of `status`.
     pub last_transition_time: Timestamp,
 }
 
-/// A condition's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Status {
-    /// Healthy.
     True,
-    /// Unhealthy.
     False,
-    /// Nobody knows.
     Unknown,
 }
 
-/// A condition's reason.
+/// Reason of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// True.
     ProbeSucceeded,
-    /// False: its probe failed.
+    /// Status False: the probe failed.
     ProbeFailed,
-    /// False: it is being drained.
+    /// Status False: the agent is draining.
     Draining,
-    /// False: it ends.
+    /// Status False: the agent is terminating.
     Terminating,
-    /// Unknown: registered, with a probe.
+    /// Status Unknown: the workload registered with a probe and has not reported yet.
     AwaitingFirstReport,
-    /// Unknown: the agent has no verdict for too long.
+    /// Status Unknown: the agent had no probe result for too long.
     AwaitingVerdict,
-    /// Unknown: the agent has no probe (manual entries).
+    /// Status Unknown: the agent has no probe (manual entries only).
     NoProbe,
-    /// Unknown: the stream is open and nothing comes.
+    /// Status Unknown: the stream is open but no reports arrive.
     AgentSilent,
-    /// Unknown: the agent lives and does not probe.
+    /// Status Unknown: the agent reports but its probe does not run.
     ProberStalled,
-    /// Unknown: the stream is gone.
+    /// Status Unknown: no stream is open.
     Disconnected,
-    /// Another controller's word.
+    /// The condition was set by another controller.
     Foreign,
 }
 
-/// What an entry was before its condition became Unknown.
+/// State of an entry before its condition became Unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Before {
-    /// An endpoint.
+    /// The entry was an endpoint.
     Served,
-    /// None: unhealthy.
+    /// The entry was unhealthy.
     Unserved,
-    /// None: it had said goodbye.
+    /// The agent was draining or terminating.
     Left,
 }
 
@@ -126,7 +120,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A spec is shared with snapshots, and stored as itself.
+/// Serializes the spec behind the [`Arc`] that snapshots share.
 mod shared {
     use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Streams come and are bound to their entries, or wait for them.
+//! Registers new streams: binds them to their entry, or lets them wait for it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::objects::Key;
 
-/// Why a stream cannot be bound.
+/// Reason why a stream is not bound to an entry.
 enum Unbound {
     Pending(Wait, &'static str),
     Refused(Code, Refusal, String),
@@ -25,7 +25,7 @@ impl Entries {
         if let (Some(identity), Some(_)) = (&identity, &target)
             && node.namespace.as_ref() != Some(&identity.namespace)
         {
-            let text = format!("NAMESPACE: the certificate is one of namespace {}", identity.namespace);
+            let text = format!("NAMESPACE: the certificate is for namespace {}", identity.namespace);
             return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
         }
         let stream = Stream {
@@ -45,7 +45,7 @@ impl Entries {
         self.bind(id);
     }
 
-    /// Binds a stream to its entry, or lets it wait for it.
+    /// Binds a stream to its entry, or makes it wait for the entry.
     pub(super) fn bind(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         if let Some(wait) = stream.waits.take()
@@ -68,7 +68,7 @@ impl Entries {
         }
     }
 
-    /// The stream's group was edited: its entry says what follows from it now.
+    /// Binds the stream again after its group changed, which updates the entry.
     pub(super) fn bind_again(&mut self, id: StreamId) {
         let Some(Target::Group { group, entry, address }) =
             self.streams.get(&id).and_then(|stream| stream.target.clone())
@@ -111,19 +111,19 @@ impl Entries {
         may_speak(stream, key, group.group.template.service_account.as_deref())?;
         let entry = self.entries.get(key);
         if entry.is_some_and(Entry::is_foreign) {
-            return Err(Unbound::Pending(Wait::Entry(key.clone()), "another controller has its entry"));
+            return Err(Unbound::Pending(Wait::Entry(key.clone()), "another controller owns its entry"));
         }
         let is_taken = |entry: &Entry| match &entry.record.auto {
             Some(auto) => auto.group != group.key.name,
             None => entry.manual.is_some(),
         };
         if self.config.entries.contains_key(key) || entry.is_some_and(is_taken) {
-            let text = format!("entry {key} exists and is none of group {}", group.key.name);
+            let text = format!("entry {key} exists and does not belong to group {}", group.key.name);
             return Err(Unbound::Refused(Code::FailedPrecondition, Refusal::NameTaken, text));
         }
         let mut auto = content::of(&group, &stream.node, address);
         let is_ours = stream.node.app_health;
-        // Whether it can have heard of a probe that its group got later.
+        // False if the peer cannot know of a probe that was added to the group later.
         let may_know = is_ours || stream.node.readiness_probe;
         self.check_peer(id, key, Some(address))?;
         let at = self.at;
@@ -138,10 +138,12 @@ impl Entries {
                     entry.set(&self.settings, at, status, reason, "no report yet", None);
                 }
             }
-            // What the reporter says of itself is not overwritten by its Envoy.
+            // The Envoy of the workload must not overwrite what its reporting agent has set.
             Some(_) if !is_ours && (entry.reporter.is_some_and(|reporter| reporter != id) || !is_mine) => {}
             Some(old) => {
-                // A probe that came later must not take it out: checked is what has a verdict, or none for too long.
+                // Adding a probe must not remove the endpoint immediately. The entry becomes
+                // health-checked with the first probe result, or when none has arrived for too
+                // long.
                 let expects_verdict = auto.health_checks && !old.health_checks && may_know;
                 auto.health_checks = old.health_checks;
                 entry.record.auto = Some(auto);
@@ -159,7 +161,7 @@ impl Entries {
         let Some(entry) = self.entries.get(key) else { return pending("its entry does not exist") };
         let Some(spec) = entry.spec().cloned() else { return pending("its entry does not exist") };
         if entry.is_foreign() {
-            return pending("another controller has its entry");
+            return pending("another controller owns its entry");
         }
         let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
         let is_ours = stream.node.app_health;
@@ -187,13 +189,13 @@ impl Entries {
         let peer = stream.peer;
         self.note(Event::PeerAddress { key: key.clone(), peer, refused });
         if refused {
-            let text = format!("entry {key} has another address than {}", peer.ip().to_canonical());
+            let text = format!("entry {key} does not have the address {}", peer.ip().to_canonical());
             return Err(Unbound::Refused(Code::PermissionDenied, Refusal::PeerAddress, text));
         }
         Ok(())
     }
 
-    /// The stream is one of the entry's from now on.
+    /// Adds the stream to the streams of the entry.
     fn join(&mut self, id: StreamId, key: &Key) {
         let at = self.at;
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -213,7 +215,7 @@ impl Entries {
         }
         entry.lost = None;
         if is_mine && !is_ours && entry.reporter.is_none() && entry.record.session > 0 {
-            // The reporter is still away.
+            // The reporting stream has not been opened again yet.
             let deadline = self.settings.grace_from(at.now, entry.is_restored);
             entry.mute.get_or_insert(deadline);
         }
@@ -227,11 +229,11 @@ impl Entries {
     }
 }
 
-/// The identity rule: the namespace is equal, and so is the service account if one is set.
+/// Checks that the stream has the namespace of the entry, and its service account if it has one.
 fn may_speak(stream: &Stream, key: &Key, service_account: Option<&str>) -> Result<(), Unbound> {
     if stream.may_speak_for(&key.namespace, service_account) {
         return Ok(());
     }
-    let text = format!("entry {key} is one of another service account");
+    let text = format!("entry {key} requires another service account");
     Err(Unbound::Refused(Code::PermissionDenied, Refusal::Identity, text))
 }

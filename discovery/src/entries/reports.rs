@@ -1,4 +1,4 @@
-//! What agents say, and what follows.
+//! Applies health reports to the conditions of entries.
 
 use std::time::Duration;
 
@@ -11,20 +11,19 @@ use super::{
 };
 use crate::objects::Key;
 
-/// What becomes of a report.
+/// Result of applying a report.
 enum Taken {
-    /// It counts.
     Applied,
-    /// It says again what is known.
+    /// The report repeats the known state.
     Repeated,
-    /// It is older than what is known.
+    /// The report is older than the known state.
     Stale,
 }
 
 impl Entries {
     pub(super) fn report(&mut self, id: StreamId, report: Report) {
         let Some(stream) = self.streams.get_mut(&id) else {
-            // Superseded or refused a moment ago.
+            // The stream was superseded or rejected shortly before.
             return self.note(Event::Stale { stream: id });
         };
         if stream.target.is_none() {
@@ -34,7 +33,7 @@ impl Entries {
         self.apply_held(id);
     }
 
-    /// Applies what waits on the stream, unless it has to wait on.
+    /// Applies the pending report of a stream, or delays it if the rate limit is exceeded.
     pub(super) fn apply_held(&mut self, id: StreamId) {
         let now = self.at.now;
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -47,7 +46,7 @@ impl Entries {
         }
     }
 
-    /// Applies what waits on the stream.
+    /// Applies the pending report of a stream regardless of the rate limit.
     pub(super) fn apply_now(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let Some(key) = stream.bound.clone() else { return };
@@ -55,7 +54,7 @@ impl Entries {
         let Some(entry) = self.entries.get(&key) else { return };
         let service_account = entry.spec().and_then(|spec| spec.service_account.clone());
         if !stream.may_speak_for(&key.namespace, service_account.as_deref()) {
-            let text = format!("entry {key} is one of another service account");
+            let text = format!("entry {key} requires another service account");
             return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
         }
         let is_ours = stream.node.app_health;
@@ -83,7 +82,7 @@ impl Entries {
         }
     }
 
-    /// A report of our agent.
+    /// Applies a report of an app-health agent.
     fn apply(&mut self, key: &Key, report: &HealthReport) -> Taken {
         let at = self.at;
         let group =
@@ -106,8 +105,9 @@ impl Entries {
         taken
     }
 
-    /// Istio's report: a level without a number. Of our agent it is what was said before it had our hello: it counts until the first
-    /// real report.
+    /// Applies an Istio health report, which has no epoch or generation. An app-health agent sends
+    /// such reports until it receives the server's hello; they count until its first
+    /// [`Report::AppHealth`].
     fn apply_plain(&mut self, key: &Key, healthy: bool, message: &str, is_ours: bool) -> Taken {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
@@ -122,7 +122,7 @@ impl Entries {
         let is_known_sick =
             matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
         if is_ours && !healthy && is_known_sick {
-            // Why, it says after our hello.
+            // The agent sends the exact reason after it receives the server's hello.
             return Taken::Applied;
         }
         entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
@@ -130,7 +130,8 @@ impl Entries {
     }
 }
 
-/// What counts: the first report of a session, then only newer generations of the same process; equal ones say it again.
+/// Decides whether a report counts: the first of a session does, then only newer generations of the
+/// same epoch. An equal generation is a repetition.
 fn judge(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> Taken {
     match accepted {
         None => Taken::Applied,
@@ -144,7 +145,7 @@ fn judge(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> Take
 }
 
 impl Entry {
-    /// The agent's state becomes the entry's condition.
+    /// Sets the condition of the entry from the agent's report.
     fn level_is(
         &mut self,
         settings: &Settings,
@@ -154,7 +155,8 @@ impl Entry {
     ) {
         let ago = report.last_probe_ago_ms.map(Duration::from_millis);
         let probed = ago.map(|ago| at.wall.minus(ago));
-        // By the agent's own account; an agent of a file may have another probe than the group.
+        // The interval in the report takes precedence: an agent that is configured by a file may
+        // have another probe than the group.
         let interval = report.interval_ms.map(Duration::from_millis);
         let interval = interval.or(probe.map(|probe| probe.period.saturating_add(probe.timeout)));
         let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
@@ -166,7 +168,7 @@ impl Entry {
                 self.verdict_is(settings, at, Reason::Terminating, &report.message, probed);
             }
             (State::Healthy | State::Unhealthy, _) if is_stalled => {
-                let text = "the agent lives, its last probe is too long ago";
+                let text = "the agent is connected, but its last probe is older than three probe intervals";
                 self.level = Some(Level::Verdict);
                 self.verdict = None;
                 self.set_health_checks(true);
@@ -183,18 +185,19 @@ impl Entry {
                 self.verdict = None;
                 self.set_no_probe(settings, at);
             }
-            // Whose group has a probe may not have got it yet.
+            // If the group has a probe, the agent may not have received it yet.
             (State::Unknown, reason) => {
                 self.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
                 let within = report.verdict_within_ms.map(Duration::from_millis);
                 let within = within.unwrap_or_else(|| content::verdict_time(probe)).min(content::LONGEST);
-                // It is counted once: an agent that restarts for ever gets no verdict either.
+                // The deadline is not extended: an agent in a restart loop never has a probe result
+                // either.
                 self.verdict.get_or_insert(at.now.saturating_add(within));
             }
         }
     }
 
-    /// True or False: who says so is health-checked.
+    /// Sets the condition to True or False, and makes the entry health-checked.
     fn verdict_is(
         &mut self,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! Which stream reports on an entry, and what our agent is told of it.
+//! Selects the stream that reports on an entry, and sends hellos to app-health agents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::name::Target;
 use super::{Code, Effect, Entries, Event, StreamId};
 use crate::objects::{Group, Key};
 
-/// More takeovers of an entry within a minute mean that two machines report on it.
+/// More reporting streams than this within a minute mean that two machines report on one entry.
 const TAKEOVERS: usize = 5;
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Entries {
-    /// This stream reports on the entry from now on, no other.
+    /// Makes this stream the only one that reports on the entry.
     pub(super) fn begin_session(&mut self, id: StreamId, key: &Key) {
         let at = self.at;
         let Some(stream) = self.streams.get(&id) else { return };
@@ -57,7 +57,7 @@ impl Entries {
         self.arm(key);
     }
 
-    /// Tells our agent what it does not know yet: session, probe.
+    /// Sends the agent its session and probe unless the last hello contained them.
     pub(super) fn hello(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.node.app_health) else { return };
         let entry = stream.bound.as_ref().and_then(|key| self.entries.get(key));
@@ -82,13 +82,13 @@ impl Entries {
     }
 }
 
-/// Counts a takeover; whether they are too many.
+/// Counts a replaced reporting stream. Returns true if there were too many.
 fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
     entry.takeovers.retain(|at| now.saturating_sub(*at) < MINUTE);
     entry.takeovers.push_back(now);
     let is_duplicate = entry.takeovers.len() > TAKEOVERS;
     if is_duplicate {
-        // Said once for so many.
+        // Counting starts again, so that not every further replacement emits the event.
         entry.takeovers.clear();
     }
     is_duplicate

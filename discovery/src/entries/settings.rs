@@ -1,31 +1,35 @@
-//! What the flags say.
+//! Settings of the state machine, set by flags.
 
 use std::time::Duration;
 
-/// Settings of the life of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// This process' name: its entries have the controller `app-health/<instance>`.
+    /// Name of this instance. The controller of its entries is `app-health/<instance>`.
     pub instance: String,
-    /// Whether others write to the store too: then only entries of this instance are its own.
+    /// True if several instances share the store. Then an instance handles only the timeouts of
+    /// entries that it owns.
     pub shared: bool,
-    /// How often our agents report.
+    /// Interval between two reports of an app-health agent.
     pub heartbeat: Duration,
-    /// From a lost stream to its consequence.
+    /// Time between the loss of a stream and the removal of the endpoint.
     pub disconnect_grace: Duration,
-    /// From the start until those are missed that were known then, and did not come back for 30 s since.
+    /// Time after the start in which agents known from the store may reconnect before their entries
+    /// time out. Applies until an agent's stream was open for 30 s.
     pub restart_grace: Duration,
-    /// What becomes of the endpoint of an entry whose condition is Unknown.
+    /// Whether the endpoint of an entry whose condition is Unknown is removed.
     pub unknown_policy: UnknownPolicy,
-    /// Whether a service may keep its last endpoint by default; services say so themselves too.
+    /// Whether services keep their last endpoint by default; an annotation of the service takes
+    /// precedence.
     pub keep_last_endpoint: bool,
-    /// Must an entry's address be the peer address of its stream?
+    /// Whether the peer address of a stream must be the address of its entry.
     pub peer_address_check: PeerAddressCheck,
-    /// A stream's reports are applied at most so often; the newest of those that come faster waits.
+    /// Minimum interval between two applied reports of a stream. Of the reports that arrive faster,
+    /// the newest is applied later.
     pub report_interval: Duration,
-    /// Reports that a quiet stream may send at once.
+    /// Number of reports that an idle stream may send in a burst.
     pub report_burst: u32,
-    /// How old a stored lastProbeTime may become through heartbeats; `None`: heartbeats are never written.
+    /// Maximum age of a stored lastProbeTime before a heartbeat updates it; `None`: heartbeats are
+    /// never stored.
     pub probe_time_write: Option<Duration>,
 }
 
@@ -47,35 +51,36 @@ impl Default for Settings {
     }
 }
 
-/// `--unknown-policy`.
+/// The values of `--unknown-policy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownPolicy {
-    /// It is removed.
+    /// The endpoint is removed.
     Remove,
-    /// It stays if it was served when the condition became Unknown.
+    /// The endpoint stays if it was served when the condition became Unknown.
     Keep,
 }
 
-/// `--peer-address-check`.
+/// The values of `--peer-address-check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAddressCheck {
-    /// Nobody looks.
+    /// Addresses are not compared.
     Off,
-    /// An event.
+    /// A mismatch is logged and counted.
     Warn,
-    /// The stream is refused.
+    /// A mismatch rejects the stream.
     Require,
 }
 
 impl Settings {
-    /// From when on an agent that reported at `now` is silent: three heartbeats, each late by the most that jitter makes it. An entry
-    /// that is older than the process (`is_restored`) is missed only after the grace of the start.
+    /// Returns the time from which an agent that reported at `now` counts as silent: three
+    /// heartbeats, each with the maximum jitter. For an entry that is older than the process
+    /// (`is_restored`), it is not before the end of the restart grace period.
     pub(super) fn silence_from(&self, now: Duration, is_restored: bool) -> Duration {
         let heartbeats = self.heartbeat.saturating_mul(18) / 5;
         now.saturating_add(heartbeats).max(self.earliest(is_restored))
     }
 
-    /// From when on what was lost at `now` is missed.
+    /// Returns the end of the grace period of a stream that was lost at `now`.
     pub(super) fn grace_from(&self, now: Duration, is_restored: bool) -> Duration {
         now.saturating_add(self.disconnect_grace).max(self.earliest(is_restored))
     }

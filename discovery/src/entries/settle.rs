@@ -1,4 +1,5 @@
-//! What is, against what was stored, shown and told.
+//! Emits the effects that follow from the difference between an entry and its stored, published and
+//! logged state.
 
 use std::mem;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use super::{Effect, Entries, Event, Gone, Record};
 use crate::objects::Key;
 
 impl Entries {
-    /// Asks for what follows from a change of the entry: a write, a push, a line in the log.
+    /// Requests the write, the push and the log event that a change of the entry requires.
     pub(super) fn settle(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_new = match &entry.saved {
@@ -44,17 +45,17 @@ impl Entries {
         }
     }
 
-    /// Has the entry pushed although it looks as before.
+    /// Requests a push of the entry even if it has not changed.
     pub(super) fn changed(&mut self, key: &Key) {
         self.effects.push(Effect::Changed { key: key.clone() });
     }
 
-    /// The entry is no more. Its streams wait for the next one.
+    /// Deletes the entry. Its streams wait for a new one.
     pub(super) fn delete(&mut self, key: &Key, gone: Gone) {
         self.disarm(key);
         self.lingering.remove(key);
         let Some(entry) = self.entries.remove(key) else { return };
-        // Where the operator's entries are in the store themselves, they are not ours to delete.
+        // In a shared store a manual entry is the operator's object and is not deleted.
         let is_ours = entry.record.auto.is_some() || !self.settings.shared;
         if entry.saved.is_some() && is_ours && !entry.is_foreign() {
             self.writes += 1;
@@ -73,7 +74,7 @@ impl Entries {
         }
     }
 
-    /// Like [`Entries::delete`] for what the store has lost already.
+    /// Removes an entry that was already deleted in the store.
     pub(super) fn drop_deleted(&mut self, key: &Key) {
         if let Some(entry) = self.entries.get_mut(key) {
             mem::take(&mut entry.saved);
@@ -82,7 +83,8 @@ impl Entries {
     }
 }
 
-/// Whether `new` has to be stored: heartbeats alone have not, unless their time is older than `interval` there.
+/// Returns true if `new` must be stored. A new probe time alone is stored only if the stored one is
+/// more than `interval` older.
 fn is_worth_writing(old: &Record, new: &Record, interval: Option<Duration>) -> bool {
     let rest = |record: &Record| {
         let condition = record.condition.as_ref();

@@ -1,4 +1,4 @@
-//! A stream and how fast it may report.
+//! State of an open stream and its rate limit.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,41 +8,40 @@ use super::name::Target;
 use super::{Identity, Node, Report};
 use crate::objects::{Group, Key};
 
-/// What a pending stream waits for.
+/// The object that an unbound stream waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wait {
     Group(Key),
     Entry(Key),
 }
 
-/// An open stream.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) opened: Duration,
     pub(super) peer: SocketAddr,
     pub(super) identity: Option<Identity>,
     pub(super) node: Node,
-    /// `None`: a client for clusters and endpoints.
+    /// `None` for a client that only subscribes to clusters and endpoints.
     pub(super) target: Option<Target>,
-    /// Its entry; absent while it is pending.
+    /// The entry that the stream is bound to; absent while it waits.
     pub(super) bound: Option<Key>,
-    /// Under what it is found while it is pending.
+    /// Key in `Entries::waiting` while the stream waits.
     pub(super) waits: Option<Wait>,
-    /// The newest report that could not be applied yet.
+    /// The newest report that has not been applied yet.
     pub(super) held: Option<Report>,
-    /// What a plain reporter said last: of itself it says it only once.
+    /// The last report of a plain reporter, which does not repeat it by itself.
     pub(super) last: Option<Report>,
     pub(super) rate: Rate,
-    /// What the last hello said.
+    /// Session and group in the last hello.
     pub(super) told: Option<(u64, Option<Arc<Group>>)>,
 }
 
 impl Stream {
-    /// Whether this peer may speak for a workload of this service account.
+    /// Returns true if the peer may report on a workload of this namespace and service account.
     pub(super) fn may_speak_for(&self, namespace: &str, service_account: Option<&str>) -> bool {
         let (own_namespace, own) = match &self.identity {
             Some(identity) => (Some(identity.namespace.as_str()), Some(identity.service_account.as_str())),
-            // Without a certificate the metadata is believed.
+            // Without a certificate, the metadata is trusted.
             None => (self.node.namespace.as_deref(), self.node.service_account.as_deref()),
         };
         let account = match (service_account.filter(|account| !account.is_empty()), own) {
@@ -53,25 +52,26 @@ impl Stream {
         own_namespace == Some(namespace) && account
     }
 
-    /// It has no entry any more. The next one hears what was said of this one, unless our agent says it again by itself.
+    /// Unbinds the stream from its entry. The last report of a plain reporter applies to the next
+    /// entry; an app-health agent repeats its report by itself.
     pub(super) fn unbind(&mut self) {
         if self.bound.take().is_some() && self.held.is_none() {
             self.held = self.last.clone();
         }
     }
 
-    /// The peer's address as IPv4 where it is one.
+    /// Returns the peer's address, with IPv4-mapped IPv6 addresses as IPv4.
     pub(super) fn peer_address(&self) -> IpAddr {
         self.peer.ip().to_canonical()
     }
 }
 
-/// Generic cell rate: the time by which everything that was let through would be paid for.
+/// Generic cell rate algorithm (GCRA): holds the theoretical arrival time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate(Duration);
 
 impl Rate {
-    /// Whether one more may pass at `now`; if not, when.
+    /// Lets one report pass at `now`, or returns the time at which it may pass.
     pub(super) fn pass(&mut self, now: Duration, interval: Duration, burst: u32) -> Result<(), Duration> {
         let paid = self.0.max(now);
         let credit = interval * burst.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Rows of steps: what happens, and what follows.
+//! Tests of the state machine as rows of steps and their effects.
 
 mod configured;
 mod identity;
@@ -19,7 +19,7 @@ use super::*;
 use crate::objects::Spec;
 use words::{config, number, opened, report};
 
-/// 2026-01-02T03:04:05Z.
+/// The time 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
 
 fn auto() -> Key {
@@ -30,13 +30,13 @@ fn manual() -> Key {
     Key::new("shop", "vm-7")
 }
 
-/// A server that is driven by words.
+/// A state machine that is driven by textual steps.
 struct Case {
     entries: Entries,
     settings: Settings,
     now: Duration,
     disk: BTreeMap<Key, Record>,
-    /// Writes that wait; `None`: all are stored at once.
+    /// Writes that are not confirmed; `None` confirms all writes immediately.
     held: Option<Vec<(Key, u64, Option<Record>)>>,
     key: Key,
 }
@@ -141,7 +141,7 @@ impl Case {
                 self.disk.remove(&self.key);
                 self.input(Input::Observed { key: self.key.clone(), record: None })
             }
-            // Another one writes: who, session, and what it changes.
+            // Another instance writes the record: its controller, its session, and what it changes.
             ["observed", controller, session, ref words @ ..] => {
                 let mut record = self.disk.get(&self.key).cloned().unwrap_or_default();
                 record.controller = Some(controller.to_owned());
@@ -156,11 +156,11 @@ impl Case {
                 self.disk.insert(self.key.clone(), record.clone());
                 self.input(Input::Observed { key: self.key.clone(), record: Some(Box::new(record)) })
             }
-            _ => panic!("no step {step}"),
+            _ => panic!("unknown step {step}"),
         }
     }
 
-    /// As `served True/ProbeSucceeded`, `removed`, `gone`.
+    /// Formats the state of the entry as in `served True/ProbeSucceeded`, `removed` or `gone`.
     fn state(&self) -> String {
         let Some(workload) = self.entries.workloads().find(|workload| workload.key == self.key) else {
             return "gone".to_owned();
@@ -174,7 +174,7 @@ impl Case {
     }
 }
 
-/// Effects in short; what comes with every step (changes, events of the log) is left out.
+/// Formats the effects. Most events are omitted.
 fn shown(effects: &[Effect]) -> String {
     let word = |effect: &Effect| match effect {
         Effect::Hello { stream, session, probe, .. } => {
@@ -197,7 +197,7 @@ fn shown(effects: &[Effect]) -> String {
     effects.iter().filter_map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// Steps, each with the effects and the state of the entry after it, `|` between.
+/// Runs the steps and compares the effects and the state of the entry after each, separated by `|`.
 fn check(settings: Settings, key: Key, rows: &[(&str, &str)]) {
     let mut case = Case { key, ..Case::new(settings) };
     for (step, expected) in rows {
@@ -212,7 +212,7 @@ fn settings() -> Settings {
     Settings { restart_grace: Duration::ZERO, ..Settings::default() }
 }
 
-/// Up to a healthy auto-registered entry of a group with a probe.
+/// The steps up to a healthy auto-registered entry of a group with a probe.
 const HEALTHY: [(&str, &str); 3] = [
     ("config probe", "| gone"),
     ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),

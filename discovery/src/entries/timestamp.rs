@@ -1,4 +1,4 @@
-//! The wall clock's time, only ever shown and compared between entries.
+//! Wall-clock timestamps, which are only shown and compared between entries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
-/// Whole seconds since 1970, as Kubernetes writes times: `2026-01-02T03:04:05Z`.
+/// Seconds since 1970, formatted as in Kubernetes: `2026-01-02T03:04:05Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
-/// A text that is no RFC 3339 time.
+/// Error for a text that is not an RFC 3339 timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a time as 2026-01-02T03:04:05Z: {0:?}")]
+#[error("not an RFC 3339 timestamp such as 2026-01-02T03:04:05Z: {0:?}")]
 pub struct TimestampError(String);
 
 impl Timestamp {
-    /// From seconds since 1970; beyond the years 0 to 9999 the nearest of them.
+    /// Creates a timestamp from seconds since 1970, clamped to the years 0 to 9999.
     pub fn from_seconds(seconds: i64) -> Self {
         Self(seconds.clamp(-62_167_219_200, 253_402_300_799))
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     pub fn seconds(self) -> i64 {
         self.0
     }
 
-    /// So much earlier, rounded to a whole second.
+    /// Subtracts a duration, rounded to whole seconds.
     pub fn minus(self, age: Duration) -> Self {
         let age = i64::try_from(age.as_millis().saturating_add(500) / 1000).unwrap_or(i64::MAX);
         Self::from_seconds(self.0.saturating_sub(age))
@@ -37,7 +37,7 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let at = OffsetDateTime::from_unix_timestamp(self.0)
-            .expect("the constructor keeps to the years 0 to 9999");
+            .expect("the constructor clamps to the years 0 to 9999");
         let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
         let (hour, minute, second) = at.to_hms();
         write!(formatter, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")

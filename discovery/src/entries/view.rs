@@ -1,4 +1,4 @@
-//! What the operator sees of an entry.
+//! JSON view of an entry for `/debug/workloads`.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,80 +11,70 @@ use super::stream::Stream;
 use super::{Condition, Settings, Status, StreamId, Timestamp};
 use crate::objects::Key;
 
-/// A line of `/debug/workloads`.
+/// An element of `/debug/workloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadView {
-    /// The entry's.
     pub namespace: String,
-    /// The entry's.
     pub name: String,
-    /// Of an auto-registered one.
+    /// The WorkloadGroup of an auto-registered entry.
     pub group: Option<String>,
-    /// Where it is.
     pub address: String,
-    /// `served` or `removed`.
+    /// Either `served` or `removed`.
     pub endpoint: &'static str,
-    /// As `condition False`.
+    /// Reason for the state of the endpoint, such as `condition False`.
     pub why: String,
-    /// The condition `Healthy`.
     pub condition: Option<ConditionView>,
-    /// Who reports; absent where nobody did since the start.
+    /// The reporting agent; absent if no agent has reported since the start.
     pub agent: Option<AgentView>,
-    /// As `app-health/d-0`.
+    /// Controller that owns the entry, such as `app-health/d-0`.
     pub controller: Option<String>,
-    /// Reports are stored, but the annotation that would let them act is missing.
+    /// True if reports are stored but the annotation that lets them act is missing.
     pub health_ignored: bool,
-    /// The last endpoint of a service, kept by policy.
+    /// True if the entry is kept as the last endpoint of a service by policy.
     pub kept_as_last: bool,
 }
 
-/// The condition as Kubernetes shows it.
+/// The condition in the format of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionView {
-    /// Always `Healthy`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// `True`, `False`, `Unknown`.
+    /// One of `True`, `False` and `Unknown`.
     pub status: String,
-    /// As `ProbeFailed`.
+    /// Reason such as `ProbeFailed`.
     pub reason: String,
-    /// Printable.
+    /// Message in printable characters.
     pub message: String,
-    /// When the agent last probed.
+    /// Time of the agent's last probe.
     pub last_probe_time: Option<Timestamp>,
-    /// When the status last changed.
+    /// Time of the last change of `status`.
     pub last_transition_time: Timestamp,
 }
 
-/// Who reports on an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentView {
-    /// `app-health` or `plain`.
+    /// Either `app-health` or `plain`.
     pub kind: &'static str,
-    /// Where it says one.
     pub version: Option<String>,
-    /// Whether the reporter stream lives.
+    /// True while the reporting stream is open.
     pub connected: bool,
-    /// Whence it came.
     pub peer: SocketAddr,
-    /// Of its reporter stream.
     pub session: u64,
-    /// Of its last report.
+    /// Epoch of the last report.
     pub epoch: Option<String>,
-    /// Of its last report.
+    /// Generation of the last report.
     pub generation: Option<u64>,
-    /// How long ago that came.
     pub last_report_ago_ms: Option<u64>,
-    /// The probe that it took.
+    /// Version of the probe that the agent accepted.
     pub probe_version: Option<String>,
-    /// Why it refused the last one.
+    /// Reason why the agent rejected the last probe.
     pub probe_nack: Option<String>,
 }
 
-/// One entry's line; `None`: only its status is known.
+/// Builds the view of an entry; `None` if only its status is known.
 pub(super) fn of(
     key: &Key,
     entry: &Entry,

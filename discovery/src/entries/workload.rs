@@ -1,24 +1,24 @@
-//! What a snapshot needs of an entry.
+//! The part of an entry that snapshots are built from.
 
 use std::sync::Arc;
 
 use super::Timestamp;
 use crate::objects::{Key, Spec};
 
-/// An entry, manual or auto-registered.
+/// A manual or auto-registered entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// The entry.
     pub key: Key,
-    /// Where it is.
     pub spec: Arc<Spec>,
-    /// Whether Envoys are sent there.
+    /// True if Envoys send requests to the endpoint.
     pub served: bool,
-    /// Whether the policy `keep` may take it for the last endpoint: it did not leave and was not deleted.
+    /// True if the policy `keep` may keep it as the last endpoint: the workload did not shut down
+    /// and was not deleted.
     pub keepable: bool,
-    /// While not served: since when, the condition's lastTransitionTime.
+    /// If not served: the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
-    /// Not served, and nothing says that it was an endpoint in the life of this process: nobody has said anything of it yet, or it was
-    /// sick already. It explains no smaller set to a client of a server that lost its store.
+    /// True if the entry is not served and was never an endpoint since this process started: no
+    /// report has arrived yet, or it was already unhealthy before the start. Such an entry does not
+    /// explain why a server that lost its store has fewer endpoints than a client.
     pub awaited: bool,
 }

@@ -10,7 +10,8 @@ fn certificate(uris: &[&str]) -> Vec<u8> {
     params.self_signed(&key).expect("a certificate").der().to_vec()
 }
 
-/// `Ok`: namespace and service account; `Err`: a part of the text.
+/// Checks that the URIs give this namespace and service account, or an error that contains this
+/// text.
 fn check(uris: &[&str], expected: Result<(&str, &str), &str>) {
     let domains = ["cluster.local".to_owned(), "old.example".to_owned()];
     let found = of_certificate(&certificate(uris), &domains);

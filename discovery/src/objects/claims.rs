@@ -1,15 +1,16 @@
-//! Whose a host and port is: in a namespace that of one service, the first.
+//! Detects ServiceEntries of one namespace that have the same host and port. The first one takes
+//! precedence.
 
 use std::collections::BTreeMap;
 
 use super::{Key, Service};
 
-/// What is taken: namespace, host and port.
+/// The owner of each namespace, host and port.
 #[derive(Debug, Default)]
 pub struct Claims<'a>(BTreeMap<(&'a str, &'a str, u16), &'a Key>);
 
 impl<'a> Claims<'a> {
-    /// What of it others have already, as `spec.hosts[0]: "pay.shop" port 80 is that of ServiceEntry shop/pay too, which comes first`.
+    /// Returns an error for each host and port of `service` that another ServiceEntry owns.
     pub fn conflicts(&self, service: &Service) -> Vec<String> {
         let mut conflicts = Vec::new();
         for (index, host) in service.hosts.iter().enumerate() {
@@ -18,7 +19,7 @@ impl<'a> Claims<'a> {
                 if let Some(owner) = self.0.get(&claim) {
                     let number = port.number;
                     conflicts.push(format!(
-                        "spec.hosts[{index}]: {host:?} port {number} is that of ServiceEntry {owner} too, which comes first"
+                        "spec.hosts[{index}]: {host:?} port {number} is already defined by ServiceEntry {owner}"
                     ));
                 }
             }
@@ -26,7 +27,7 @@ impl<'a> Claims<'a> {
         conflicts
     }
 
-    /// Takes what of it is free.
+    /// Assigns the hosts and ports that have no owner to `service`.
     pub fn add(&mut self, service: &'a Service) {
         for host in &service.hosts {
             for port in &service.ports {

@@ -1,4 +1,4 @@
-//! Everything that is configured.
+//! The complete set of configuration objects, and the types of WorkloadGroups and manual entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,32 +8,29 @@ use workload_health::WorkloadGroup;
 
 use super::{Key, Service, Spec};
 
-/// All configured objects; immutable, a new value replaces the old.
+/// All configuration objects. The value is immutable and replaced as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// WorkloadGroups.
     pub groups: BTreeMap<Key, Arc<Group>>,
-    /// WorkloadEntries that a person wrote.
+    /// WorkloadEntries written by the operator.
     pub entries: BTreeMap<Key, Arc<ManualEntry>>,
-    /// ServiceEntries.
     pub services: BTreeMap<Key, Arc<Service>>,
-    /// Something could never be read, so an absent group or entry may exist all the same: nothing is deleted for its absence.
+    /// True if some object could never be read, so that a group or entry that seems absent may
+    /// exist. Then nothing is deleted because of its absence.
     pub incomplete: bool,
 }
 
-/// A WorkloadGroup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The object's.
     pub key: Key,
-    /// What it says.
     pub group: WorkloadGroup,
-    /// Hash of the checked probe, as `a1b2c3d4`; equal probes have equal versions. Empty without a probe.
+    /// Hash of the validated probe, such as `a1b2c3d4`, so that equal probes have equal versions.
+    /// Empty without a probe.
     pub probe_version: String,
 }
 
 impl Group {
-    /// A group with its probe's version.
+    /// Creates a group and computes the version of its probe.
     pub fn new(key: Key, group: WorkloadGroup) -> Self {
         let probe_version = group.probe.as_ref().map_or_else(String::new, |probe| {
             let digest = Sha256::digest(probe.to_json().to_string());
@@ -43,13 +40,12 @@ impl Group {
     }
 }
 
-/// A WorkloadEntry that a person wrote.
+/// A WorkloadEntry written by the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManualEntry {
-    /// Its spec.
     pub spec: Arc<Spec>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// `proxy.istio.io/health-checks-enabled`, read as Go reads a boolean; absent where it is missing or none.
+    /// The annotation `proxy.istio.io/health-checks-enabled`, parsed like Go's strconv.ParseBool;
+    /// `None` if it is absent or not a boolean.
     pub health_checks: Option<bool>,
 }

@@ -1,4 +1,5 @@
-//! Documents to objects. Every error begins with the field's path, and all are reported.
+//! Parses documents into objects. Each error starts with the path of the field, and all errors are
+//! reported.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,22 +12,22 @@ use workload_health::{Checked, WorkloadGroup};
 
 use super::{ExportTo, Group, Key, LastEndpoint, ManualEntry, Port, Protocol, Service, Source, Spec};
 
-/// Where an object without a namespace lives.
+/// Namespace of objects that specify none.
 const NAMESPACE: &str = "default";
-/// What becomes of a service's last endpoint: `remove` or `keep`.
+/// Annotation with the policy for a service's last endpoint: `remove` or `keep`.
 pub const LAST_ENDPOINT: &str = "app-health.io/last-endpoint";
-/// Istio's: reports act on the endpoint.
+/// Istio's annotation that lets health reports act on the endpoint.
 pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
-/// What Go takes for true and false.
+/// The values that Go's strconv.ParseBool accepts.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
-/// Istio's limit.
+/// Istio's limit for the length of a host name.
 const HOST_BYTES: usize = 253;
-/// The longest path of a socket, in bytes: an assignment with a longer one, or one with a NUL, is refused as a whole by Envoy.
+/// Maximum length of a Unix socket path in bytes. Envoy rejects an assignment that contains a
+/// longer path or a NUL byte.
 const SOCKET_BYTES: usize = 107;
 
 impl Group {
-    /// Reads a WorkloadGroup.
     pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
         let Checked { value: group, warnings } = WorkloadGroup::parse(document)?;
         let namespace = group.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
@@ -36,7 +37,6 @@ impl Group {
 }
 
 impl ManualEntry {
-    /// Reads a WorkloadEntry.
     pub fn parse(document: &Value) -> Result<Checked<(Key, Self)>, Vec<String>> {
         let mut findings = Findings::default();
         let value = read(document, "WorkloadEntry", &mut findings, |key, document, spec, findings| {
@@ -55,7 +55,9 @@ impl ManualEntry {
 }
 
 impl Service {
-    /// Reads a ServiceEntry. What we do not serve is an error: DNS, selectors of other namespaces, sets without a source.
+    /// Parses a ServiceEntry. Features that this server does not support are errors: DNS
+    /// resolution, selectors of other namespaces, and a ServiceEntry without endpoints and
+    /// selector.
     pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
         let mut findings = Findings::default();
         let value = read(document, "ServiceEntry", &mut findings, |key, document, spec, findings| {
@@ -90,7 +92,7 @@ impl Service {
 }
 
 impl Spec {
-    /// Reads what a WorkloadEntry or an inline endpoint says.
+    /// Parses the fields of a WorkloadEntry or an inline endpoint.
     pub(super) fn read(fields: &Object, findings: &mut Findings) -> Option<Self> {
         let known = ["address", "ports", "labels", "network", "locality", "weight", "serviceAccount"];
         fields.warn_unknown(&known, findings);
@@ -118,7 +120,7 @@ impl Spec {
             Some(address) if !is_socket(address) => {
                 findings.error(
                     &path,
-                    format_args!("a socket's path has at most {SOCKET_BYTES} bytes and no NUL"),
+                    format_args!("a socket path must have at most {SOCKET_BYTES} bytes and no NUL"),
                 );
             }
             _ => {}
@@ -135,7 +137,8 @@ impl Spec {
     }
 }
 
-/// Kind, version, names; then the rest by `rest`, which gets the key, the document and its spec.
+/// Parses kind, version and names, and then the rest with `rest`, which gets the key, the document
+/// and its spec.
 fn read<'a, T>(
     document: &'a Value,
     kind: &str,
@@ -155,7 +158,7 @@ fn read<'a, T>(
         }
         return None;
     };
-    // Without a name too, so that everything that is wrong is said.
+    // The rest is parsed even without a name, so that all errors are reported.
     let key = names
         .clone()
         .map(|(name, namespace)| Key::new(namespace.unwrap_or_else(|| NAMESPACE.to_owned()), name));
@@ -171,7 +174,7 @@ fn hosts(spec: &Object, findings: &mut Findings) -> Vec<String> {
         if host.is_empty() || host.len() > HOST_BYTES || !host.bytes().all(is_byte) {
             findings.error(&path, format_args!("must be a DNS name, got {}", shown(value)));
         } else if hosts.iter().any(|other| other == host) {
-            findings.error(&path, format_args!("{} stands twice", shown(value)));
+            findings.error(&path, format_args!("duplicate value {}", shown(value)));
         } else {
             hosts.push(host.to_owned());
         }
@@ -195,7 +198,7 @@ fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
         {
             findings.error(&port.path_of("name"), "is required");
         } else if !port_names.insert(name) {
-            findings.error(&port.path_of("name"), format_args!("{} stands twice", shown(&name.into())));
+            findings.error(&port.path_of("name"), format_args!("duplicate value {}", shown(&name.into())));
         }
         let target_port = match port.value("targetPort") {
             None => None,
@@ -205,7 +208,7 @@ fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
         let protocol = protocol(&port, findings);
         let Some(number) = number else { continue };
         if !numbers.insert(number) {
-            findings.error(&port.path_of("number"), format_args!("{number} stands twice"));
+            findings.error(&port.path_of("number"), format_args!("duplicate value {number}"));
         }
         let target_port = target_port.map(std::num::NonZeroU16::get);
         ports.push(Port { number: number.get(), name: name.to_owned(), protocol, target_port });

@@ -1,81 +1,71 @@
-//! What of a ServiceEntry makes clusters and endpoints.
+//! The parts of a ServiceEntry that determine clusters and endpoints.
 
 use std::collections::BTreeMap;
 
 use super::{Key, Spec};
 
-/// A ServiceEntry with `resolution: STATIC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The object's.
     pub key: Key,
-    /// At least one.
+    /// Host names; at least one.
     pub hosts: Vec<String>,
-    /// In the object's order, no number and no name twice.
+    /// Ports in the order of the object, with unique numbers and names.
     pub ports: Vec<Port>,
-    /// Where its endpoints come from.
     pub source: Source,
-    /// Whose Envoys see it.
     pub export_to: ExportTo,
-    /// The annotation `app-health.io/last-endpoint`; absent: the server's flag.
+    /// The annotation `app-health.io/last-endpoint`; `None` selects the policy of the flag
+    /// `--last-endpoint`.
     pub last_endpoint: Option<LastEndpoint>,
 }
 
-/// A port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// 1 to 65535.
+    /// Port number from 1 to 65535.
     pub number: u16,
-    /// The key of `Spec::ports`.
+    /// Port name, which is the key in `Spec::ports`.
     pub name: String,
-    /// What Envoy speaks.
     pub protocol: Protocol,
-    /// The endpoint's port where the entry names none.
+    /// Port of the endpoint if the entry has none for this name.
     pub target_port: Option<u16>,
 }
 
-/// `HTTP2` and `GRPC` make a cluster of HTTP/2; the rest makes none.
+/// Protocol of a port. `Http2` and `Grpc` give a cluster with HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// `HTTP`.
     Http,
-    /// `HTTPS`.
     Https,
-    /// `HTTP2`.
     Http2,
-    /// `GRPC`.
+    /// Either `GRPC` or `GRPC-WEB`.
     Grpc,
-    /// `TCP`, and what is not said.
+    /// `TCP`, which is also the default.
     Tcp,
-    /// `TLS`.
     Tls,
-    /// `MONGO`.
     Mongo,
 }
 
-/// Where endpoints come from.
+/// Source of the endpoints of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Entries of the same namespace that have all these labels; never empty.
+    /// Entries in the same namespace with all of these labels, which are never empty.
     Selector(BTreeMap<String, String>),
-    /// Written in the object.
+    /// Endpoints inline in the ServiceEntry.
     Inline(Vec<Spec>),
 }
 
-/// `exportTo`.
+/// The values of `exportTo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportTo {
-    /// Absent or `*`.
+    /// `*` or absent.
     All,
-    /// `.`: clients of its own namespace.
+    /// `.`: only clients in the namespace of the service.
     OwnNamespace,
 }
 
-/// What becomes of the last endpoint of a service port.
+/// Policy for the last endpoint of a service port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastEndpoint {
-    /// The set may become empty.
+    /// The endpoint is removed, so the set may become empty.
     Remove,
-    /// The one that became unserved last stays.
+    /// The entry that became unhealthy last is kept.
     Keep,
 }

@@ -9,7 +9,7 @@ fn document(kind: &str, spec: Value) -> Value {
     })
 }
 
-/// A ServiceEntry that is right but for what `change` puts into its spec.
+/// Returns a valid ServiceEntry whose spec is changed by `change`.
 fn service(change: Value) -> Value {
     let mut spec = json!({
         "hosts": ["pay.shop"], "resolution": "STATIC",
@@ -35,7 +35,7 @@ fn entries() {
     });
     let mut whole = document("WorkloadEntry", spec.clone());
     whole["metadata"]["annotations"] = json!({"proxy.istio.io/health-checks-enabled": "T"});
-    let (key, entry) = ManualEntry::parse(&whole).expect("it is right").value;
+    let (key, entry) = ManualEntry::parse(&whole).expect("a valid document").value;
     assert_eq!(key.to_string(), "shop/x");
     assert_eq!(serde_json::to_value(entry.spec.as_ref()).expect("JSON"), spec);
     assert_eq!(entry.health_checks, Some(true));
@@ -44,11 +44,11 @@ fn entries() {
         (json!({"address": format!("unix:///{}", "a".repeat(106))}), &[]),
         (
             json!({"address": format!("unix:///{}", "a".repeat(107))}),
-            &["spec.address: a socket's path has at most 107 bytes and no NUL"],
+            &["spec.address: a socket path must have at most 107 bytes and no NUL"],
         ),
         (
             json!({"address": "unix:///run/\0"}),
-            &["spec.address: a socket's path has at most 107 bytes and no NUL"],
+            &["spec.address: a socket path must have at most 107 bytes and no NUL"],
         ),
         (json!({}), &["spec.address: is required"]),
         (json!({"address": "vm"}), &["spec.address: must be an IP address or unix:///PATH, got \"vm\""]),
@@ -73,7 +73,7 @@ fn services() {
         (json!({"resolution": "DNS"}), &["spec.resolution: must be STATIC, got \"DNS\""]),
         (json!({"resolution": null}), &["spec.resolution: must be STATIC, got none"]),
         (json!({"hosts": []}), &["spec.hosts: must have at least one element"]),
-        (json!({"hosts": ["a", "a"]}), &["spec.hosts[1]: \"a\" stands twice"]),
+        (json!({"hosts": ["a", "a"]}), &["spec.hosts[1]: duplicate value \"a\""]),
         (json!({"hosts": ["*.shop"]}), &["spec.hosts[0]: must be a DNS name, got \"*.shop\""]),
         (json!({"ports": []}), &["spec.ports: must have at least one element"]),
         (
@@ -86,7 +86,7 @@ fn services() {
         ),
         (
             json!({"ports": [{"number": 1, "name": "a"}, {"number": 1, "name": "a"}]}),
-            &["spec.ports[1].name: \"a\" stands twice", "spec.ports[1].number: 1 stands twice"],
+            &["spec.ports[1].name: duplicate value \"a\"", "spec.ports[1].number: duplicate value 1"],
         ),
         (json!({"workloadSelector": null}), &["spec: one of endpoints and workloadSelector is required"]),
         (
@@ -105,7 +105,10 @@ fn services() {
     }
     let mut kept = service(json!({}));
     kept["metadata"]["annotations"] = json!({"app-health.io/last-endpoint": "keep"});
-    assert_eq!(Service::parse(&kept).expect("it is right").value.last_endpoint, Some(LastEndpoint::Keep));
+    assert_eq!(
+        Service::parse(&kept).expect("a valid document").value.last_endpoint,
+        Some(LastEndpoint::Keep)
+    );
     kept["metadata"]["annotations"] = json!({"app-health.io/last-endpoint": "yes"});
     check(
         Service::parse(&kept),
@@ -116,7 +119,8 @@ fn services() {
 #[test]
 fn equal_probes_have_equal_versions() {
     let version = |probe: Value| {
-        let group = Group::parse(&document("WorkloadGroup", json!({"probe": probe}))).expect("it is right");
+        let group =
+            Group::parse(&document("WorkloadGroup", json!({"probe": probe}))).expect("a valid document");
         group.value.probe_version
     };
     let [plain, with_default, other] = [

@@ -1,4 +1,5 @@
-//! The endpoints of one service: whose they are, which port they have, what each network sees of them.
+//! The endpoints of a service: which entries it selects, their ports, and which of them a network
+//! sees.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -10,27 +11,27 @@ use crate::message::{Resource, Version};
 use crate::objects::{Key, LastEndpoint, Port, Source, Spec};
 use crate::xds::{self, EndpointSpec};
 
-/// What `unix://` addresses begin with; they have no port.
+/// Prefix of Unix domain socket addresses, which have no port.
 const UNIX: &str = "unix://";
 
-/// An assignment, encoded.
+/// An encoded ClusterLoadAssignment with its endpoints.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// With as many endpoints as its version says.
     pub resource: Arc<Resource>,
-    /// Endpoints, and entries that have none because of what is known of them. Awaited ones are not counted.
+    /// Number of endpoints plus the number of entries that are known to be no endpoint. Awaited
+    /// entries are not counted.
     pub known: u32,
     endpoints: Vec<EndpointSpec>,
 }
 
-/// An endpoint, or an entry without one.
+/// An entry for one port, with its endpoint if it is served.
 struct Placed<'a> {
     network: Option<&'a str>,
     endpoint: Option<EndpointSpec>,
     known: bool,
 }
 
-/// Those who belong to a service.
+/// The entries and inline endpoints of a service.
 pub(super) struct Members<'a> {
     members: Vec<Member<'a>>,
 }
@@ -38,14 +39,15 @@ pub(super) struct Members<'a> {
 struct Member<'a> {
     key: Option<&'a Key>,
     spec: &'a Spec,
-    /// Absent for what is written in the service itself.
+    /// `None` for an endpoint that is inline in the ServiceEntry.
     shared: Option<&'a Arc<Spec>>,
     served: bool,
     kept: bool,
     known: bool,
 }
 
-/// What of a member decides over its endpoint. Specs are compared by place: entries keep theirs.
+/// The state of a member that determines its endpoint. Specs are compared by pointer, because an
+/// entry keeps its [`Arc`].
 #[derive(Debug)]
 pub(super) struct State {
     spec: Arc<Spec>,
@@ -80,7 +82,8 @@ impl<'a> Members<'a> {
             last_endpoint == LastEndpoint::Keep && selected.iter().all(|workload| !workload.served);
         let kept = selected.iter().filter(|workload| loses_last && workload.keepable);
         let kept = kept.filter(|workload| workload.unserved_since.is_some());
-        // Sorted by key: of those that went at the same time, the last in reverse is the lowest.
+        // The entries are sorted by key, so of those with the same time the one with the lowest key
+        // is kept.
         let kept = kept.rev().max_by_key(|workload| workload.unserved_since).map(|workload| &workload.key);
         let member = |workload: &'a Workload| Member {
             key: Some(&workload.key),
@@ -93,7 +96,7 @@ impl<'a> Members<'a> {
         Self { members: selected.into_iter().map(member).collect() }
     }
 
-    /// Of those that are not written in the service.
+    /// Returns the states of all members that are not inline.
     pub(super) fn states(&self) -> Vec<State> {
         let state = |member: &Member| {
             let &Member { served, kept, known, .. } = member;
@@ -102,7 +105,7 @@ impl<'a> Members<'a> {
         self.members.iter().filter_map(state).collect()
     }
 
-    /// Whether they are as they were then.
+    /// Returns true if the members have these states.
     pub(super) fn are(&self, states: &[State]) -> bool {
         let shared = self.members.iter().filter_map(|member| Some((member, member.shared?)));
         let mut states = states.iter();
@@ -119,7 +122,7 @@ impl<'a> Members<'a> {
         self.members.iter().filter(|member| member.kept).filter_map(|member| member.key)
     }
 
-    /// In the members' order.
+    /// Returns the endpoints for one port, in the order of the members.
     pub(super) fn endpoints(&self, port: &Port) -> Placements<'_> {
         let place = |member: &Member<'a>| Placed {
             network: member.spec.network.as_deref(),
@@ -130,7 +133,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// For one port.
+/// The members of a service for one port.
 pub(super) struct Placements<'a>(Vec<Placed<'a>>);
 
 fn endpoint(spec: &Spec, port: &Port) -> EndpointSpec {
@@ -143,14 +146,14 @@ fn endpoint(spec: &Spec, port: &Port) -> EndpointSpec {
     }
 }
 
-/// What each network sees.
+/// The assignments of one cluster as seen from each network.
 #[derive(Debug)]
 pub(super) struct Assignments {
-    /// For viewers without a network.
+    /// Seen by viewers without a network.
     all: Assignment,
-    /// For viewers of a network that some endpoint has.
+    /// Seen by viewers in a network that some endpoint has.
     networks: BTreeMap<String, Assignment>,
-    /// For those of any other network; absent: as `all`.
+    /// Seen by viewers in any other network; `None` if it equals `all`.
     elsewhere: Option<Assignment>,
 }
 
@@ -183,7 +186,7 @@ impl Assignments {
 }
 
 impl Assignment {
-    /// Sorted, no address and port twice.
+    /// Returns the endpoints, sorted and without duplicate addresses and ports.
     pub fn endpoints(&self) -> &[EndpointSpec] {
         &self.endpoints
     }
@@ -196,7 +199,7 @@ impl Assignment {
             endpoints.extend(placed.endpoint.clone());
         }
         endpoints.sort_unstable();
-        // Two entries with one address are one endpoint.
+        // Two entries with the same address give one endpoint.
         let mut seen = HashSet::new();
         let is_new: Vec<bool> = endpoints
             .iter()

@@ -1,17 +1,16 @@
-//! The workloads by namespace and label, so that a selector need not look at all of them.
+//! Index of the workloads by namespace and label, so that a selector does not scan all of them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::entries::Workload;
 
-/// All workloads.
 pub(super) struct Namespaces(HashMap<String, Namespace>);
 
 #[derive(Default)]
 struct Namespace {
-    /// By key.
+    /// The workloads sorted by key.
     workloads: Vec<Workload>,
-    /// Label, value: places in `workloads`, ascending.
+    /// Label name and value to the ascending indices in `workloads`.
     labels: HashMap<String, HashMap<String, Vec<usize>>>,
 }
 
@@ -31,7 +30,7 @@ impl Namespaces {
         Self(namespaces)
     }
 
-    /// Those of a namespace that have all these labels, by key.
+    /// Returns the workloads of a namespace that have all these labels, sorted by key.
     pub(super) fn select<'a>(
         &'a self,
         namespace: &str,

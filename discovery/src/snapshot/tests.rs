@@ -1,4 +1,4 @@
-//! What is served, as rows: host and port, who looks, endpoints.
+//! Tests of the endpoints in a snapshot by host, port and viewer.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn viewer(namespace: &str, network: Option<&str>) -> Viewer {
     Viewer { namespace: Some(namespace.to_owned()), network: network.map(str::to_owned) }
 }
 
-/// `address:port` of an assignment, or nothing if there is none.
+/// Returns `address:port*weight` of the endpoints; `None` without an assignment.
 fn endpoints(snapshot: &Snapshot, viewer: &Viewer, port: u16) -> Option<Vec<String>> {
     let assignment = snapshot.assignment(viewer, &format!("outbound|{port}||pay.shop"))?;
     let addresses =
@@ -73,7 +73,7 @@ fn the_port_is_the_entrys_else_the_target_else_the_number() {
         },
         Spec { address: "10.0.0.2".to_owned(), weight: 7, ..Spec::default() },
         Spec { address: "unix:///run/pay".to_owned(), ..Spec::default() },
-        // The same place twice is one endpoint.
+        // Two endpoints with the same address are one.
         Spec { address: "10.0.0.2".to_owned(), weight: 9, ..Spec::default() },
     ];
     let ports = vec![port(80, "http", Some(8080)), port(81, "grpc", None)];
@@ -115,7 +115,8 @@ fn who_sees_what() {
         ("shop", None, vec!["1.1.1.1:80*1", "2.2.2.2:80*1", "3.3.3.3:80*1"]),
         ("shop", Some("dc1"), vec!["1.1.1.1:80*1", "2.2.2.2:80*1"]),
         ("shop", Some("dc9"), vec!["1.1.1.1:80*1"]),
-        // The same host: each namespace its own, strangers the one that is for all.
+        // Of services with the same host, a namespace sees its own, other namespaces the exported
+        // one.
         ("other", None, vec!["9.9.9.9:80*1"]),
         ("third", Some("dc1"), vec!["9.9.9.9:80*1"]),
     ] {
@@ -127,7 +128,8 @@ fn who_sees_what() {
     assert_eq!(alone.clusters(&viewer("third", None)).count(), 0);
 }
 
-/// Which entry stays, of those with name, served and since when they are not.
+/// Checks which entries are kept. A row has the name, whether the entry is served, and since when
+/// it is not.
 fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str]) {
     let source = Source::Selector(labels("pay"));
     let config = config(vec![service(&Key::new("shop", "pay"), vec![port(80, "http", None)], source)]);
@@ -173,7 +175,7 @@ fn equal_content_has_equal_versions_and_is_encoded_once() {
     let sick = [workload("a", false, 0), two[1].clone()];
     let other = next(&config_of(None), &sick, &same);
     assert_eq!(endpoints(&other, &viewer, 80), Some(vec!["10.0.0.2:80*1".to_owned()]));
-    // The cluster is the same one all the time, and another port makes other endpoints.
+    // The cluster remains the same, and a changed target port changes the endpoints.
     let cluster = |snapshot: &Snapshot| snapshot.cluster(&viewer, name).expect("a cluster").clone();
     assert!(Arc::ptr_eq(&cluster(&other), &cluster(&first)));
     let moved = next(&config_of(Some(8080)), &sick, &other);

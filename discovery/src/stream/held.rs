@@ -1,17 +1,20 @@
-//! How many endpoints a client holds, told by the versions that it sends when it comes back.
+//! Encodes the numbers of endpoints that a client holds in xDS versions, and reads them when the
+//! client reconnects.
 //!
-//! A server that lost its store knows nobody for a while. A client that was there before must not be told so: it would empty its sets. In the
-//! incremental variant each assignment has a version of its own. In the other there is one version for all names: it lists the numbers
-//! of endpoints in the order of the names (`a1b2c3d4e5f60718-3.0.2`), or only the largest (`…-m3`) where there are many.
+//! A server that lost its store does not know most endpoints for some time, and must not send
+//! smaller assignments to a client that still has them. In the incremental variant, each assignment
+//! has a version. In the state-of-the-world variant, one version covers all names: it lists the
+//! numbers of endpoints in the order of the names, as in `a1b2c3d4e5f60718-3.0.2`. With many names
+//! it contains only the largest number, as in `a1b2c3d4e5f60718-m3`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// More names than this get the largest number only: versions stay short.
+/// With more names than this, the version contains only the largest number, so that it stays short.
 const LISTED: usize = 128;
 
-/// The part of the version that tells the numbers of endpoints, by name.
+/// Encodes the numbers of endpoints, which are in the order of the names.
 pub(super) fn write(endpoints: &[u32]) -> String {
     if endpoints.len() > LISTED {
         return format!("m{}", endpoints.iter().max().copied().unwrap_or_default());
@@ -24,8 +27,9 @@ pub(super) fn write(endpoints: &[u32]) -> String {
     text
 }
 
-/// What a client that sends this version holds of these names. Where their number does not fit, each may be the largest. A version that is
-/// not ours tells nothing.
+/// Returns how many endpoints a client with this version has of each name. If the numbers do not
+/// match the names, every name gets the largest number. A version in another format gives an empty
+/// map or zeros.
 pub(super) fn read<'a>(
     version: &str,
     names: impl ExactSizeIterator<Item = &'a Arc<str>>,

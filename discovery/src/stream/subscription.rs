@@ -1,4 +1,5 @@
-//! One type on one stream: names, what the peer has, what is unacknowledged, and from these the next answer.
+//! Subscription of one stream to one type: its names, what the peer has, what is unacknowledged,
+//! and the next response.
 
 mod ask;
 
@@ -13,75 +14,79 @@ use crate::message::{Resource, Response, TypeUrl, Variant, Version};
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
 
-/// From one push of a type to the next: at most 10 a second.
+/// Minimum interval between two pushes of a type: at most 10 pushes per second.
 const PUSH_INTERVAL: Duration = Duration::from_millis(100);
-/// The version of what does not exist.
+/// The version of a resource that does not exist.
 const MISSING: Version = Version { hash: 0, endpoints: None };
 
-/// What an answer is made from.
+/// The inputs of a response.
 pub(super) struct Context<'a> {
     pub(super) now: Duration,
     pub(super) snapshot: &'a Snapshot,
     pub(super) viewer: &'a Viewer,
-    /// Names that must wait.
+    /// Names whose resources must not be sent yet.
     pub(super) blocked: &'a dyn Fn(&str) -> bool,
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Nothing to say.
     Taken,
-    /// It refuses an answer, perhaps with the text of the time before.
-    Nacked { text: String, is_new: bool },
-    /// It has more names than one stream may have.
+    /// The request rejects a response. `is_new` is false if the previous rejection had the same
+    /// text.
+    Nacked {
+        text: String,
+        is_new: bool,
+    },
+    /// The stream has more names than allowed.
     TooMany,
 }
 
-/// What the operator sees.
+/// JSON view of a subscription for `/debug/workloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct View {
-    /// `CDS` or `EDS`.
+    /// Type of the resources: `CDS` or `EDS`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Last sent.
+    /// Version that was sent last.
     pub version: String,
-    /// Last acknowledged.
+    /// Version that was acknowledged last.
     pub acked: Option<String>,
-    /// Why the last one was refused.
+    /// Error message of the last rejection.
     pub nack: Option<String>,
 }
 
-/// The state of one type.
 #[derive(Debug)]
 pub(super) struct Subscription {
     type_url: TypeUrl,
     variant: Variant,
-    /// A request came.
+    /// True after the first request.
     asked: bool,
     everything: bool,
     names: BTreeSet<Arc<str>>,
-    /// What the peer was sent, or says it has. What is missing here is sent again.
+    /// What the peer was sent or reports to have. A resource that is missing here is sent again.
     has: BTreeMap<Arc<str>, Version>,
-    /// Endpoints that the peer holds from before; only while the server settles.
+    /// Numbers of endpoints that the peer has from before a lost store; used only while the
+    /// snapshot is settling.
     held: BTreeMap<Arc<str>, u32>,
-    /// Version of the answer that is neither acknowledged nor refused.
+    /// Version of the response that is neither acknowledged nor rejected.
     in_flight: Option<String>,
     nonce: String,
     version: String,
     acked: Option<String>,
     nack: Option<String>,
-    /// The peer waits for an answer, whether something differs or not.
+    /// True if the peer expects a response even without a difference.
     must_answer: bool,
-    /// The peer asked: the answer need not keep the distance of a push.
+    /// True if the response follows from a request, so that the minimum interval between pushes
+    /// does not apply.
     solicited: bool,
-    /// Clusters that were pushed and wait for their assignment: in SotW any, and in delta these.
+    /// Clusters that were pushed and need their assignment again.
     warming: BTreeSet<Arc<str>>,
     last_push: Option<Duration>,
     due: Option<Duration>,
 }
 
-/// What the peer lacks.
+/// Resources that the peer does not have or that were deleted.
 #[derive(Default)]
 struct Difference {
     changed: Vec<Arc<Resource>>,
@@ -115,7 +120,7 @@ impl Subscription {
         self.everything || !self.names.is_empty()
     }
 
-    /// Whether the peer was sent this, as it is now or was before.
+    /// Returns true if the peer has some version of the resource.
     pub(super) fn has(&self, name: &str) -> bool {
         self.has.contains_key(name)
     }
@@ -133,8 +138,9 @@ impl Subscription {
         }
     }
 
-    /// Of assignments: their clusters were pushed. Envoy warms a changed cluster and waits for its assignment, though it has that already.
-    /// In SotW it asks for it; in delta it may not.
+    /// For assignments: records that their clusters were pushed. Envoy warms a changed cluster
+    /// until it receives the assignment, even one that it has. In SotW Envoy requests it again, in
+    /// the incremental variant it may not.
     pub(super) fn clusters_pushed(&mut self, names: impl Iterator<Item = Arc<str>>) {
         self.warming.extend(names);
         if self.variant == Variant::Delta && self.asked {
@@ -148,7 +154,7 @@ impl Subscription {
         }
     }
 
-    /// The next answer, if one is due. `nonce` is for it.
+    /// Returns the next response with this nonce, if one is due.
     pub(super) fn answer(&mut self, context: &Context, nonce: String) -> Option<Response> {
         self.due = None;
         let is_asked = self.subscribes() || self.must_answer;
@@ -158,7 +164,8 @@ impl Subscription {
         self.forget_held(context);
         let difference = self.difference(context);
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
-        // An answer of SotW without assignments would say nothing; it is due once there is one.
+        // An empty SotW response of assignments has no meaning, so the response is sent when there
+        // is one.
         let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
         let must_answer = self.must_answer && may_be_empty;
         if !differs && !must_answer {
@@ -204,7 +211,7 @@ impl Subscription {
         clusters.filter(|it| self.everything || self.names.contains(&it.name)).cloned().collect()
     }
 
-    /// One version for all that the peer has, and how many endpoints that are.
+    /// Computes the version of everything that the peer has, including the numbers of endpoints.
     fn version_of_all(&self) -> String {
         let versions: Vec<_> =
             self.has.iter().map(|(name, version)| (name, version.hash.to_be_bytes())).collect();
@@ -266,7 +273,8 @@ impl Subscription {
         }
     }
 
-    /// What does not exist: SotW has no word for that, so an assignment without endpoints says it.
+    /// Adds to `difference` that a resource does not exist. SotW cannot express deletions of
+    /// assignments, so an assignment without endpoints is sent.
     fn missing(&self, name: &Arc<str>, difference: &mut Difference) {
         if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
             let any = xds::assignment(name, &[]);
@@ -276,7 +284,8 @@ impl Subscription {
         }
     }
 
-    /// Once as many endpoints are known here as the peer holds, what is known is the truth; at the latest when the server has settled.
+    /// Forgets the number of endpoints that the peer has of a name once the server knows as many,
+    /// and all numbers when settling has ended.
     fn forget_held(&mut self, context: &Context) {
         if !context.snapshot.settling() {
             self.held.clear();

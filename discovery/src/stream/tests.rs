@@ -1,4 +1,4 @@
-//! A stream as tables of steps: what happens, and what is sent.
+//! Tests of a stream as tables of inputs and the resulting effects.
 
 mod delta;
 mod sotw;
@@ -11,7 +11,8 @@ use crate::message::Ask;
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use crate::snapshot::SnapshotSettings;
 
-/// `a:2 b:0+1`: host a with two endpoints; b with none, of an entry that is known to be unhealthy. `a:2!`: speaks HTTP/2.
+/// Builds a snapshot from a text such as `a:2 b:0+1`: host `a` has two endpoints, host `b` none and
+/// one entry that is known to be unhealthy. `a:2!` makes the cluster use HTTP/2.
 fn snapshot(text: &str, settling: bool) -> Snapshot {
     let mut config = Config::default();
     let mut workloads = Vec::new();
@@ -54,7 +55,9 @@ fn name(host: &str) -> String {
     if host == "*" { host.to_owned() } else { format!("outbound|80||{host}") }
 }
 
-/// `EDS a,b nonce=2 version=x nack=text -c =a@x`: type, names, and in delta names that are left, versions that it has.
+/// Builds a request from a text such as `EDS a,b nonce=2 version=x nack=text -c =a@x`: type and
+/// names, and for the incremental variant the names to unsubscribe and the versions that the client
+/// has.
 fn request(text: &str, variant: Variant) -> Request {
     let mut words = text.split_whitespace();
     let type_url = match words.next().expect("a type") {
@@ -93,7 +96,8 @@ fn request(text: &str, variant: Variant) -> Request {
     Request { node, type_url, nonce, error, ask, report }
 }
 
-/// `EDS#2 a=1 -b`: type, nonce, names with the number of endpoints, names that are gone.
+/// Formats an effect as in `EDS#2 a=1 -b`: type, nonce, names with their number of endpoints, and
+/// deleted names.
 fn shown(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::Open(_) => return None,
@@ -119,7 +123,8 @@ fn shown(effect: &Effect) -> Option<String> {
     })
 }
 
-/// Each step and what comes of it. `@50`: it is so many milliseconds; `serve …`, `settle …`: another snapshot; else a request.
+/// Runs the steps and compares the effects. `@50` sets the time in milliseconds, `serve …` and
+/// `settle …` publish another snapshot, and any other step is a request.
 fn check(variant: Variant, steps: &[(&str, &str)]) {
     let mut stream = AdsStream::new(variant, None);
     let mut now = Duration::ZERO;
@@ -143,7 +148,7 @@ fn check(variant: Variant, steps: &[(&str, &str)]) {
     }
 }
 
-/// The version that a stream gives when it serves this to one who asks for these names.
+/// Returns the version that a client receives that subscribes to these names.
 fn version(variant: Variant, served: &str, names: &str) -> String {
     let mut stream = AdsStream::new(variant, None);
     let request = request(&format!("EDS {names}"), variant);
@@ -168,12 +173,12 @@ fn agents_are_heard_and_told() {
                 ("EDS", ""),
                 ("health nodeless", "report true"),
                 ("health nodeless nack=503", "report false"),
-                // An acknowledgement of ours that is acknowledged says nothing of health.
+                // An acknowledgement of an acknowledgement is not a report.
                 ("health nodeless nonce=1", ""),
                 ("serve a:1", ""),
             ],
         );
-        // Istio's agent: types that only its Envoy wants come first.
+        // Istio's agent first requests types that only its Envoy needs.
         check(
             variant,
             &[("LDS", "UnknownType(\"LDS\")"), ("LDS", "UnknownTypeAgain"), ("health", "report true")],
@@ -207,7 +212,7 @@ fn hellos_are_acknowledged_by_their_nonce() {
 
 #[test]
 fn strange_streams_end() {
-    let no_node = "InvalidArgument node: must come with the first request";
+    let no_node = "InvalidArgument node: must be set in the first request";
     check(Variant::Sotw, &[("CDS nodeless", no_node)]);
     let types: Vec<String> = (0..33).map(|number| format!("T{number}")).collect();
     let expected: Vec<String> = (0..33)

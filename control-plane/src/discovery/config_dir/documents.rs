@@ -1,4 +1,4 @@
-//! What of the documents is in force: the newest version of each that is right.
+//! Decides which documents are in effect: the newest valid version of each.
 
 mod parsed;
 
@@ -10,16 +10,16 @@ use super::{Configured, Files};
 use discovery::objects::{Claims, Config, Service};
 use parsed::{Name, Object, Parsed, Place, parse};
 
-/// All files, each with what is in force of it.
+/// The files of the directory as they were last parsed.
 #[derive(Debug)]
 pub(super) struct Documents {
-    /// Empty: all.
+    /// If empty, all namespaces are read.
     namespaces: BTreeSet<String>,
     files: BTreeMap<String, Parsed>,
-    /// What the directory itself says.
+    /// The error of reading the directory.
     error: Option<String>,
     was_read: bool,
-    /// What was told last.
+    /// The last published configuration.
     in_force: Arc<Config>,
 }
 
@@ -28,7 +28,7 @@ impl Documents {
         Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_force: Arc::default() }
     }
 
-    /// Whether the directory holds something else than is known.
+    /// Returns true if the content of the directory has changed.
     pub(super) fn is_news(&self, files: &Files) -> bool {
         match files {
             Err(error) => self.error.as_ref() != Some(error),
@@ -39,7 +39,8 @@ impl Documents {
         }
     }
 
-    /// What two looks saw, one soon after the other: a file that they saw differently is as it was before.
+    /// Merges two reads of the directory. A file that differs between them keeps its previous
+    /// content.
     pub(super) fn settled(&self, first: Files, second: Files) -> Files {
         let (mut first, mut settled) = (first?, second?);
         let names: BTreeSet<String> = first.keys().chain(settled.keys()).cloned().collect();
@@ -54,14 +55,14 @@ impl Documents {
         Ok(settled)
     }
 
-    /// Takes in what the directory holds now. `None`: nothing is different.
+    /// Applies the new content of the directory. Returns `None` if nothing has changed.
     pub(super) fn update(&mut self, files: Files) -> Option<Configured> {
         let is_first = !mem::replace(&mut self.was_read, true);
         if !self.is_news(&files) && !is_first {
             return None;
         }
         match files {
-            // What was read stays in force.
+            // The objects read before stay in effect.
             Err(error) => self.error = Some(error),
             Ok(files) => {
                 self.error = None;
@@ -80,7 +81,8 @@ impl Documents {
         Some(configured)
     }
 
-    /// All files together: of equal names, and of services with the same host and port, the first by file name.
+    /// Combines all files. Of objects with the same name, and of services with the same host and
+    /// port, the first in the order of file names takes precedence.
     fn configured(&self) -> Configured {
         let mut config = Config::default();
         let mut errors: Vec<String> = self.error.iter().cloned().collect();
@@ -98,7 +100,7 @@ impl Documents {
                     continue;
                 }
                 if let Some(owner) = owners.get(name) {
-                    of_file.push((*place, format!("{} {} stands in {owner} already", name.0, name.1)));
+                    of_file.push((*place, format!("{} {} is already defined in {owner}", name.0, name.1)));
                     continue;
                 }
                 owners.insert(name, file);
@@ -108,7 +110,8 @@ impl Documents {
                     Object::Entry(entry) => drop(config.entries.insert(key, entry.clone())),
                     Object::Service(service) => {
                         let conflicts = claims.conflicts(service);
-                        // What it was before stays, unless that is taken too.
+                        // The previous version of the service stays in effect, unless its hosts and
+                        // ports are defined elsewhere now.
                         let is_free = |service: &&Arc<Service>| claims.conflicts(service).is_empty();
                         let before = self.in_force.services.get(&key).filter(is_free);
                         let service = if conflicts.is_empty() { Some(service) } else { before };

@@ -24,7 +24,7 @@ fn of(files: &[(&str, &str)]) -> Files {
     Ok(files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().to_vec()))).collect())
 }
 
-/// As `G a 10, E b`, then errors.
+/// Formats the objects as in `G a 10, E b`, and returns the errors.
 fn shown(configured: &Configured) -> (String, Vec<String>) {
     let groups = configured.config.groups.iter().map(|(key, group)| {
         let period = group.group.probe.as_ref().map_or(0, |probe| probe.period.as_secs());
@@ -38,10 +38,10 @@ fn shown(configured: &Configured) -> (String, Vec<String>) {
     (all.join(", "), configured.errors.clone())
 }
 
-/// What is in force, and what is wrong.
+/// The formatted objects and the errors.
 type Expected<'a> = Option<(&'a str, &'a [&'a str])>;
 
-/// Readings one after the other, each with what is in force then, or `None` where nothing is told.
+/// Applies the reads in order and compares what is published after each; `None` means nothing.
 fn check(rows: Vec<(Files, Expected)>) {
     let mut documents = Documents::new(BTreeSet::new());
     for (number, (files, expected)) in rows.into_iter().enumerate() {
@@ -76,7 +76,7 @@ fn an_unparsable_file_stays_as_it_was() {
     let error = "x.yaml:8: document 2: column 1: ";
     let mut documents = Documents::new(BTreeSet::new());
     documents.update(of(&[("x.yaml", &good), ("y.yaml", &entry("e"))]));
-    let (config, errors) = shown(&documents.update(of(&[("x.yaml", &cut)])).expect("it changed"));
+    let (config, errors) = shown(&documents.update(of(&[("x.yaml", &cut)])).expect("a change"));
     assert_eq!(config, "G a 10, G b 10");
     let heads: Vec<bool> = errors.iter().map(|found| found.starts_with(&error[..7])).collect();
     assert_eq!(heads, [true], "{errors:?}");
@@ -108,12 +108,12 @@ fn what_stands_twice() {
     check(vec![
         (
             of(&[("a.yaml", &group("g", "10")), ("b.yaml", &group("g", "20"))]),
-            Some(("G g 10", &["b.yaml:1: document 1: WorkloadGroup shop/g stands in a.yaml already"])),
+            Some(("G g 10", &["b.yaml:1: document 1: WorkloadGroup shop/g is already defined in a.yaml"])),
         ),
         (of(&[("b.yaml", &group("g", "20"))]), Some(("G g 20", &[]))),
         (
             of(&[("a.yaml", &twice)]),
-            Some(("E e", &["a.yaml:6: document 2: WorkloadEntry shop/e stands twice in this file"])),
+            Some(("E e", &["a.yaml:6: document 2: WorkloadEntry shop/e is already defined in this file"])),
         ),
     ]);
 }
@@ -122,22 +122,22 @@ fn what_stands_twice() {
 fn a_host_and_port_is_that_of_one_service() {
     let (pay, other) = (service("pay", "pay.shop"), service("other", "other.shop"));
     let both = |host: &str| format!("{pay}---\n{}", service("other", host));
-    let error = "spec.hosts[0]: \"pay.shop\" port 80 is that of ServiceEntry shop/pay too, which comes first";
+    let error = "spec.hosts[0]: \"pay.shop\" port 80 is already defined by ServiceEntry shop/pay";
     let second = format!("a.yaml:6: document 2: {error}");
     let alone = format!("b.yaml:1: document 1: {error}");
     check(vec![
-        // By document, not by name.
+        // The order is that of the documents, not of the names.
         (of(&[("a.yaml", &both("pay.shop"))]), Some(("S pay pay.shop", &[&second]))),
         (of(&[("a.yaml", &both("other.shop"))]), Some(("S other other.shop, S pay pay.shop", &[]))),
         (of(&[("a.yaml", &both("pay.shop"))]), Some(("S other other.shop, S pay pay.shop", &[&second]))),
         (of(&[("b.yaml", &other)]), Some(("S other other.shop", &[]))),
-        // What it was before is taken too.
+        // Its previous version conflicts too.
         (of(&[("b.yaml", &service("other", "pay.shop"))]), Some(("S other pay.shop", &[]))),
         (
             of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop"))]),
             Some(("S pay pay.shop", &[&alone])),
         ),
-        // Another namespace has its own.
+        // A service in another namespace does not conflict.
         (
             of(&[("a.yaml", &pay), ("b.yaml", &service("other", "pay.shop").replace(": shop}", ": web}"))]),
             Some(("S pay pay.shop, S other pay.shop", &[])),
@@ -160,12 +160,12 @@ fn what_is_none_of_ours() {
             &[
                 "a.yaml:1: document 1: kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got Deployment",
                 "b.yml:1: document 1: kind: expected WorkloadGroup, WorkloadEntry or ServiceEntry, got none",
-                "d.yaml:1: document 1: more than 64 levels deep",
+                "d.yaml:1: document 1: nested more than 64 levels deep",
             ],
         )),
     )]);
     let mut documents = Documents::new(BTreeSet::from(["web".to_owned()]));
-    let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first");
+    let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first read");
     assert_eq!(shown(&configured), (String::new(), Vec::new()));
 }
 
@@ -177,16 +177,16 @@ fn a_file_that_is_being_written_is_as_it_was() {
     documents.update(of(&known));
     let gone = || Err("/etc/app-health: gone".to_owned());
     let rows = [
-        // Both looks are the same: another content, a new file, one that was removed.
+        // Both reads agree: changed content, a new file, a removed file.
         (of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)]), of(&[("a.yaml", &new)])),
         (of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)]), of(&[("c.yaml", &new)])),
-        // Truncated, half written, away for a moment, new and half written.
+        // The reads differ: truncated, half written, absent for a moment, new and half written.
         (of(&[("a.yaml", ""), known[1]]), of(&[("a.yaml", half), known[1]]), of(&known)),
         (of(&[("a.yaml", half), known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
         (of(&[known[1]]), of(&[("a.yaml", &new), known[1]]), of(&known)),
         (of(&[known[0]]), of(&known), of(&known)),
         (of(&[("c.yaml", half), known[0]]), of(&[("c.yaml", &new), known[0]]), of(&[known[0]])),
-        // One that is being written does not hold up others.
+        // A file that is being written does not delay other files.
         (
             of(&[("a.yaml", ""), ("b.yaml", &entry("f"))]),
             of(&[("a.yaml", half), ("b.yaml", &entry("f"))]),
@@ -202,7 +202,7 @@ fn a_file_that_is_being_written_is_as_it_was() {
     assert!(!documents.is_news(&of(&known)));
 }
 
-/// A directory of its own, removed in the end.
+/// A temporary directory that is removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -246,7 +246,7 @@ async fn half_a_file_is_never_in_force() {
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10, E e");
     sleep(POLL / 2).await;
     write(&group("g", "20"));
-    // Between the two looks.
+    // This is between the two reads.
     sleep(POLL / 2 + LOOK_AGAIN / 2).await;
     write(&format!("{}---\n{}", group("g", "20"), entry("e")));
     configured.changed().await.expect("it is watched");

@@ -1,4 +1,4 @@
-//! Lines of the log and counts. Transitions only: never a line per report.
+//! Logs and counts events. State transitions are logged, individual reports are not.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,13 @@ use crate::discovery::metrics::{Metrics, RefusedReason, ReportResult};
 use discovery::entries::{Event, Refusal, Status};
 use discovery::objects::Key;
 
-/// What became of the entries.
+/// Logs and counts an event of the state machine.
 pub(super) fn noted(event: &Event, metrics: &Metrics) {
     match event {
-        Event::Registered { stream, key } => debug!(%key, stream, "registered"),
-        Event::Pending { stream, key, why } => info!(%key, stream, why, "stream is pending"),
+        Event::Registered { stream, key } => debug!(%key, stream, "stream registered"),
+        Event::Pending { stream, key, why } => {
+            info!(%key, stream, why, "stream waits for its group or entry")
+        }
         Event::Applied { .. } => metrics.report(ReportResult::Applied),
         Event::Repeated { .. } => metrics.report(ReportResult::Repeated),
         Event::Stale { .. } => metrics.report(ReportResult::Stale),
@@ -23,7 +25,7 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
                 Refusal::Node | Refusal::NameTaken | Refusal::NoEntry => RefusedReason::Malformed,
                 Refusal::Identity | Refusal::PeerAddress => RefusedReason::Permission,
             });
-            warn!(stream, ?refusal, "stream refused");
+            warn!(stream, ?refusal, "stream rejected");
         }
         Event::Transition { key, condition: Some(condition), served } => {
             let (status, reason) = (condition.status, condition.reason);
@@ -33,47 +35,50 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
                 _ => warn!(%key, %status, %reason, message, served, "condition changed"),
             }
         }
-        Event::Transition { key, condition: None, served } => info!(%key, served, "not health-checked"),
+        Event::Transition { key, condition: None, served } => {
+            info!(%key, served, "condition removed, entry is not health-checked")
+        }
         Event::Deleted { key, gone } => info!(%key, ?gone, "entry deleted"),
         Event::Takeover { key, peer } => {
             metrics.takeover();
-            info!(%key, %peer, "another stream reports now");
+            info!(%key, %peer, "reporting stream replaced by a newer one");
         }
         Event::DuplicateAgent { key } => {
-            warn!(%key, "DuplicateAgent: more than 5 takeovers in a minute, do two machines report on it?");
+            warn!(%key, "more than 5 takeovers within a minute: do two machines report on this entry?");
         }
         Event::PeerAddress { key, peer, refused } => {
-            warn!(%key, %peer, refused, "the peer's address is not the entry's");
-            // A refusal is told by itself.
+            warn!(%key, %peer, refused, "peer address does not match the entry (--peer-address-check)");
+            // The state machine emits another event for a rejected stream.
             if !refused {
                 metrics.peer_address_mismatch();
             }
         }
         Event::Silent { key } => {
             metrics.silent();
-            warn!(%key, "agent is silent");
+            warn!(%key, "agent stopped reporting");
         }
-        Event::ProbeNacked { key, text } => warn!(%key, text, "agent refused the probe"),
+        Event::ProbeNacked { key, text } => warn!(%key, text, "agent rejected the probe"),
     }
 }
 
-/// Each error of the configuration once, and that there is none any more.
+/// Logs each new configuration error once, all warnings, and that all errors were fixed.
 pub(super) fn configured(before: &[String], configured: &Configured) {
     let new = configured.errors.iter().filter(|error| !before.contains(error));
-    new.for_each(|error| warn!(error, "configuration"));
+    new.for_each(|error| warn!(error, "configuration error"));
     for warning in &configured.warnings {
-        warn!(warning, "configuration");
+        warn!(warning, "configuration warning");
     }
     if configured.errors.is_empty() && !before.is_empty() {
-        info!("configuration: no errors any more");
+        info!("configuration errors fixed");
     }
     let config = &configured.config;
     let (groups, entries, services) = (config.groups.len(), config.entries.len(), config.services.len());
-    info!(groups, entries, services, errors = configured.errors.len(), "configuration read");
+    info!(groups, entries, services, errors = configured.errors.len(), "configuration loaded");
 }
 
-/// Whom the policy for last endpoints keeps.
+/// Logs which entries the last-endpoint policy keeps or no longer keeps.
 pub(super) fn kept(before: &BTreeSet<Key>, now: &BTreeSet<Key>) {
-    now.difference(before).for_each(|key| warn!(%key, "kept as the last endpoint"));
-    before.difference(now).for_each(|key| info!(%key, "no longer kept as the last endpoint"));
+    now.difference(before)
+        .for_each(|key| warn!(%key, "unhealthy entry kept as the last endpoint (--last-endpoint)"));
+    before.difference(now).for_each(|key| info!(%key, "entry no longer kept as the last endpoint"));
 }

@@ -1,4 +1,4 @@
-//! How the others reach the registry, and what it says to streams.
+//! The channel to the registry, and the messages that it sends to streams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,35 +12,26 @@ use discovery::objects::Group;
 use discovery::snapshot::Snapshot;
 use discovery::view::Overview;
 
-/// What the registry says to a stream.
+/// A message from the registry to a stream.
 #[derive(Debug)]
 pub enum ToStream {
-    /// To our agent, at its begin and at each change.
+    /// Session settings for an app-health agent, sent at the start of a stream and after each
+    /// change.
     Hello {
-        /// 0: its entry is pending.
+        /// Number of the session, or 0 while the stream waits for its entry.
         session: u64,
-        /// How often it is to report.
+        /// Interval between two reports.
         heartbeat: Duration,
-        /// Whose probe.
+        /// The group that contains the probe.
         probe: Option<Arc<Group>>,
     },
-    /// A report is stored.
-    Ack {
-        /// Of the report.
-        epoch: String,
-        /// Of the report.
-        generation: u64,
-    },
-    /// The stream is to end.
-    Close {
-        /// With this status.
-        code: Code,
-        /// And this message.
-        text: String,
-    },
+    /// Acknowledges a report that is stored.
+    Ack { epoch: String, generation: u64 },
+    /// Closes the stream with a gRPC status.
+    Close { code: Code, text: String },
 }
 
-/// How the others reach the registry.
+/// A handle to the registry task.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) inbox: mpsc::Sender<Message>,
@@ -49,7 +40,7 @@ pub struct Handle {
     pub(super) configured: watch::Receiver<Configured>,
 }
 
-/// What comes to the registry, in the order of its senders.
+/// A message to the registry. Messages of one sender keep their order.
 #[derive(Debug)]
 pub(super) enum Message {
     Opened(Input, StreamId, mpsc::Sender<ToStream>),
@@ -58,7 +49,8 @@ pub(super) enum Message {
 }
 
 impl Handle {
-    /// A stream's first request; `sender` gets what is for it.
+    /// Registers a stream with its first request. The registry sends messages for the stream to
+    /// `sender`.
     pub async fn opened(
         &self,
         stream: StreamId,
@@ -70,24 +62,24 @@ impl Handle {
         self.tell(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender)).await;
     }
 
-    /// Everything else that a stream has to say, in its order.
+    /// Sends any subsequent input of a stream.
     pub async fn send(&self, input: Input) {
         self.tell(Message::Input(input)).await;
     }
 
-    /// What Envoys are served; the first is complete.
+    /// Returns the published snapshots. The first one is complete.
     pub fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshots.clone()
     }
 
-    /// What the operator sees; empty when the registry has ended.
+    /// Returns the data of `/debug/workloads`; empty if the registry has ended.
     pub async fn view(&self) -> Overview {
         let (sender, view) = oneshot::channel();
         self.tell(Message::View(sender)).await;
         view.await.unwrap_or_default()
     }
 
-    /// What does not work although it is served: a line each.
+    /// Returns the conditions under which the server is ready but degraded, one per line.
     pub fn degradations(&self) -> Vec<String> {
         let store = self.degraded.borrow().clone();
         let errors = self.configured.borrow().errors.len();
@@ -96,7 +88,7 @@ impl Handle {
     }
 
     async fn tell(&self, message: Message) {
-        // After its end nobody needs to know.
+        // The send fails only after the registry has ended, when no input matters.
         let _ = self.inbox.send(message).await;
     }
 }

@@ -27,7 +27,7 @@ fn config() -> Configured {
         "WorkloadGroup",
         json!({"template": {"ports": {"http": 80}, "labels": {"app": "pay"}}, "probe": {"tcpSocket": {"port": 80}}}),
     );
-    let group = WorkloadGroup::parse(&group).expect("it is right").value;
+    let group = WorkloadGroup::parse(&group).expect("a valid document").value;
     let service = document(
         "ServiceEntry",
         json!({
@@ -35,7 +35,7 @@ fn config() -> Configured {
             "workloadSelector": {"labels": {"app": "pay"}},
         }),
     );
-    let service = Service::parse(&service).expect("it is right").value;
+    let service = Service::parse(&service).expect("a valid document").value;
     let key = Key::new("shop", "pay");
     Configured {
         config: Arc::new(Config {
@@ -90,10 +90,10 @@ impl World {
         self.handle.send(Input::Report { stream, report: Report::AppHealth(report) }).await;
     }
 
-    /// The store's next batch, acknowledged.
+    /// Confirms the next batch of writes.
     async fn store(&self) {
         for (key, Write { write, .. }) in self.writes.take().await {
-            self.stored.send(Input::Stored { key, write }).await.expect("the registry lives");
+            self.stored.send(Input::Stored { key, write }).await.expect("the registry runs");
         }
     }
 }
@@ -112,7 +112,7 @@ fn report() -> HealthReport {
     }
 }
 
-/// `namespace/name endpoint` of all workloads.
+/// Formats all workloads as `namespace/name endpoint`.
 async fn served(handle: &Handle) -> Vec<String> {
     let view = handle.view().await;
     view.workloads.iter().map(|it| format!("{}/{} {}", it.namespace, it.name, it.endpoint)).collect()
@@ -125,13 +125,13 @@ async fn a_report_is_pushed_before_it_is_acknowledged() {
     assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
     let mut stream = world.open(1).await;
     assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 1, probe: Some(_), .. })));
-    world.report(1, 1, workload_health::State::Healthy).await;
-    snapshots.changed().await.expect("the registry lives");
+    world.report(1, 1, probe::State::Healthy).await;
+    snapshots.changed().await.expect("the registry runs");
     assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 served"]);
     assert!(stream.try_recv().is_err(), "not stored yet");
     world.store().await;
     assert!(matches!(stream.recv().await, Some(ToStream::Ack { generation: 1, .. })));
-    // Its group goes.
+    // The WorkloadGroup is deleted.
     world
         .configured
         .send_replace(Configured { errors: vec!["x.yaml: gone".to_owned()], ..Configured::default() });
@@ -148,7 +148,7 @@ async fn an_empty_store_settles_until_the_grace_is_over() {
     assert!(snapshots.borrow_and_update().settling() && world.handle.view().await.settling);
     let start = Instant::now();
     while snapshots.borrow_and_update().settling() {
-        snapshots.changed().await.expect("the registry lives");
+        snapshots.changed().await.expect("the registry runs");
     }
     assert!(start.elapsed() >= Duration::from_secs(120) && !world.handle.view().await.settling);
 }
@@ -159,7 +159,7 @@ async fn its_end_is_the_stores_end() {
     let world = world(vec![(Key::new("shop", "vm"), record)]);
     assert!(!world.handle.snapshots().borrow().settling());
     world.closing.cancel();
-    world.task.await.expect("it ends");
+    world.task.await.expect("the task ends");
     world.stored.closed().await;
     assert_eq!(world.handle.view().await, Overview::default());
 }
@@ -171,9 +171,9 @@ async fn a_superseded_stream_is_closed() {
     let mut new = world.open(2).await;
     assert!(matches!(old.recv().await, Some(ToStream::Hello { session: 1, .. })));
     assert!(matches!(old.recv().await, Some(ToStream::Close { code: Code::Aborted, .. })));
-    assert!(old.recv().await.is_none(), "nothing more");
+    assert!(old.recv().await.is_none(), "no further message");
     assert!(matches!(new.recv().await, Some(ToStream::Hello { session: 2, .. })));
-    // What its end says changes nothing.
+    // The end of the superseded stream has no effect.
     world.handle.send(Input::Closed { stream: 1 }).await;
     assert!(world.handle.view().await.workloads[0].agent.as_ref().is_some_and(|agent| agent.connected));
 }

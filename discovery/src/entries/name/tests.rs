@@ -73,7 +73,7 @@ fn nodes_that_are_refused() {
             node("Payments", &["10.0.0.7"], ""),
             "AUTO_REGISTER_GROUP: must be a DNS-1123 name, got \"Payments\"",
         ),
-        (node("p", &["fe80::"], ""), "AUTO_REGISTER_GROUP: \"p-fe80--\" is no DNS-1123 name"),
+        (node("p", &["fe80::"], ""), "AUTO_REGISTER_GROUP: \"p-fe80--\" is not a DNS-1123 name"),
         (node("p\n", &["10.0.0.7"], ""), "AUTO_REGISTER_GROUP: must be a DNS-1123 name, got \"p\\x0a\""),
         (
             Node { workload_entry: Some("a/b".to_owned()), group: None, ..fine.clone() },

@@ -1,4 +1,4 @@
-//! Groups and entries under live streams.
+//! Tests of changes of groups and entries while streams are open.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn groups_under_live_streams() {
             ("config probe", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
         ],
     );
-    // A plain reporter says it only once.
+    // A plain reporter does not repeat its report.
     check(
         settings(),
         auto(),
@@ -29,7 +29,7 @@ fn groups_under_live_streams() {
             ("config probe", "write, push, write, push | served True/ProbeSucceeded"),
         ],
     );
-    // A probe that comes later takes nobody out before there was time for a verdict.
+    // A probe that is added later removes no endpoint before there was time for a probe result.
     check(
         settings(),
         auto(),
@@ -51,7 +51,7 @@ fn groups_under_live_streams() {
             ("open 1 ours as:web", "hello 1 s1, write, push | served"),
             (
                 "config account",
-                "close 1 PermissionDenied entry shop/payments-10.0.0.7 is one of another service account, write | served",
+                "close 1 PermissionDenied entry shop/payments-10.0.0.7 requires another service account, write | served",
             ),
         ],
     );
@@ -64,7 +64,7 @@ fn manual_entries() {
         manual(),
         &[
             ("open 1 ours entry", "hello 1 s0 | gone"),
-            // Reports are stored, and ignored.
+            // Reports are stored but have no effect on the endpoint.
             ("config manual", "push, hello 1 s1, write | served"),
             ("report 1 e 1 Unhealthy", "write, ack 1 e/1 | served False/ProbeFailed"),
             ("config checked", "push | removed False/ProbeFailed"),

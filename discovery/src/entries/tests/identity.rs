@@ -1,11 +1,11 @@
-//! Who may register and report.
+//! Tests of which streams may register and report.
 
 use super::*;
 
 #[test]
 fn who_may_not_register_changes_nothing() {
     let denied =
-        "close 1 PermissionDenied entry shop/payments-10.0.0.7 is one of another service account | gone";
+        "close 1 PermissionDenied entry shop/payments-10.0.0.7 requires another service account | gone";
     let rows = [
         ("open 1 ours as:pay", "hello 1 s1, write, push | served"),
         ("open 1 plain as:pay", "write, push | served"),
@@ -14,7 +14,7 @@ fn who_may_not_register_changes_nothing() {
         ("open 1 plain as:web", denied),
         (
             "open 1 ours of:web",
-            "close 1 PermissionDenied NAMESPACE: the certificate is one of namespace web | gone",
+            "close 1 PermissionDenied NAMESPACE: the certificate is for namespace web | gone",
         ),
         ("open 1 ours nameless", "close 1 InvalidArgument NAMESPACE: is required | gone"),
         ("open 1 client of:web", "| gone"),
@@ -40,7 +40,7 @@ fn whoever_has_no_entry_cannot_report() {
 
 #[test]
 fn a_taken_name() {
-    let taken = "close 1 FailedPrecondition entry shop/payments-10.0.0.7 exists and is none of group payments | served";
+    let taken = "close 1 FailedPrecondition entry shop/payments-10.0.0.7 exists and does not belong to group payments | served";
     check(settings(), auto(), &[("config group taken", "push | served"), ("open 1 ours", taken)]);
     check(
         settings(),
@@ -60,7 +60,7 @@ fn a_taken_name() {
 fn peers_of_another_address() {
     let of = |check| Settings { peer_address_check: check, ..settings() };
     let refused =
-        "close 1 PermissionDenied entry shop/payments-10.0.0.7 has another address than 10.0.0.8 | gone";
+        "close 1 PermissionDenied entry shop/payments-10.0.0.7 does not have the address 10.0.0.8 | gone";
     let rows = [
         (PeerAddressCheck::Require, "open 1 ours far", refused),
         (PeerAddressCheck::Require, "open 1 ours", "hello 1 s1, write, push | served"),

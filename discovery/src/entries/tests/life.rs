@@ -1,4 +1,4 @@
-//! The table of an entry's life: what reports do.
+//! Tests of how reports change an entry.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn no_probe() {
             ("report 1 e 0 NoProbe", "write, push, ack 1 e/0 | served"),
             ("report 1 e 1 Healthy", "write, ack 1 e/1 | served True/ProbeSucceeded"),
             ("report 1 e 2 NoProbe", "write, ack 1 e/2 | served"),
-            // Whoever has no probe is not missed.
+            // The silence of an agent without a probe has no effect.
             ("wait 1000", "| served"),
         ],
     );
@@ -76,14 +76,14 @@ fn awaiting_a_verdict() {
             ("open 2 ours", "hello 2 s2 probe, write | served True/ProbeSucceeded"),
             ("report 2 f 0 Awaiting", "ack 2 f/0 | served True/ProbeSucceeded"),
             ("wait 10", "| served True/ProbeSucceeded"),
-            // Not counted anew, whoever says it again.
+            // A repeated report does not extend the deadline.
             ("report 2 f 0 Awaiting", "ack 2 f/0 | served True/ProbeSucceeded"),
             ("wait 9.9", "| served True/ProbeSucceeded"),
             ("wait 0.2", "write, push | removed Unknown/AwaitingVerdict"),
             ("report 2 f 1 Healthy", "write, push, ack 2 f/1 | served True/ProbeSucceeded"),
         ],
     );
-    // An agent that has not got the group's probe yet.
+    // This agent has not received the group's probe yet.
     after_healthy(
         settings(),
         &[
@@ -113,6 +113,6 @@ fn times_of_a_condition() {
     assert_eq!(times(&["wait 10", "report 1 e 1 Healthy"]), (Some(108), 110));
     assert_eq!(times(&["wait 10", "report 1 e 1 Healthy"]), (Some(118), 110));
     assert_eq!(times(&["wait 10", "report 1 e 2 Unhealthy"]), (Some(128), 130));
-    // Another reason is no transition.
+    // A change of only the reason is not a transition.
     assert_eq!(times(&["wait 10", "report 1 e 3 Draining"]), (Some(128), 130));
 }

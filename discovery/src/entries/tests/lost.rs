@@ -1,4 +1,4 @@
-//! Streams are lost, agents fall silent, and who may stay all the same.
+//! Tests of lost streams, silent agents, and entries that are kept nevertheless.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn lost_streams() {
             ("wait 11", "delete, push | gone"),
         ],
     );
-    // Its Envoy's stream lives.
+    // The stream of its Envoy stays open.
     after_healthy(
         settings(),
         &[
@@ -27,7 +27,7 @@ fn lost_streams() {
             ("wait 11", "delete, push | gone"),
         ],
     );
-    // Its Envoy comes back, its agent does not.
+    // Its Envoy reconnects, its agent does not.
     after_healthy(
         settings(),
         &[
@@ -36,7 +36,7 @@ fn lost_streams() {
             ("wait 11", "write, push | removed Unknown/AgentSilent"),
         ],
     );
-    // Its Envoy comes and goes, its agent does not.
+    // Its Envoy reconnects several times, its agent does not.
     after_healthy(
         settings(),
         &[
@@ -65,7 +65,7 @@ fn lost_streams() {
     };
     check(settings(), manual(), &manual_rows("write, push | removed Unknown/Disconnected"));
     check(keep.clone(), manual(), &manual_rows("write | served Unknown/Disconnected"));
-    // Kept is what was served, not who was sick or had left.
+    // Only an entry that was served is kept, not one that was unhealthy or had shut down.
     for (word, reason) in [("Unhealthy", "ProbeFailed"), ("Terminating", "Terminating")] {
         let removed = format!("write, push, ack 1 e/2 | removed False/{reason}");
         let (report, lost) = (format!("report 1 e 2 {word}"), format!("write | removed False/{reason}"));

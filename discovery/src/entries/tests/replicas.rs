@@ -1,5 +1,5 @@
-//! Two instances over one store with compare-and-swap, agents that move between them, news that come late: in the end all agree, and
-//! on the truth.
+//! Property test of two instances that share a store with compare-and-swap, with agents that move
+//! between them and delayed watch events. Finally, both instances agree with the agents.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ const AGENTS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    /// The agent opens a stream at an instance and says its state; its old stream may live on there.
+    /// The agent opens a stream at an instance and reports its state; its old stream may stay open.
     Move(usize, usize),
     CloseOld(usize),
     Flip(usize),
-    /// The instance's oldest write reaches the store.
+    /// The oldest write of the instance reaches the store.
     Write(usize),
-    /// The oldest news of the store reaches the instance.
+    /// The oldest watch event of the store reaches the instance.
     News(usize),
     Second,
 }
@@ -33,7 +33,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// One instance and what it knows of the store.
+/// An instance, and the versions that it has seen in the store.
 struct Instance {
     entries: Entries,
     writes: VecDeque<(Key, u64, Option<Record>)>,
@@ -51,7 +51,7 @@ struct Agent {
 
 struct World {
     instances: Vec<Instance>,
-    /// The version counts on when the record is deleted.
+    /// The version is incremented even when the record is deleted.
     store: BTreeMap<Key, (u64, Option<Record>)>,
     agents: Vec<Agent>,
     streams: StreamId,
@@ -95,7 +95,7 @@ impl World {
         let instance = &mut self.instances[instance];
         for effect in instance.entries.step(self.now, wall, input) {
             if let Effect::Write { key, write, record, .. } = effect {
-                // The newest of an entry is enough.
+                // Only the newest write of an entry is kept.
                 instance.writes.retain(|(other, ..)| *other != key);
                 instance.writes.push_back((key, write, record.map(|record| *record)));
             }
@@ -143,7 +143,7 @@ impl World {
                 let Input::Opened { peer, identity, mut node, .. } =
                     opened(&stream.to_string(), &["ours"], &key(agent))
                 else {
-                    unreachable!("opened makes nothing else")
+                    unreachable!("opened returns Input::Opened")
                 };
                 node.instance_ips = vec![format!("10.0.0.{agent}")];
                 self.input(instance, Input::Opened { stream, peer, identity, node });
@@ -168,7 +168,8 @@ impl World {
         }
     }
 
-    /// Until nothing is on its way. Instances that fight would never get there.
+    /// Delivers all writes and watch events. Instances that overwrite each other would not
+    /// terminate.
     fn quiet(&mut self) {
         for _ in 0..200 {
             if self.instances.iter().all(|instance| instance.writes.is_empty() && instance.news.is_empty()) {
@@ -179,7 +180,7 @@ impl World {
                 self.news(instance);
             }
         }
-        panic!("it never ends");
+        panic!("the instances do not converge");
     }
 }
 
@@ -195,7 +196,7 @@ proptest! {
         for action in actions {
             world.act(action);
         }
-        // Each agent is at one instance in the end; the streams that it left are closed.
+        // Finally, each agent is connected to one instance, and its older streams are closed.
         for (agent, home) in homes.into_iter().enumerate() {
             world.act(Action::Move(agent, home));
             while !world.agents[agent].old.is_empty() {

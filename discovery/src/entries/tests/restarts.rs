@@ -1,8 +1,9 @@
-//! The process starts again, or was stopped.
+//! Tests of a server that restarts or is suspended.
 
 use super::*;
 
-/// What was sent to a process that was stopped is read after its timers: those must not act before.
+/// After a suspension, timers fire before pending messages are read, so they must not have an
+/// effect.
 #[test]
 fn a_process_that_was_stopped() {
     let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };
@@ -12,7 +13,7 @@ fn a_process_that_was_stopped() {
             ("stopped 1000", "| served True/ProbeSucceeded"),
             ("report 1 e 1 Healthy", "ack 1 e/1 | served True/ProbeSucceeded"),
             ("stopped 1000", "| served True/ProbeSucceeded"),
-            // Its agent gave the stream up meanwhile, and comes back.
+            // The agent closed the stream in the meantime and reconnects.
             ("close 1", "write | served True/ProbeSucceeded"),
             ("wait 119", "| served True/ProbeSucceeded"),
             ("open 2 ours", "hello 2 s2 probe, write | served True/ProbeSucceeded"),
@@ -59,7 +60,7 @@ fn restarts() {
             ("restart", "| served True/ProbeSucceeded"),
             ("config probe", "| served True/ProbeSucceeded"),
             ("open 2 ours", "hello 2 s2 probe, write, push | served True/ProbeSucceeded"),
-            // Reports act at once.
+            // Reports apply immediately.
             ("report 2 f 1 Unhealthy", "write, push, ack 2 f/1 | removed False/ProbeFailed"),
             ("restart", "| removed False/ProbeFailed"),
             ("config probe", "| removed False/ProbeFailed"),
@@ -67,7 +68,7 @@ fn restarts() {
             ("wait 121", "write, push | removed Unknown/AgentSilent"),
         ],
     );
-    // Who came back and stayed is missed like ever.
+    // An agent that reconnected and stayed connected has the normal grace period.
     after_healthy(
         graceful.clone(),
         &[
@@ -84,7 +85,7 @@ fn restarts() {
             ("wait 2", "delete, push | gone"),
         ],
     );
-    // What is new since the start was there: it is missed like ever.
+    // An entry registered since the start has the normal grace period.
     after_healthy(
         graceful.clone(),
         &[
@@ -93,7 +94,7 @@ fn restarts() {
             ("wait 2", "delete, push | gone"),
         ],
     );
-    // Its group was deleted meanwhile, or cannot be read.
+    // The group was deleted in the meantime, or cannot be read.
     after_healthy(
         graceful.clone(),
         &[("restart", "| served True/ProbeSucceeded"), ("config", "delete, push | gone")],
@@ -109,10 +110,11 @@ fn restarts() {
     );
 }
 
-/// A server that lost its store tells by this who may be missing in a client's set.
+/// A server that lost its store uses this to decide whether a client may get a smaller assignment.
 #[test]
 fn who_was_sick_before_the_start_is_no_news() {
-    // The report after 30 s: its state, the age of that, and whether the entry still counts as awaited.
+    // Columns: the reported state after 30 s, its age, whether the entry was healthy before, and
+    // whether it still counts as awaited.
     for (word, since_ms, healthy_before, awaited) in [
         ("Healthy", 60_000, false, false),
         ("Unhealthy", 60_000, false, true),

@@ -1,4 +1,4 @@
-//! Which stream reports, and when it is acknowledged.
+//! Tests of which stream reports, and when its reports are acknowledged.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn the_newest_stream_reports() {
             ),
             ("report 1 e 10 Unhealthy", "stale | served True/ProbeSucceeded"),
             ("close 1", "| served True/ProbeSucceeded"),
-            // The first report of a session counts, whatever its number.
+            // The first report of a session counts regardless of its generation.
             ("report 2 e 1 Unhealthy", "write, push, ack 2 e/1 | removed False/ProbeFailed"),
             ("wait 100", "| removed False/ProbeFailed"),
         ],
@@ -47,7 +47,7 @@ fn acknowledged_is_stored() {
             ("config probe", "| gone"),
             ("hold", "| gone"),
             ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
-            // The push does not wait.
+            // The push does not wait for the store.
             ("report 1 e 1 Healthy", "write, push | served True/ProbeSucceeded"),
             ("report 1 e 1 Healthy", "| served True/ProbeSucceeded"),
             ("store", "ack 1 e/1 | served True/ProbeSucceeded"),
@@ -74,7 +74,7 @@ fn what_comes_before_the_hello_counts_until_the_first_report() {
             ("report 1 e 0 Awaiting", "ack 1 e/0 | served True/ProbeSucceeded"),
             ("plain 1 bad", "stale | served True/ProbeSucceeded"),
             ("report 1 e 1 Draining", "write, push, ack 1 e/1 | removed False/Draining"),
-            // After it has lost its stream; it drains for the same reason.
+            // The agent reconnects after it lost its stream, and is still draining.
             ("open 2 ours", "close 1 Aborted superseded, hello 2 s2 probe, write | removed False/Draining"),
             ("plain 2 bad", "| removed False/Draining"),
         ],
@@ -95,7 +95,7 @@ fn reports_that_come_too_fast_are_coalesced() {
     assert_eq!(shown(&case.word("wait 0.4")), "");
     assert_eq!(shown(&case.word("wait 0.2")), "ack 1 e/100");
     assert_eq!(case.state(), "served True/ProbeSucceeded");
-    // A goodbye does not wait behind them, not even when the stream ends at once.
+    // A final report is applied even if the stream ends immediately after it.
     for generation in 101..=102 {
         case.word(&format!("report 1 e {generation} Terminating"));
     }

@@ -1,4 +1,4 @@
-//! A store that several instances write.
+//! Tests of a store that several instances share.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn an_agent_moves_to_another_instance() {
             ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
             ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
             ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
-            // The other one's affair, as long as it lives.
+            // The other instance handles the entry as long as it is alive.
             ("alive a b", "| served True/ProbeSucceeded"),
             ("wait 1000", "| served True/ProbeSucceeded"),
             ("alive a", "| served True/ProbeSucceeded"),
@@ -26,7 +26,7 @@ fn an_agent_moves_to_another_instance() {
     );
 }
 
-/// Up to an agent that moved to another instance, beside an Envoy whose stream is here.
+/// The steps before an agent moves to another instance while its Envoy stays connected here.
 const MOVED: [(&str, &str); 5] = [
     ("config probe", "| gone"),
     ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
@@ -44,14 +44,15 @@ fn after_moved(rows: &[(&str, &str)]) {
 fn whose_agent_moved_is_not_missed_here() {
     let end = [
         ("wait 1000", "| served True/ProbeSucceeded"),
-        // Nobody else hears its agent now.
+        // No live instance receives reports of its agent now.
         ("alive a", "write | served True/ProbeSucceeded"),
         ("wait 9", "| served True/ProbeSucceeded"),
         ("wait 2", "write, push | removed Unknown/AgentSilent"),
         ("open 4 ours", "hello 4 s3 probe, write | removed Unknown/AgentSilent"),
         ("report 4 e 1 Healthy", "write, push, ack 4 e/1 | served True/ProbeSucceeded"),
     ];
-    // The stream here ends before or after the one there begins; its Envoy comes back later.
+    // The stream here ends before or after the other instance begins a session; the Envoy
+    // reconnects later.
     let here_first = [
         ("close 1", "| served True/ProbeSucceeded"),
         ("wait 1", "| served True/ProbeSucceeded"),
@@ -71,7 +72,7 @@ fn whose_agent_moved_is_not_missed_here() {
     after_moved(&[&there_first[..], &again, &end].concat());
 }
 
-/// The instance where it began does not count the time to its verdict any more.
+/// The instance that the agent left does not apply the deadline of its first probe result.
 #[test]
 fn whose_agent_moved_has_its_verdict_there() {
     check(

@@ -1,5 +1,6 @@
-//! Random streams, reports that are lost, doubled, reordered and replayed, restarts from what is stored, against a model of a line or
-//! two: what counts is the newest report of the newest stream.
+//! Property test with random streams, with reports that are lost, duplicated, reordered and
+//! replayed, and with restarts from the stored state. In the model, the newest report of the newest
+//! stream counts.
 
 use std::collections::HashMap;
 
@@ -13,14 +14,14 @@ const AGENTS: u8 = 3;
 enum Action {
     Flip(u8),
     Reopen(u8),
-    /// A new process with a new stream.
+    /// The agent process restarts and opens a stream.
     NewAgent(u8),
-    /// An older stream of the agent ends at last.
+    /// An older stream of the agent ends.
     CloseOld(u8),
     Deliver(u8, prop::sample::Index),
     Duplicate(u8, prop::sample::Index),
     Lose(u8, prop::sample::Index),
-    /// Something that was sent once comes again, on the stream of now.
+    /// A report that was sent before arrives again on the current stream.
     Replay(u8, prop::sample::Index),
     Commit,
     Restart,
@@ -54,9 +55,9 @@ struct Agent {
     old: Vec<StreamId>,
     in_flight: Vec<HealthReport>,
     sent: Vec<HealthReport>,
-    /// The newest report that the stream of now delivered.
+    /// The newest report delivered on the current stream.
     newest: Option<HealthReport>,
-    /// What the server has to believe: `None` is nothing yet.
+    /// Health that the server must have; `None` before the first report.
     believed: Option<bool>,
 }
 
@@ -68,7 +69,7 @@ impl Agent {
         self.sent.push(sent);
     }
 
-    /// The model.
+    /// Updates the model with a report that reached the server.
     fn arrived(&mut self, report: &HealthReport) {
         let counts = self
             .newest
@@ -113,14 +114,14 @@ impl World {
         self.take(&effects);
     }
 
-    /// What is acknowledged is on the disk.
+    /// Asserts that acknowledged reports are stored.
     fn take(&mut self, effects: &[Effect]) {
         for effect in effects {
             let Effect::Ack { stream, epoch, generation } = effect else { continue };
             let agent = self.owners[stream];
-            let newest = self.agents[agent].newest.as_ref().expect("a report came");
+            let newest = self.agents[agent].newest.as_ref().expect("a report was sent");
             assert_eq!((epoch, generation), (&newest.epoch, &newest.generation));
-            let condition = self.case.disk[&key(agent)].condition.as_ref().expect("it is stored");
+            let condition = self.case.disk[&key(agent)].condition.as_ref().expect("a stored condition");
             assert_eq!(Some(condition.status == Status::True), self.agents[agent].believed);
         }
     }
@@ -143,7 +144,7 @@ impl World {
         let Input::Opened { peer, identity, mut node, .. } =
             opened(&stream.to_string(), &["ours"], &key(agent))
         else {
-            unreachable!("opened makes nothing else")
+            unreachable!("opened returns Input::Opened")
         };
         node.instance_ips = vec![format!("10.0.0.{agent}")];
         self.input(Input::Opened { stream, peer, identity, node });
@@ -191,7 +192,8 @@ impl World {
             }
             Action::Replay(agent, index) => {
                 let agent = usize::from(agent);
-                // A proxy could do this; the agent's own first report of a stream comes first in any case.
+                // A proxy could replay a report, but the agent's first report of a stream always
+                // arrives first.
                 if self.agents[agent].newest.is_some() {
                     let report = index.get(&self.agents[agent].sent).clone();
                     self.deliver(agent, report);
@@ -209,7 +211,7 @@ impl World {
         }
     }
 
-    /// The process dies: what was not stored is lost, all streams with it.
+    /// Restarts the server: writes that are not confirmed and all streams are lost.
     fn restart(&mut self) {
         self.case.word("restart");
         self.case.word("config probe");
@@ -225,7 +227,7 @@ impl World {
         }
     }
 
-    /// Whom Envoys are sent to, against the model.
+    /// Compares the served endpoints with the model.
     fn compare(&self) {
         let served: BTreeMap<Key, bool> =
             self.case.entries.workloads().map(|workload| (workload.key, workload.served)).collect();
@@ -246,7 +248,7 @@ proptest! {
             world.act(action);
             world.compare();
         }
-        // In the end everybody is back, and everything arrives.
+        // Finally, all agents reconnect and all reports arrive.
         for agent in 0..usize::from(AGENTS) {
             world.open(agent);
             let report = world.agents[agent].in_flight.remove(0);

@@ -1,4 +1,4 @@
-//! What words of a row stand for: configurations, streams, reports.
+//! Parses the words of the test steps into configurations, streams and reports.
 
 use serde_json::json;
 use workload_health::WorkloadGroup;
@@ -16,12 +16,13 @@ fn group(probe: Option<serde_json::Value>, service_account: Option<&str>) -> Arc
             "probe": probe,
         },
     });
-    let group = WorkloadGroup::parse(&document).expect("the group is right").value;
+    let group = WorkloadGroup::parse(&document).expect("a valid group").value;
     Arc::new(Group::new(Key::new("shop", "payments"), group))
 }
 
-/// `group`, `probe` (a group with one), `account` (one whose service account is pay), `manual`, `checked`, `moved` (manual entries),
-/// `keep`, `incomplete`.
+/// Builds a configuration from words: `group`, `probe` (a group with a probe), `account` (a group
+/// with the service account `pay`), `manual`, `checked` and `moved` (manual entries), `taken` (a
+/// manual entry with the name of the auto-registered one), `incomplete`.
 pub(super) fn config(words: &str) -> Config {
     let mut config = Config::default();
     let entry = |address: &str, health_checks| {
@@ -42,7 +43,7 @@ pub(super) fn config(words: &str) -> Config {
             "moved" => drop(config.entries.insert(manual(), entry("10.0.0.8", Some(true)))),
             "taken" => drop(config.entries.insert(auto(), entry("10.0.0.7", None))),
             "incomplete" => config.incomplete = true,
-            _ => panic!("no configuration {word}"),
+            _ => panic!("unknown configuration {word}"),
         }
     }
     config
@@ -52,8 +53,10 @@ pub(super) fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }
 
-/// `ours` or plain; `entry` (by WORKLOAD_ENTRY), `client`, `declares`, `far` (another peer address), `as:NAME` (a certificate's service
-/// account), `of:NAMESPACE` (a certificate's namespace).
+/// Builds the first request of a stream from words: `ours` (an app-health agent) or `plain`;
+/// `entry` (registers by WORKLOAD_ENTRY), `client`, `declares` (a readinessProbe), `labelled`,
+/// `nameless`, `far` (another peer address), `mapped`, `as:NAME` (service account of the
+/// certificate), `of:NAMESPACE` (namespace of the certificate).
 pub(super) fn opened(stream: &str, kind: &[&str], key: &Key) -> Input {
     let mut node = Node {
         id: "sidecar~10.0.0.7~vm-7.shop~shop.svc.cluster.local".to_owned(),
@@ -95,7 +98,7 @@ pub(super) fn report(epoch: &str, generation: &str, word: &str) -> HealthReport 
         "Draining" | "Terminating" => (State::Unhealthy, word, None),
         "Awaiting" => (State::Unknown, "AwaitingVerdict", None),
         "NoProbe" => (State::Unknown, "NoProbe", None),
-        _ => panic!("no report {word}"),
+        _ => panic!("unknown report {word}"),
     };
     HealthReport {
         epoch: epoch.to_owned(),

@@ -11,10 +11,10 @@ fn a_version_tells_what_its_holder_has() {
     assert_eq!(write(&[3, 0, 12]), "3.0.12");
     assert_eq!(write(&[7; 129]), "m7");
     check("ab-3.0.12", &["a", "b", "c"], &[3, 0, 12]);
-    // Other names than those it was made for: each may be the largest.
+    // The names are not those of the version, so each gets the largest number.
     check("ab-3.0.12", &["a", "b"], &[12, 12]);
     check("ab-m7", &["a"], &[7]);
-    // Not ours.
+    // Versions of other servers.
     check("v42", &["a"], &[]);
     check("2026-01-02", &["a"], &[0]);
     check("ab-x", &["a"], &[0]);

@@ -1,4 +1,4 @@
-//! What a request does to a subscription.
+//! Applies requests to a subscription.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,27 +8,28 @@ use crate::message::{Ask, TypeUrl, Version};
 use crate::stream::held;
 use crate::xds::{MESSAGE_LIMIT, NAMES_LIMIT};
 
-/// Subscribes to everything.
+/// Name that subscribes to all resources.
 const EVERYTHING: &str = "*";
 
-/// How a request stands to the answers before it.
+/// Relation of a request to the previous responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reply {
-    /// To none: the first of its type.
+    /// The first request of its type.
     First,
-    /// It takes or refuses the answer in flight.
+    /// Acknowledges or rejects the response in flight.
     Current,
-    /// It names the last answer, which was taken or refused already.
+    /// Has the nonce of the last response, which was acknowledged or rejected before.
     Again,
-    /// It names none: the peer only changes what it asks for.
+    /// Has no nonce, so it only changes the subscription.
     Unbidden,
-    /// It names an older answer.
+    /// Has the nonce of an older response.
     Stale,
 }
 
 impl Subscription {
-    /// Takes a request. `settling`: what the peer holds from before matters.
-    pub(in crate::stream) fn request(
+    /// Applies a request. If `settling`, the versions that the peer has from before are taken into
+    /// account.
+    pub(in crate::discovery::stream) fn request(
         &mut self,
         ask: Ask,
         nonce: &str,
@@ -65,7 +66,7 @@ impl Subscription {
         if names_more && self.has_too_many_names() { Outcome::TooMany } else { outcome }
     }
 
-    /// More than one message of the other variant could name.
+    /// Returns true if the subscription has more names than one SotW message could contain.
     fn has_too_many_names(&self) -> bool {
         let bytes: usize = self.names.iter().map(|name| name.len()).sum();
         self.names.len() > NAMES_LIMIT || bytes > MESSAGE_LIMIT
@@ -109,7 +110,7 @@ impl Subscription {
                 self.acked = Some(workload_health::health_report::printable(version));
             }
         }
-        // The same question again: after clusters were pushed, an answer is waited for.
+        // The same names again: Envoy waits for a response after clusters were pushed.
         let again = matches!(reply, Reply::Again | Reply::Unbidden) && is_same && !refuses;
         let warms = is_assignments && reply == Reply::Current && !refuses && !self.warming.is_empty();
         if is_assignments && reply != Reply::Unbidden {
@@ -119,7 +120,7 @@ impl Subscription {
             self.has.clear();
         }
         self.must_answer |= again && self.subscribes() || !is_same && !is_assignments;
-        // Asked for the same twice it is a push as any other.
+        // A request for the same names does not bypass the minimum interval.
         self.solicited |= reply == Reply::First || !is_same || warms;
     }
 
@@ -140,7 +141,7 @@ impl Subscription {
             if name == EVERYTHING {
                 self.everything = true;
             } else {
-                // Who asks again for a name waits for it.
+                // A client that subscribes to a name again expects a response.
                 self.has.remove(name.as_str());
                 self.names.insert(name.into());
             }
@@ -169,7 +170,7 @@ impl Subscription {
         if !self.everything && !self.names.contains(&name) {
             return;
         }
-        // A version of somebody else's differs from all of ours.
+        // A version in another format differs from all versions of this server.
         let version = Version::parse(version).unwrap_or(Version { hash: !MISSING.hash, endpoints: None });
         if let Some(endpoints) = version.endpoints.filter(|_| settling) {
             self.held.insert(name.clone(), endpoints);

@@ -1,4 +1,4 @@
-//! The incremental variant.
+//! Tests of the incremental variant.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn only_differences_are_sent() {
 fn who_comes_back_gets_what_differs_from_what_it_has() {
     let held = version(Variant::Delta, "a:1", "a");
     check(&[("serve a:1 b:1", ""), (&format!("EDS a,b =a@{held} =b@0"), "EDS#1 b=1"), ("EDS nonce=1", "")]);
-    // The first request is answered, also when nothing differs; one without names asks for nothing.
+    // The first request gets a response even without a difference, unless it has no names.
     check(&[("serve a:1", ""), (&format!("EDS a =a@{held}"), "EDS#1")]);
     check(&[("EDS", ""), ("serve a:1", "")]);
     check(&[("serve a:1", ""), ("CDS =gone@1", "CDS#1 a -gone")]);
@@ -65,7 +65,8 @@ fn a_changed_cluster_brings_its_assignment() {
         ("@500", ""),
         ("serve a:1! b:1", "CDS#3 a; EDS#4 a=1"),
     ]);
-    // Also for one who comes back and asks for endpoints only after the clusters were pushed.
+    // This also applies to a client that reconnects and requests endpoints after the clusters were
+    // pushed.
     let held = version(Variant::Delta, "a:1", "a");
     check(&[("serve a:1", ""), ("CDS =a@1", "CDS#1 a"), (&format!("EDS a =a@{held}"), "EDS#2 a=1")]);
 }
@@ -80,7 +81,7 @@ fn a_refusal_waits_for_the_next_change_and_a_stale_nonce_says_nothing() {
         ("@500", ""),
         ("serve a:1", ""),
         ("serve a:2", "EDS#2 a=2"),
-        // In flight: what is asked meanwhile is sent after the acknowledgement.
+        // A response is in flight, so what is requested now is sent after the acknowledgement.
         ("EDS b", ""),
         ("EDS nonce=2", "EDS#3 -b"),
     ]);
@@ -112,7 +113,7 @@ fn names_may_not_grow_for_ever() {
     check(&[(&first, &format!("CDS#1 -a{long}")), (&more, text)]);
 }
 
-/// Names in the order of an answer.
+/// Formats names in the order of a response.
 fn sorted(names: &[String]) -> String {
     let mut names = names.to_vec();
     names.sort();

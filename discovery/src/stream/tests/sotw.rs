@@ -1,4 +1,4 @@
-//! State of the world.
+//! Tests of the state-of-the-world variant.
 
 use super::*;
 
@@ -17,14 +17,15 @@ fn the_first_request_is_answered_and_then_only_changes_are() {
         ("EDS a,b", "EDS#3 a=2 b=1"),
         ("EDS a,b nonce=3", ""),
         ("@400", ""),
-        // Only what changed; an empty set is a set.
+        // Only changed assignments are sent, including an empty one.
         ("serve a:1 b:1", "EDS#4 a=1"),
         ("EDS a,b nonce=4", ""),
         ("@600", ""),
         ("serve a:1 b:0", "EDS#5 b=0"),
         ("EDS a,b nonce=5", ""),
         ("serve a:1 b:0", ""),
-        // A cluster goes by CDS; whoever still asks for its endpoints, as a static cluster does, gets none.
+        // The cluster is removed by CDS. A client that still requests its endpoints, as a static
+        // cluster does, gets none.
         ("@800", ""),
         ("serve a:1", "CDS#6 a; EDS#7 b"),
     ]);
@@ -37,7 +38,7 @@ fn names_that_do_not_exist_are_empty_and_no_names_are_no_question() {
         ("serve a:1", ""),
         ("EDS x", "EDS#1 x"),
         ("EDS x nonce=1", ""),
-        // More names: only they.
+        // Only the added names are sent.
         ("EDS x,a nonce=1", "EDS#2 a=1"),
         ("EDS x,a nonce=2", ""),
         ("EDS x nonce=2", ""),
@@ -67,10 +68,10 @@ fn one_answer_of_a_type_is_unacknowledged_and_the_latest_state_wins() {
         ("serve a:3", ""),
         ("@1000", ""),
         ("EDS a nonce=1", "EDS#2 a=3"),
-        // Another nonce is stale, whatever it says.
+        // A request with an older nonce is ignored.
         ("EDS a,b nonce=1", ""),
         ("EDS a nonce=2", ""),
-        // At most ten a second.
+        // At most ten responses are pushed per second.
         ("serve a:4", ""),
         ("@1099", ""),
         ("@1100", "EDS#3 a=4"),
@@ -87,12 +88,12 @@ fn after_clusters_an_assignment_is_sent_again() {
         ("EDS a nonce=2", ""),
         ("@1000", ""),
         ("serve a:1!", "CDS#3 a"),
-        // Envoy warms the changed cluster, and asks as if it acknowledged what it acknowledged before.
+        // Envoy warms the changed cluster and repeats the acknowledgement that it sent before.
         ("EDS a nonce=2", "EDS#4 a=1"),
         ("CDS nonce=3", ""),
         ("EDS a nonce=4", ""),
     ]);
-    // Its question may be one with the acknowledgement of an earlier push.
+    // The request may be the acknowledgement of an earlier push.
     check(&[
         ("serve a:1", ""),
         ("CDS", "CDS#1 a"),
@@ -110,7 +111,7 @@ fn endpoints_follow_their_cluster() {
     check(&[
         ("serve a:1", ""),
         ("CDS", "CDS#1 a"),
-        // A static cluster asks for a name whose cluster is yet to come.
+        // A static cluster requests a name whose cluster does not exist yet.
         ("EDS a,b", "EDS#2 a=1 b"),
         ("EDS a,b nonce=2", ""),
         ("@1000", ""),
@@ -144,24 +145,25 @@ fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
     assert!(held.ends_with("-3.1"), "{held}");
     check(&[
         ("settle a:0 b:1", ""),
-        // b is as large as ever, a is not.
+        // The server knows as many endpoints of b as the client has, but fewer of a.
         (&format!("EDS a,b version={held}"), "EDS#1 b=1"),
         ("EDS a,b nonce=1", ""),
         ("@500", ""),
         ("settle a:2 b:1", ""),
-        // One of three came back sick: all are known, so that is the truth.
+        // One of three workloads reconnects unhealthy. Now all are known, so the assignment is
+        // sent.
         ("settle a:2+1 b:1", "EDS#2 a=2"),
         ("EDS a,b nonce=2", ""),
         ("@1000", ""),
         ("settle a:1+1 b:1", "EDS#3 a=1"),
     ]);
-    // The grace is over.
+    // The restart grace period ends.
     check(&[
         ("settle a:0", ""),
         (&format!("EDS a version={held}"), ""),
         ("@500", ""),
         ("serve a:1", "EDS#1 a=1"),
     ]);
-    // Who holds nothing is answered at once.
+    // A client that has no endpoints gets a response immediately.
     check(&[("settle a:0", ""), ("EDS a", "EDS#1 a=0")]);
 }

@@ -1,4 +1,4 @@
-//! One file: what its documents say, and what stays of those that went wrong.
+//! Parses one file, and keeps the previous version of documents that are invalid now.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,23 +10,23 @@ use workload_health::Checked;
 use discovery::objects::{Group, Key, ManualEntry, Service};
 use injector::stream::{self, Document};
 
-/// Levels of nesting; more is refused.
+/// Maximum nesting depth of a document.
 const DEPTH: usize = 64;
 
-/// A file as it was last read.
+/// A file as it was last parsed.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) bytes: Option<Result<Vec<u8>, String>>,
     pub(super) objects: BTreeMap<Name, (Object, Place)>,
     pub(super) errors: Vec<(Place, String)>,
     pub(super) warnings: Vec<(Place, String)>,
-    /// Something in it was never right.
+    /// True if the file contains a document that was never valid.
     pub(super) is_incomplete: bool,
 }
 
-/// Kind and key: what makes two documents the same object.
+/// Kind and key, which identify an object.
 pub(super) type Name = (&'static str, Key);
-/// Line and number of a document; both 0 for the file as a whole.
+/// Line and number of a document; both are 0 for the file as a whole.
 pub(super) type Place = (usize, usize);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(super) enum Object {
     Service(Arc<Service>),
 }
 
-/// Reads a file; what is wrong in it stays as it was in `known`.
+/// Parses a file. Invalid documents keep the version that they have in `known`.
 pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
     let mut parsed = Parsed::default();
     let mut text = None;
@@ -61,7 +61,7 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
         }
     }
     if !is_readable {
-        // Nobody knows what stands in the rest of it: all that was there stays.
+        // The content of the rest is unknown, so all previous objects of the file stay in effect.
         parsed.is_incomplete = !was_known || known.is_incomplete;
         for (name, object) in known.objects {
             parsed.objects.insert(name, object);
@@ -74,7 +74,7 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
 fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
     let place = (first_line(document), document.number);
     let read = if depth(&document.value) > DEPTH {
-        Err(vec![format!("more than {DEPTH} levels deep")])
+        Err(vec![format!("nested more than {DEPTH} levels deep")])
     } else {
         object(&document.value)
     };
@@ -85,13 +85,14 @@ fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
                 Entry::Vacant(vacant) => drop(vacant.insert((value, place))),
                 Entry::Occupied(first) => {
                     let (kind, key) = first.key();
-                    parsed.errors.push((place, format!("{kind} {key} stands twice in this file")));
+                    parsed.errors.push((place, format!("{kind} {key} is already defined in this file")));
                 }
             }
         }
         Err(errors) => {
             parsed.errors.extend(errors.into_iter().map(|text| (place, text)));
-            // Its last version that was right stays: the one of its name, or of its place where it has none.
+            // The last valid version stays in effect: that of the same name, or that at the same
+            // position if the document has no name.
             let by_name = name_of(&document.value).filter(|name| known.objects.contains_key(name));
             let is_here = |(_, (_, (_, number))): &(&Name, &(Object, Place))| *number == document.number;
             let by_place = || known.objects.iter().find(is_here).map(|(name, _)| name.clone());
@@ -133,7 +134,7 @@ fn object(value: &Value) -> Result<(Name, Checked<Object>), Vec<String>> {
     })
 }
 
-/// Kind and key of a document that may be wrong elsewhere.
+/// Returns kind and key of a document that may be invalid otherwise.
 fn name_of(value: &Value) -> Option<Name> {
     let kind = ["WorkloadGroup", "WorkloadEntry", "ServiceEntry"]
         .into_iter()
@@ -144,7 +145,7 @@ fn name_of(value: &Value) -> Option<Name> {
     Some((kind, Key::new(namespace, name)))
 }
 
-/// The line on which its content begins, behind marker, blanks and comments.
+/// Returns the first line with content, after the document marker, blank lines and comments.
 fn first_line(document: &Document) -> usize {
     let is_empty = |line: &&str| {
         let line = line.trim();
