@@ -44,8 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(stream()?);
     for row in &rows {
         let bar = row.bar.map(|bar| format!("at most {bar}")).unwrap_or_default();
-        let holds =
-            row.holds().map(|holds| if holds { "met" } else { "EXCEEDED" }).unwrap_or_default();
+        let holds = row.holds().map(|holds| if holds { "met" } else { "EXCEEDED" }).unwrap_or_default();
         println!("{:36} {:>10.3} {:4} {bar:14} {holds}", row.name, row.value, row.unit);
     }
     let json: Vec<Value> = rows

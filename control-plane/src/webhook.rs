@@ -47,7 +47,9 @@ const TERMINATING: &str = "terminating";
 pub fn run(config: WebhookConfig) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.install_default().map_err(|_| Failure::Broken("another TLS crypto provider is already installed".to_owned()))?;
+    provider
+        .install_default()
+        .map_err(|_| Failure::Broken("another TLS crypto provider is already installed".to_owned()))?;
     let runtime = runtime::new(THREADS)?;
     let ended = runtime.block_on(serve(config));
     // Background tasks that watch files or wait for the API server are not awaited.
@@ -120,8 +122,11 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
 
 /// Connects to the API server of this cluster, or of the kubeconfig.
 async fn cluster_client((namespace, configuration): (String, String)) -> Option<Cluster> {
-    let config = kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
-    let client = Client::try_from(config).inspect_err(|error| warn!(%error, "creating the API server client failed")).ok()?;
+    let config =
+        kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
+    let client = Client::try_from(config)
+        .inspect_err(|error| warn!(%error, "creating the API server client failed"))
+        .ok()?;
     Some(Cluster::new(client, namespace, configuration))
 }
 

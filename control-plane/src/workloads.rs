@@ -39,8 +39,9 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     let mut last = None;
     loop {
         let text = ask(&authority, &path).await?;
-        let view: Value = serde_json::from_slice(&text)
-            .map_err(|error| Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}")))?;
+        let view: Value = serde_json::from_slice(&text).map_err(|error| {
+            Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
+        })?;
         let shown = match output {
             Output::Json => format!("{view:#}\n"),
             Output::Table => table(&view),

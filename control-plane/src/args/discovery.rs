@@ -90,7 +90,8 @@ pub struct DiscoveryArgs {
     /// What to do with the last endpoint of a service; a ServiceEntry can override it
     #[arg(long, env = "APP_HEALTH_LAST_ENDPOINT", value_enum, default_value_t = Policy::Remove)]
     pub last_endpoint: Policy,
-    /// How long to wait without another change before changes are pushed
+    /// Delay until changes are pushed, extended by each further change; the first change after a
+    /// quiet period is pushed immediately
     #[arg(long, env = "APP_HEALTH_DEBOUNCE", value_name = "DURATION", default_value = "50ms", value_parser = duration)]
     pub debounce: Duration,
     /// Longest time that a change is delayed by --debounce

@@ -123,7 +123,9 @@ impl DiscoveryConfig {
             )));
         }
         if let Some(domain) = trust_domain.iter().find(|domain| domain.is_empty() || domain.contains('/')) {
-            return Err(usage(&format!("--trust-domain = {domain:?}: must be a domain name such as cluster.local")));
+            return Err(usage(&format!(
+                "--trust-domain = {domain:?}: must be a domain name such as cluster.local"
+            )));
         }
         if debounce > debounce_max {
             return Err(usage(&format!(
@@ -251,7 +253,9 @@ impl WorkloadsConfig {
         for (name, value) in filters {
             let Some(value) = value else { continue };
             if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-                return Err(usage(&format!("--{name} = {value:?}: must contain only letters, digits, '-', '.' and '_'")));
+                return Err(usage(&format!(
+                    "--{name} = {value:?}: must contain only letters, digits, '-', '.' and '_'"
+                )));
             }
             path.push_str(&format!("{separator}{name}={value}"));
             separator = '&';

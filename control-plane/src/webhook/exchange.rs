@@ -205,7 +205,15 @@ fn log(reviewed: &Reviewed) {
     let count = |result| probes.iter().filter(|probe| probe.result == result).count();
     let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
     let (rewritten, left) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
-    info!(?namespace, ?name, result = outcome.word(), rewritten, left, warnings = codes.join(","), "pod reviewed");
+    info!(
+        ?namespace,
+        ?name,
+        result = outcome.word(),
+        rewritten,
+        left,
+        warnings = codes.join(","),
+        "pod reviewed"
+    );
 }
 
 #[cfg(test)]

@@ -71,11 +71,7 @@ impl Default for Metrics {
             "Duration of a review after its body was read",
             metrics.duration.clone(),
         );
-        registry.register(
-            "probes",
-            "Probes and hooks by handler and result",
-            metrics.probes.clone(),
-        );
+        registry.register("probes", "Probes and hooks by handler and result", metrics.probes.clone());
         registry.register("warnings", "Warnings by code", metrics.warnings.clone());
         registry.register("http_errors", "HTTP error responses by status", metrics.errors.clone());
         registry.register(

@@ -78,7 +78,10 @@ async fn a_plain_reporter_is_heard_and_told_nothing_in_delta_too() {
         reporter.report(text).await;
         client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;
     }
-    assert!(timeout(SHORT, reporter.answers.message()).await.is_err(), "neither a probe configuration nor an acknowledgement is sent");
+    assert!(
+        timeout(SHORT, reporter.answers.message()).await.is_err(),
+        "neither a probe configuration nor an acknowledgement is sent"
+    );
     let view = discovery.page("/debug/workloads");
     assert!(view.contains("\"kind\":\"plain\"") && view.contains("\"message\":\"refused\""), "{view}");
 }

@@ -113,14 +113,16 @@ impl Discovery {
 
     /// Returns resident memory in KiB.
     pub(crate) fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
     /// Returns the soft and the hard limit of open files.
     pub(crate) fn descriptors(&self) -> Vec<String> {
-        let limits = fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("the process runs");
+        let limits =
+            fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("the process runs");
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a line");
         line.split_whitespace().take(2).map(str::to_owned).collect()
     }

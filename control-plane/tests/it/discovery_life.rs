@@ -45,7 +45,10 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
     drop((deaf, silent, mute));
     discovery.start_again(&flags);
     let mut again = crate::discovery_kit::client(&discovery).await;
-    assert!(has_machine(&again.assignment(|_| true).await), "served immediately, although no agent has reported yet");
+    assert!(
+        has_machine(&again.assignment(|_| true).await),
+        "served immediately, although no agent has reported yet"
+    );
 }
 
 fn check_configuration(folder: &std::path::Path) -> Output {

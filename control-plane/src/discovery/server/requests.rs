@@ -50,7 +50,9 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
             return Ok(None);
         };
         if flag != 0 {
-            return Err(Status::unimplemented("request: compressed message, but no compression was negotiated"));
+            return Err(Status::unimplemented(
+                "request: compressed message, but no compression was negotiated",
+            ));
         }
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if length > MESSAGE_LIMIT {

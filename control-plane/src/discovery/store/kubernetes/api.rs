@@ -28,10 +28,10 @@ pub(super) enum ApiError {
     /// HTTP status 409.
     #[error("conflict")]
     Conflict,
-    /// The API server rejected the request; a retry would not help.
+    /// The API server rejected the request.
     #[error("{0}")]
     Refused(String),
-    /// The API server failed, is overloaded, or did not answer in time; the request is retried.
+    /// The API server failed, is overloaded, or did not answer in time.
     #[error("{0}")]
     Away(String),
 }

@@ -9,8 +9,8 @@ pub const RENEWAL: Duration = Duration::from_secs(10);
 pub const VALIDITY: Duration = Duration::from_secs(30);
 /// How often all Leases are read; an expired Lease is noticed this much later at most.
 pub const LOOK: Duration = Duration::from_secs(3);
-/// After a gap of this length between reads, no replica is declared dead: changes of its Lease may
-/// have been missed.
+/// After a longer gap than this between reads, the validity of every Lease starts again, since its
+/// changes may have been missed.
 const BLIND: Duration = Duration::from_secs(10);
 /// A Lease that has not changed for this long is deleted: its Pod will not start again under this
 /// name.

@@ -64,7 +64,7 @@ pub(super) struct Task {
     refused: BTreeMap<Key, String>,
     leases: Leases,
     alive: BTreeSet<String>,
-    /// True if the last request for the Leases failed.
+    /// True if the API server was unreachable for the last request for the Leases.
     unseen: bool,
     away: bool,
     started: Instant,

@@ -41,9 +41,7 @@ pub enum StoreError {
     #[error("store {0}: {1}")]
     Io(String, String),
     /// The file was moved, replaced or deleted while it was in use.
-    #[error(
-        "store {0}: {1}; nothing is stored: restore the file, or restart to use what is at this path"
-    )]
+    #[error("store {0}: {1}; nothing is stored: restore the file, or restart to use what is at this path")]
     Displaced(String, &'static str),
 }
 

@@ -89,7 +89,11 @@ fn made_then_its_status_then_stored() {
     assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["create", "status", "stored 1"]);
     writes.wish(key(), 2, put("a", 1, Status::False));
     writes.wish(key(), 3, put("a", 1, Status::True));
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["stored 3"], "the object already has the newest state");
+    assert_eq!(
+        settle(&mut writes, &mut server, Duration::ZERO),
+        ["stored 3"],
+        "the object already has the newest state"
+    );
     writes.wish(key(), 4, Wish::Delete(1));
     let done = settle(&mut writes, &mut server, Duration::ZERO);
     assert!(done[0].starts_with("Delete") && done[1] == "stored 4", "{done:?}");
@@ -105,7 +109,10 @@ fn ones_own_echo_is_no_news_and_anothers_word_is() {
     let own = server.object.clone().expect("it is there");
     assert!(writes.seen(key(), own).is_empty());
     server.edit(|object| object["metadata"]["labels"] = json!({"x": "y"}));
-    assert!(writes.seen(key(), server.object.clone().expect("it is there")).is_empty(), "labels are not our fields");
+    assert!(
+        writes.seen(key(), server.object.clone().expect("it is there")).is_empty(),
+        "labels are not our fields"
+    );
     server.edit(|object| object["status"]["conditions"][0]["status"] = "False".into());
     assert_eq!(words(&writes.seen(key(), server.object.clone().expect("it is there"))), ["observed Some(1)"]);
     let last = server.object.take().expect("it is there");
