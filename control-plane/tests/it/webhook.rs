@@ -39,7 +39,7 @@ fn client_certificates() {
     let certificates = [
         (None, false),
         (Some(others.sign("api-server", &[])), false),
-        (Some(clients.sign("somebody", &["somebody.test"])), false),
+        (Some(clients.sign("other", &["other.test"])), false),
         (Some(clients.sign("api-server", &[])), true),
         (Some(clients.sign("x", &["api-server"])), true),
     ];

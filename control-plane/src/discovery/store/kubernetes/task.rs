@@ -198,7 +198,7 @@ impl Task {
         true
     }
 
-    /// Publishes the configuration.
+    /// Publishes the configuration and its errors to discovery.
     pub(super) fn configure(&mut self) {
         self.reconfigure = None;
         let configured = Configured {

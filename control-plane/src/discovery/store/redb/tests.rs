@@ -207,7 +207,7 @@ async fn a_store_that_is_displaced_is_tried_again() {
     check_tried_again("gone", away, &format!("store PATH: the file no longer exists; {todo}"), back).await;
     let another = |path: &Path, aside: &Path| {
         away(path, aside);
-        drop(file::open(path).expect("a store that nobody has open"));
+        drop(file::open(path).expect("a store that is not open"));
     };
     let expected = format!("store PATH: the path names another file; {todo}");
     check_tried_again("another", another, &expected, back).await;
@@ -223,7 +223,7 @@ fn writer() {
     let mut stdout = std::io::stdout();
     for number in 0_u64.. {
         store.commit(&batch(&[&format!("e{}", number % 50)], number + 1)).expect("written");
-        writeln!(stdout, "stored {number}").expect("somebody reads");
+        writeln!(stdout, "stored {number}").expect("the test reads");
     }
 }
 
