@@ -1,5 +1,6 @@
-//! The command line. Every flag has an environment twin, `APP_HEALTH_` and the flag in upper snake case; a flag beats its twin. No twin
-//! ends in `_PORT`, since kubelet sets such names for Services.
+//! Command-line flags. Every flag can also be set by an environment variable: `APP_HEALTH_` and the
+//! flag's name in upper snake case. A flag takes precedence. No variable ends in `_PORT`, since
+//! kubelet sets variables with such names for Services.
 
 pub mod discovery;
 
@@ -13,85 +14,140 @@ use clap::{Parser, Subcommand, ValueEnum};
 use discovery::{DiscoveryArgs, WorkloadsArgs};
 use injector::flags::SettingsArgs;
 
-/// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "app-health",
     version,
-    about = "Rewrites Pods so that kubelet's probes arrive at the filter inside Envoy; serves the health of virtual machines over xDS.",
-    after_help = "Typical use:\n  \
-        app-health inject -f shop.yaml | kubectl apply -f -   by hand\n  \
-        app-health inject -f shop.yaml --diff                 what would change\n  \
-        app-health webhook                                    by the API server, inside the cluster\n  \
-        app-health discovery --config-dir mesh                health of virtual machines to every Envoy\n  \
-        app-health workloads --watch                          what discovery knows of them"
+    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; serves the health of virtual machines over xDS.",
+    after_help = "Examples:\n  \
+        app-health inject -f shop.yaml | kubectl apply -f -   inject manually\n  \
+        app-health inject -f shop.yaml --diff                 show what would change\n  \
+        app-health webhook                                    serve the admission webhook in the cluster\n  \
+        app-health discovery --config-dir mesh                serve the health of virtual machines to Envoy\n  \
+        app-health workloads --watch                          watch the state of the workloads"
 )]
 pub struct Args {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Inject into files: YAML or JSON in, the same out
+    /// Inject into YAML or JSON files; the output has the format of the input
     Inject(InjectArgs),
-    /// Answer the API server: HTTPS POST /inject
+    /// Serve the mutating admission webhook: HTTPS POST /inject
     Webhook(WebhookArgs),
-    /// Serve endpoints to Envoys over xDS, without those that agents report as unhealthy
+    /// Serve endpoints to Envoy over xDS, without those that agents report as unhealthy
     Discovery(Box<DiscoveryArgs>),
-    /// Show what `discovery` knows of each workload
+    /// Show the state of each workload that `discovery` knows
     Workloads(WorkloadsArgs),
+}
+
+/// Flags that `inject` and `webhook` share.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SettingsArgs {
+    /// Name of the container that runs Envoy and holds the prober table; `istio-proxy` keeps
+    /// Istio's name
+    #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
+    pub sidecar_name: String,
+    /// `auto` injects the sidecar if it is absent; `rewrite-only` only rewrites probes
+    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
+    pub mode: Mode,
+    /// Sidecar template, a partial Pod as YAML. Default: the built-in template
+    #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// Image of the sidecar; overrides the image in the template
+    #[arg(long, env = "APP_HEALTH_IMAGE", value_name = "REF")]
+    pub image: Option<String>,
+    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer);
+    /// `classic`: a regular container
+    #[arg(long, env = "APP_HEALTH_SIDECAR_MODE", value_enum, default_value_t = SidecarMode::Native)]
+    pub sidecar_mode: SidecarMode,
+    /// Start a classic sidecar first and delay the application until it is ready
+    #[arg(
+        long,
+        env = "APP_HEALTH_HOLD",
+        value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub hold: bool,
+    /// Rewrite probes, unless an annotation of the Pod says otherwise
+    #[arg(
+        long,
+        env = "APP_HEALTH_REWRITE_PROBES",
+        value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub rewrite_probes: bool,
+    /// Port on which the sidecar answers probes, unless an annotation of the Pod says otherwise; 0
+    /// disables rewriting
+    #[arg(long, env = "APP_HEALTH_STATUSPORT", value_name = "PORT", default_value_t = 15020)]
+    pub status_port: u16,
+    /// Namespaces whose Pods are never changed
+    #[arg(
+        long,
+        env = "APP_HEALTH_IGNORED_NAMESPACES",
+        value_name = "NAMESPACE[,…]",
+        value_delimiter = ',',
+        default_value = "kube-system,kube-public,kube-node-lease"
+    )]
+    pub ignored_namespaces: Vec<String>,
 }
 
 /// Flags of `inject`.
 #[derive(Debug, clap::Args)]
 pub struct InjectArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields speak for themselves")]
+    #[expect(missing_docs, reason = "the fields of the flattened struct are documented")]
     pub settings: SettingsArgs,
-    /// A file, `-` for stdin, or a directory: its .yaml, .yml and .json, in byte order; repeatable
+    /// File, `-` for stdin, or directory, whose .yaml, .yml and .json files are read in byte order;
+    /// repeatable
     #[arg(short, long, env = "APP_HEALTH_FILENAME", value_name = "FILE", default_value = "-")]
     pub filename: Vec<PathBuf>,
-    /// With the subdirectories
+    /// Include subdirectories
     #[arg(short = 'R', long, env = "APP_HEALTH_RECURSIVE", value_parser = BoolishValueParser::new())]
     pub recursive: bool,
-    /// Write all documents there. Default: stdout
+    /// Write all documents to this file. Default: stdout
     #[arg(short, long, env = "APP_HEALTH_OUTPUT", value_name = "FILE", conflicts_with_all = ["in_place", "diff", "dry_run"])]
     pub output: Option<PathBuf>,
-    /// Each file gets its own documents back
+    /// Write each file's documents back to that file
     #[arg(long, env = "APP_HEALTH_IN_PLACE", value_parser = BoolishValueParser::new(), conflicts_with_all = ["diff", "dry_run"])]
     pub in_place: bool,
-    /// How documents are written; `auto`: each as it came
+    /// Format of the output; `auto` keeps the format of each document
     #[arg(long, env = "APP_HEALTH_FORMAT", value_enum, default_value_t = FormatArg::Auto)]
     pub format: FormatArg,
-    /// Show what would change, as a unified diff, and write nothing; exits 1 if something would
+    /// Print the changes as a unified diff and write nothing; exits with 1 if there are any
     #[arg(long, env = "APP_HEALTH_DIFF", value_parser = BoolishValueParser::new(), conflicts_with = "dry_run")]
     pub diff: bool,
-    /// Colour the diff; `auto`: on a terminal, unless NO_COLOR is set
+    /// Colorize the diff; `auto`: if stdout is a terminal and NO_COLOR is not set
     #[arg(long, env = "APP_HEALTH_COLOR", value_enum, default_value_t = Color::Auto)]
     pub color: Color,
-    /// Say in a line for each document what would become of it, and write nothing
+    /// Print one line for each document that says what would be done, and write nothing
     #[arg(long, env = "APP_HEALTH_DRY_RUN", value_parser = BoolishValueParser::new())]
     pub dry_run: bool,
-    /// A warning is an error
+    /// Treat warnings as errors
     #[arg(long, env = "APP_HEALTH_STRICT", value_parser = BoolishValueParser::new())]
     pub strict: bool,
 }
 
-/// How documents are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words speak for themselves")]
+#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum FormatArg {
     Auto,
     Yaml,
     Json,
 }
 
-/// Whether a diff has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words speak for themselves")]
+#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum Color {
     Auto,
     Always,
@@ -102,12 +158,12 @@ pub enum Color {
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields speak for themselves")]
+    #[expect(missing_docs, reason = "the fields of the flattened struct are documented")]
     pub settings: SettingsArgs,
-    /// Where POST /inject is answered, over TLS
+    /// Address for POST /inject, over TLS
     #[arg(long, env = "APP_HEALTH_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15017")]
     pub address: SocketAddr,
-    /// Where /metrics, /healthz/live and /healthz/ready are answered, in plaintext
+    /// Address for /metrics, /healthz/live and /healthz/ready, in plaintext
     #[arg(
         long,
         env = "APP_HEALTH_MONITORING_ADDRESS",
@@ -115,30 +171,32 @@ pub struct WebhookArgs {
         default_value = "[::]:15014"
     )]
     pub monitoring_address: SocketAddr,
-    /// Folder with tls.crt and tls.key, as in a mounted Secret. Default: a certificate of our own, put into the webhook's configuration
+    /// Directory with tls.crt and tls.key, as in a mounted Secret. Default: a self-signed CA, whose
+    /// certificate is written to the webhook configuration
     #[arg(long, env = "APP_HEALTH_CERT_DIR", value_name = "DIR")]
     pub cert_dir: Option<PathBuf>,
-    /// Demand a client certificate that this CA signed
+    /// Require a client certificate that this CA signed
     #[arg(long, env = "APP_HEALTH_CLIENT_CA", value_name = "FILE")]
     pub client_ca: Option<PathBuf>,
-    /// And with this common name or subject alternative name
+    /// Require this common name or subject alternative name in the client certificate
     #[arg(long, env = "APP_HEALTH_CLIENT_NAME", value_name = "NAME", requires = "client_ca")]
     pub client_name: Option<String>,
-    /// Whose caBundle the self-made CA belongs into: a MutatingWebhookConfiguration
+    /// Name of the MutatingWebhookConfiguration whose caBundle is set to the self-signed CA
     #[arg(long, env = "APP_HEALTH_WEBHOOK_CONFIG", value_name = "NAME", default_value = "app-health")]
     pub webhook_config: String,
-    /// The Service in front of this process, which a self-made certificate names
+    /// Name of the Service in front of this process; used in the self-signed certificate
     #[arg(long, env = "APP_HEALTH_SERVICE", value_name = "NAME", default_value = "app-health-webhook")]
     pub service: String,
-    /// Its namespace, which is never touched. Default: POD_NAMESPACE, else app-health-system
+    /// Namespace of that Service; its Pods are never changed. Default: POD_NAMESPACE, else
+    /// app-health-system
     #[arg(long, env = "APP_HEALTH_NAMESPACE", value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// After SIGTERM, go on accepting for so long: 5s, 500ms
+    /// How long connections are still accepted after SIGTERM: 5s, 500ms
     #[arg(long, env = "APP_HEALTH_SHUTDOWN_GRACE", value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub shutdown_grace: Duration,
 }
 
-/// Whole seconds or milliseconds: `5s`, `500ms`.
+/// Parses whole seconds or milliseconds: `5s`, `500ms`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "must be like 5s or 500ms".to_owned();
     let (number, unit): (_, fn(u64) -> Duration) = match text.strip_suffix("ms") {

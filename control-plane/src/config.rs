@@ -1,4 +1,5 @@
-//! From arguments and environment to checked values; the only file that reads the environment.
+//! Turns arguments and environment variables into validated configuration. This is the only module
+//! that reads the environment.
 
 mod discovery;
 
@@ -21,30 +22,29 @@ use serving::exit::Failure;
 
 pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
 
-/// The namespace of this Pod, by the downward API.
+/// Name of the variable that holds this Pod's namespace, set through the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
-/// The namespace of the shipped manifests.
+/// Namespace of the shipped manifests.
 const NAMESPACE: &str = "app-health-system";
-/// Set to anything: no colours (<https://no-color.org>).
+/// Any value disables colors (<https://no-color.org>).
 const NO_COLOR: &str = "NO_COLOR";
 
-/// The process' environment as a value, so that tests have their own.
+/// Environment of the process as a value, so that tests can set their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// The real one.
     pub fn of_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
-    /// `name`'s value; an empty one counts as absent.
+    /// Returns the value of `name`; an empty value counts as unset.
     fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The command line of this process. clap reads the flags' twins itself; here those that are empty are hidden from it, so that an empty
-    /// one counts as absent.
+    /// Parses the command line of this process. clap reads the environment variables of the flags
+    /// itself; empty ones are hidden from it here, so that they count as unset.
     pub fn args_of_process(&self) -> Result<Args, clap::Error> {
         let mut command = self.without_empty_twins(Args::command());
         let matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -61,15 +61,54 @@ impl Environment {
     }
 }
 
-/// Reads and checks the template, and the values that fit together.
-fn settings(args: SettingsArgs) -> Result<Settings, Failure> {
-    let text = args.template.as_deref().map(read_template).transpose()?;
-    check(args, text.as_deref())
-}
+impl Settings {
+    /// Reads the template and validates the combination of values.
+    pub fn new(args: SettingsArgs) -> Result<Self, Failure> {
+        let text = args.template.as_deref().map(read_template).transpose()?;
+        Self::with_template(args, text.as_deref())
+    }
 
-/// [`SettingsArgs::check`], as an exit code.
-fn check(args: SettingsArgs, template: Option<&str>) -> Result<Settings, Failure> {
-    args.check(template).map_err(Failure::Settings)
+    /// Like [`Settings::new`], with the text of the template; `None` selects the built-in one.
+    pub fn with_template(args: SettingsArgs, text: Option<&str>) -> Result<Self, Failure> {
+        let SettingsArgs {
+            sidecar_name,
+            mode,
+            template: _, // its content is in `text`
+            image,
+            sidecar_mode,
+            hold,
+            rewrite_probes,
+            status_port,
+            ignored_namespaces,
+        } = args;
+        let name = sidecar_name.as_bytes();
+        let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+        if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
+            return Err(Failure::Settings(format!(
+                "--sidecar-name = {sidecar_name:?}: must be a valid container name"
+            )));
+        }
+        if status_port != 0 && !may_be_status_port(status_port) {
+            return Err(Failure::Settings(format!(
+                "--status-port = {status_port}: is already used by the proxy"
+            )));
+        }
+        let template = match text {
+            None => Template::built_in(&sidecar_name, image.as_deref()),
+            Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
+        };
+        let template = template.map_err(|error| Failure::Settings(error.to_string()))?;
+        Ok(Self {
+            sidecar_name,
+            mode,
+            template,
+            sidecar_mode,
+            hold,
+            rewrite_probes,
+            status_port,
+            ignored_namespaces,
+        })
+    }
 }
 
 fn read_template(file: &Path) -> Result<String, Failure> {
@@ -77,40 +116,36 @@ fn read_template(file: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::Settings(format!("--template = {}: {error}", file.display())))
 }
 
-/// What `inject` does with what it made.
+/// Where `inject` writes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// All documents to stdout.
     Stdout,
-    /// All documents to this file.
     File(PathBuf),
-    /// Each file gets its own back.
+    /// Each input file is overwritten with its own documents.
     InPlace,
-    /// Nothing is written; differences to stdout, perhaps in colour.
+    /// Nothing is written; the diff goes to stdout, colorized if true.
     Diff(bool),
-    /// Nothing is written; a line for each document to stdout.
+    /// Nothing is written; one line for each document goes to stdout.
     DryRun,
 }
 
-/// What `inject` does.
+/// Configuration of `inject`.
 #[derive(Debug)]
 pub struct InjectConfig {
-    /// How Pods are injected.
     pub settings: Settings,
-    /// Files, directories, `-`.
+    /// Files, directories, or `-` for stdin.
     pub filenames: Vec<PathBuf>,
-    /// Directories with their subdirectories.
+    /// Whether subdirectories are included.
     pub recursive: bool,
-    /// Where it goes.
     pub target: Target,
-    /// Absent: each document as it came.
+    /// Output format; `None` keeps the format of each document.
     pub format: Option<Format>,
-    /// A warning is an error.
+    /// Whether a warning counts as an error.
     pub strict: bool,
 }
 
 impl InjectConfig {
-    /// Refuses what cannot go together.
+    /// Rejects flags that cannot be combined.
     pub fn new(args: InjectArgs, environment: &Environment) -> Result<Self, Failure> {
         let InjectArgs {
             settings,
@@ -138,7 +173,7 @@ impl InjectConfig {
         };
         if target == Target::InPlace && filename.iter().any(|name| name == Path::new("-")) {
             return Err(Failure::Usage(
-                "--in-place: stdin has no place; name files with --filename".to_owned(),
+                "--in-place: cannot be used with stdin; name files with --filename".to_owned(),
             ));
         }
         let format = match format {
@@ -157,75 +192,70 @@ impl InjectConfig {
     }
 }
 
-/// The template's file, and how to make settings of it again.
+/// File of the sidecar template, with the arguments that are needed to build the settings again.
 #[derive(Debug, Clone)]
 pub struct TemplateFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// What it held at first.
+    /// Content of the file at startup.
     pub text: String,
     args: SettingsArgs,
 }
 
 impl TemplateFile {
-    /// The settings with another text in the file.
+    /// Builds the settings with new content of the file.
     pub fn settings(&self, text: &str) -> Result<Settings, Failure> {
         check(self.args.clone(), Some(text))
     }
 }
 
-/// A certificate that somebody else makes.
+/// Certificate files that are managed outside of this process.
 #[derive(Debug, Clone)]
 pub struct CertificateFiles {
-    /// With tls.crt and tls.key.
+    /// Contains tls.crt and tls.key.
     pub directory: PathBuf,
-    /// Who signs client certificates; absent: none are asked for.
+    /// CA of client certificates; `None`: no client certificate is requested.
     pub client_ca: Option<PathBuf>,
-    /// The name that a client must have.
+    /// Common name or subject alternative name that a client certificate must have.
     pub client_name: Option<String>,
 }
 
-/// A certificate of our own.
+/// A certificate that this process issues itself.
 #[derive(Debug, Clone)]
 pub struct SelfSigned {
-    /// What it is good for: `<service>.<namespace>.svc`.
+    /// DNS names of the certificate: `<service>.<namespace>.svc` and variants.
     pub names: Vec<String>,
-    /// As in [`CertificateFiles`].
+    /// See [`CertificateFiles`].
     pub client_ca: Option<PathBuf>,
-    /// As in [`CertificateFiles`].
+    /// See [`CertificateFiles`].
     pub client_name: Option<String>,
 }
 
-/// Where the certificate comes from.
 #[derive(Debug, Clone)]
 pub enum Certificates {
-    /// From files.
     Files(CertificateFiles),
-    /// From a CA in a Secret.
+    /// Signed by a CA that is stored in a Secret.
     SelfSigned(SelfSigned),
 }
 
-/// What `webhook` does.
+/// Configuration of `webhook`.
 #[derive(Debug)]
 pub struct WebhookConfig {
-    /// How Pods are injected.
     pub settings: Settings,
-    /// Present: the template may change.
+    /// Present if the template comes from a file, which is then reloaded on changes.
     pub template: Option<TemplateFile>,
-    /// Of the reviews.
+    /// Address of the HTTPS server.
     pub address: SocketAddr,
-    /// Of metrics and health.
+    /// Address of metrics and health.
     pub monitoring_address: SocketAddr,
-    /// Of the reviews' server.
     pub certificates: Certificates,
-    /// This Pod's namespace, and the name of the webhook's configuration.
+    /// This Pod's namespace, and the name of the MutatingWebhookConfiguration.
     pub cluster: (String, String),
-    /// How long a terminating webhook goes on accepting.
+    /// How long connections are still accepted after SIGTERM.
     pub shutdown_grace: Duration,
 }
 
 impl WebhookConfig {
-    /// Reads the template; certificates are read later.
+    /// Validates the flags and reads the template. Certificates are read later.
     pub fn new(args: WebhookArgs, environment: &Environment) -> Result<Self, Failure> {
         let WebhookArgs {
             mut settings,

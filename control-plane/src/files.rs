@@ -1,4 +1,4 @@
-//! Files read whole, and written all or none.
+//! Reads input files, and replaces output files so that either all or none of them change.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -6,26 +6,25 @@ use std::path::{Path, PathBuf};
 
 use serving::exit::Failure;
 
-/// The largest input, in bytes.
+/// Maximum size of an input in bytes.
 const LIMIT: u64 = 64 << 20;
-/// What directories are searched for.
+/// File extensions that are read from directories.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Bytes that were read, and where from.
+/// Content of one input.
 #[derive(Debug)]
 pub struct Source {
-    /// For people: the path as it was given, or `stdin`.
+    /// The path as given, or `stdin`, for messages.
     pub name: String,
-    /// Absent for stdin.
+    /// `None` for stdin.
     pub path: Option<PathBuf>,
-    /// All of it.
     pub bytes: Vec<u8>,
 }
 
-/// Reads everything that was named, directories in byte order.
+/// Reads all inputs; the files of a directory are read in byte order of their names.
 ///
 /// # Errors
-/// One that names each input that cannot be read; or, if all can, each that is larger than 64 MiB.
+/// Names each input that cannot be read or, if there is none, each that is larger than 64 MiB.
 pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> {
     let mut paths = Vec::new();
     let (mut errors, mut too_large) = (Vec::new(), Vec::new());
@@ -57,7 +56,7 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> 
     }
 }
 
-/// At most a byte more than may be.
+/// Reads at most one byte more than [`LIMIT`].
 fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
@@ -86,11 +85,12 @@ fn expand(path: &Path, recursive: bool, named: bool, paths: &mut Vec<Option<Path
     entries.iter().try_for_each(|entry| expand(entry, recursive, false, paths))
 }
 
-/// Writes all files: each beside its place first, then all are renamed. Before the last of them is written nothing has changed.
+/// Writes all files: each to a temporary file next to its path first, then all are renamed. Nothing
+/// changes before the last temporary file is written.
 pub fn write_all(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     let mut written = Vec::new();
     for (path, text) in files {
-        // A link stays one: what it leads to is replaced.
+        // Symbolic links are kept; their target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}.app-health", std::process::id()));
@@ -130,7 +130,7 @@ fn remove(written: &[(PathBuf, PathBuf)]) {
     }
 }
 
-/// Writes to a file: a regular one, or none, is replaced; into a pipe or a device the bytes are written.
+/// Writes to a file. A regular file is replaced; a pipe or device is written to.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let written =
@@ -140,7 +140,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     write_all(&[(path.to_owned(), text.to_owned())])
 }
 
-/// Writes to stdout.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -1,5 +1,6 @@
-//! `app-health`: what runs in the cluster or on the operator's machine. `inject` rewrites Pods in files, `webhook` does it for the API
-//! server; both by the same pure functions.
+//! The library of the binary `app-health`, which runs in the cluster or on an operator's machine.
+//! `inject` rewrites Pods in files and `webhook` does so on admission, both with the same pure
+//! functions; `discovery` serves endpoints over xDS and `workloads` prints its state.
 
 pub mod args;
 pub mod config;

@@ -1,4 +1,4 @@
-//! The binary `app-health`: parse, check, run one command, end with its exit code.
+//! The binary `app-health`: parses the command line, runs one command and returns its exit code.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The command `webhook`: builds the parts, and ends with them.
+//! The command `webhook`: starts its tasks and stops them on shutdown.
 
 pub mod authority;
 mod certificates;
@@ -28,28 +28,31 @@ use serving::monitoring::{self, Pending};
 use serving::runtime;
 use serving::shutdown::Shutdown;
 
-/// Connections of callers at a time.
+/// Maximum number of connections of API servers.
 const CONNECTIONS: usize = 512;
-/// And of those who watch.
+/// Maximum number of connections to the monitoring port.
 const MONITORING_CONNECTIONS: usize = 64;
-/// Threads that answer. One is enough for what an API server asks; the other one answers while that one is busy with a handshake.
+/// Worker threads. One is enough for the load of an API server; the second one answers while the
+/// first is busy with a TLS handshake.
 const THREADS: usize = 2;
-/// Native sidecars are on by default from this minor version of Kubernetes 1 on.
+/// First minor version of Kubernetes 1 in which native sidecars are enabled by default.
 const NATIVE_SIDECARS: u32 = 29;
-/// How often files are looked at.
+/// How often files are checked for changes.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Reasons of unreadiness.
+/// Reason for not being ready during shutdown.
 const TERMINATING: &str = "terminating";
 
-/// Answers reviews until SIGTERM or SIGINT.
+/// Serves the webhook until SIGTERM or SIGINT.
 pub fn run(config: WebhookConfig) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.install_default().map_err(|_| Failure::Broken("there is another crypto provider".to_owned()))?;
+    provider
+        .install_default()
+        .map_err(|_| Failure::Broken("another TLS crypto provider is already installed".to_owned()))?;
     let runtime = runtime::new(THREADS)?;
     let ended = runtime.block_on(serve(config));
-    // What still looks at files or asks the API server need not be waited for.
+    // Background tasks that watch files or wait for the API server are not awaited.
     runtime.shutdown_background();
     ended
 }
@@ -86,7 +89,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         Certificates::Files(files) => certificates::from_files(files, &metrics, &pending)?,
         Certificates::SelfSigned(names) => {
             let cluster = cluster_client.ok_or_else(|| {
-                let text = "no API server: without one a certificate of our own is of no use; name one with --cert-dir";
+                let text = "no API server found, which a self-signed certificate requires; set --cert-dir to use your own certificate";
                 Failure::Unavailable(text.to_owned())
             })?;
             let own = certificates::self_signed(cluster, names, &metrics, &pending);
@@ -102,12 +105,11 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     }
     let exchange = Exchange::new(settings, metrics);
     let answer = move |request| exchange.clone().answer(request);
-    let mut serving =
-        tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
-    info!(%address, %monitoring_address, "serving");
+    let mut serving = tokio::spawn(server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
+    info!(%address, %monitoring_address, "webhook started");
     tokio::select! {
-        (signal, _) = shutdown.signalled() => info!(signal, "terminating"),
-        _ = &mut serving => return Err(Failure::Broken("the server ended by itself".to_owned())),
+        (signal, _) = shutdown.signalled() => info!(signal, "signal received, shutting down"),
+        _ = &mut serving => return Err(Failure::Broken("the server ended unexpectedly".to_owned())),
     }
     pending.set(TERMINATING, true);
     ending.leaving.cancel();
@@ -119,14 +121,18 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     serving.await.map_err(|error| Failure::Broken(format!("server: {error}")))
 }
 
-/// The API server of the cluster that this runs in, or of the kubeconfig.
+/// Connects to the API server of this cluster, or of the kubeconfig.
 async fn cluster_client((namespace, configuration): (String, String)) -> Option<Cluster> {
-    let config = kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server")).ok()?;
-    let client = Client::try_from(config).inspect_err(|error| warn!(%error, "no API server")).ok()?;
+    let config =
+        kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
+    let client = Client::try_from(config)
+        .inspect_err(|error| warn!(%error, "creating the API server client failed"))
+        .ok()?;
     Some(Cluster::new(client, namespace, configuration))
 }
 
-/// On an older API server, Pods with a native sidecar would hang in their init containers for ever.
+/// Rejects native sidecars on an older API server: Pods would stay in their init containers
+/// forever.
 async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Result<(), Failure> {
     let Some(cluster) =
         cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
@@ -135,11 +141,11 @@ async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Resu
     };
     match cluster.minor_version().await {
         Ok(Some(minor)) if minor < NATIVE_SIDECARS => Err(Failure::Settings(format!(
-            "--sidecar-mode = native: needs Kubernetes 1.{NATIVE_SIDECARS}, and this is 1.{minor}; use classic"
+            "--sidecar-mode = native: requires Kubernetes 1.{NATIVE_SIDECARS}, but this cluster is 1.{minor}; use classic"
         ))),
         Ok(_) => Ok(()),
         Err(error) => {
-            warn!(%error, "the API server does not say its version");
+            warn!(%error, "reading the version of the API server failed");
             Ok(())
         }
     }

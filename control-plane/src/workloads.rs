@@ -1,4 +1,5 @@
-//! The command `workloads`: asks discovery's monitoring port, and prints a line per workload as kubectl does.
+//! The command `workloads`: queries discovery's monitoring port, and prints one line per workload
+//! like kubectl.
 
 use std::time::Duration;
 
@@ -18,17 +19,17 @@ use crate::files::write_stdout;
 use serving::exit::Failure;
 use serving::runtime;
 
-/// For the whole answer.
+/// Timeout of a request.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// The largest answer, in bytes.
+/// Maximum size of a response in bytes.
 const LIMIT: usize = 64 << 20;
-/// With `--watch`, how often is asked.
+/// Interval of requests with `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
 const NONE: &str = "<none>";
 const COLUMNS: [&str; 8] =
     ["NAMESPACE", "NAME", "GROUP", "ADDRESS", "ENDPOINT", "HEALTHY", "WHY", "LAST REPORT"];
 
-/// Prints once, or for as long as it is let.
+/// Prints the workloads once, or with `--watch` until the process is stopped.
 pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
     runtime::new(1)?.block_on(print(config))
 }
@@ -38,13 +39,14 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     let mut last = None;
     loop {
         let text = ask(&authority, &path).await?;
-        let view: Value = serde_json::from_slice(&text)
-            .map_err(|error| Failure::Unavailable(format!("--url: {authority}: answers no JSON: {error}")))?;
+        let view: Value = serde_json::from_slice(&text).map_err(|error| {
+            Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
+        })?;
         let shown = match output {
             Output::Json => format!("{view:#}\n"),
             Output::Table => table(&view),
         };
-        // Ages grow all the time; that alone is no news.
+        // Ages always grow; that alone is not a change.
         let state = without_ages(&view);
         if last.as_ref() != Some(&state) {
             write_stdout(&shown)?;
@@ -59,10 +61,10 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
 
 async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
     let unavailable = |error: String| {
-        Failure::Unavailable(format!("--url: {authority}: {error}; does app-health discovery run there?"))
+        Failure::Unavailable(format!("--url: {authority}: {error}; is app-health discovery running there?"))
     };
     match timeout(DEADLINE, exchange(authority, path)).await {
-        Err(_) => Err(unavailable("no answer within 5 s".to_owned())),
+        Err(_) => Err(unavailable("no response within 5 s".to_owned())),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
         Ok(Ok((status, body))) => {
@@ -86,7 +88,7 @@ async fn exchange(
     Ok((head.status, body))
 }
 
-/// One line per workload, then what is wrong with the configuration.
+/// Renders one line per workload, followed by the configuration errors.
 fn table(view: &Value) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(COLUMNS);
@@ -121,7 +123,7 @@ fn table(view: &Value) -> String {
     lines
 }
 
-/// As kubectl writes ages: `8s`, `5m`, `3h`, `2d`.
+/// Formats an age like kubectl: `8s`, `5m`, `3h`, `2d`.
 fn age(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
@@ -132,7 +134,7 @@ fn age(milliseconds: u64) -> String {
     }
 }
 
-/// The view without what changes by itself.
+/// Removes the fields that change without an event.
 fn without_ages(view: &Value) -> Value {
     let mut view = view.clone();
     let workloads = view["workloads"].as_array_mut();

@@ -1,5 +1,6 @@
-//! Envoy's protobuf messages to our values, and back; with its children the only file of the crate that names them. Requests are read in
-//! parts: what nobody needs of them, or what is too large, is never unfolded in memory.
+//! Decodes and encodes Envoy's protobuf messages; only this module and its submodules use these
+//! types. Requests are decoded in parts: fields that are not needed or too large are never unpacked
+//! in memory.
 
 mod node;
 mod resources;
@@ -16,30 +17,31 @@ use workload_health::health_report::printable;
 
 pub use resources::{ClusterSpec, EndpointSpec, assignment, cluster, hello};
 
-/// The largest message that is read, in bytes.
+/// Maximum size of a message in bytes.
 pub const MESSAGE_LIMIT: usize = 4 << 20;
-/// The largest `node.metadata`, in bytes.
+/// Maximum size of `node.metadata` in bytes.
 pub const METADATA_LIMIT: usize = 64 << 10;
-/// Names in one request.
+/// Maximum number of names in one request.
 pub const NAMES_LIMIT: usize = 1 << 16;
-/// A report says by this field that a workload is not healthy, and by its absence that it is.
+/// Message of an unhealthy report without text: `error_detail` marks a report as unhealthy, and its
+/// absence as healthy.
 const UNHEALTHY_TEXT: &str = "no text";
 
-/// A request that is refused, and why.
+/// A request that is rejected, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// No protobuf message of this type.
+    /// The bytes are not a protobuf message of this type.
     #[error("request: not a valid message: {0}")]
     Message(String),
-    /// A part is larger than it may be: name, limit.
+    /// A part exceeds its limit: its name, and the limit.
     #[error("{0}: more than {1}")]
     TooLarge(&'static str, &'static str),
-    /// A part of the node, and why.
+    /// A field of the node's metadata is invalid: its name, and why.
     #[error("node.metadata.{0}")]
     Metadata(String),
 }
 
-/// `envoy.service.discovery.v3.DiscoveryRequest`, its node unread.
+/// `envoy.service.discovery.v3.DiscoveryRequest` with its node not decoded.
 #[derive(Clone, PartialEq, Message)]
 struct SotwRequest {
     #[prost(string, tag = "1")]
@@ -56,7 +58,7 @@ struct SotwRequest {
     error_detail: Option<Status>,
 }
 
-/// `envoy.service.discovery.v3.DeltaDiscoveryRequest`, its node unread.
+/// `envoy.service.discovery.v3.DeltaDiscoveryRequest` with its node not decoded.
 #[derive(Clone, PartialEq, Message)]
 struct DeltaRequest {
     #[prost(bytes = "bytes", optional, tag = "1")]
@@ -75,7 +77,7 @@ struct DeltaRequest {
     error_detail: Option<Status>,
 }
 
-/// `envoy.service.discovery.v3.DiscoveryResponse`; a resource is an `Any` that was encoded before.
+/// `envoy.service.discovery.v3.DiscoveryResponse`; each resource is an encoded `Any`.
 #[derive(Clone, PartialEq, Message)]
 struct SotwResponse {
     #[prost(string, tag = "1")]
@@ -103,7 +105,7 @@ struct DeltaResponse {
     removed_resources: Vec<String>,
 }
 
-/// `envoy.service.discovery.v3.Resource`, its `Any` encoded before.
+/// `envoy.service.discovery.v3.Resource` with an encoded `Any`.
 #[derive(Clone, PartialEq, Message)]
 struct DeltaResource {
     #[prost(string, tag = "1")]
@@ -114,10 +116,10 @@ struct DeltaResource {
     name: String,
 }
 
-/// Reads a request.
+/// Decodes a request.
 ///
 /// # Errors
-/// What is wrong with it; the stream ends with `INVALID_ARGUMENT`.
+/// Returns an error if the request is malformed; the stream then ends with `INVALID_ARGUMENT`.
 pub fn read(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
     let broken = |error: prost::DecodeError| Malformed::Message(printable(&error.to_string()));
     let (node, type_url, nonce, error, ask) = match variant {
@@ -158,7 +160,6 @@ pub fn read(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
     Ok(Request { node: node.map(Box::new), type_url, nonce, error, ask, report })
 }
 
-/// Names as text.
 fn names(names: Vec<Bytes>) -> Result<Vec<String>, Malformed> {
     if names.len() > NAMES_LIMIT {
         return Err(Malformed::TooLarge("resource_names", "65536 names"));
@@ -170,7 +171,7 @@ fn names(names: Vec<Bytes>) -> Result<Vec<String>, Malformed> {
     names.into_iter().map(text).collect()
 }
 
-/// Writes an answer, each of whose resources is copied as it was encoded.
+/// Encodes a response; the encoded resources are copied.
 pub fn write(response: Response, variant: Variant, buffer: &mut impl BufMut) {
     let Response { type_url, version, nonce, resources, removed } = response;
     let type_url = type_url.as_str().to_owned();

@@ -1,11 +1,11 @@
-//! JSON in which no key stands twice: `serde_json` by itself keeps the last one silently.
+//! Parses JSON and rejects duplicate keys, of which `serde_json` silently keeps the last one.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value read so that a duplicate key is an error.
+/// A value that was parsed with an error for duplicate keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unique(pub Value);
 

@@ -1,28 +1,27 @@
-//! One YAML document in and out, read with the meaning that kubectl gives it.
+//! Reads and writes single YAML documents with kubectl's interpretation of values.
 
 use serde_json::Value;
 
-/// Levels of nesting; more is refused.
+/// Maximum nesting depth.
 pub const DEPTH: usize = 128;
-/// Nodes with all aliases followed; more is refused.
+/// Maximum number of nodes with all aliases expanded.
 const NODES: usize = 1_000_000;
 
-/// A text that is no YAML, or none that may be read: where, from 1, and why.
+/// A text that is not YAML or exceeds a limit: the position, counted from 1, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {reason}")]
 pub struct YamlError {
-    /// The line.
     pub line: u64,
-    /// The column.
     pub column: u64,
-    /// The reader's words, one line.
+    /// Message of the parser in one line.
     pub reason: String,
 }
 
-/// Reads one document; an empty one is `null`.
+/// Parses one document; an empty one is `null`.
 ///
-/// As kubectl: `0644` is 420, `yes` is true, `<<` is merged. A key that stands twice is refused, where kubectl takes the last;
-/// so are more than a million nodes and more than 128 levels.
+/// Values are interpreted as kubectl does: `0644` is 420, `yes` is true, `<<` is merged. Unlike
+/// kubectl, which uses the last value of a duplicate key, duplicate keys are an error, as are more
+/// than a million nodes and more than 128 levels.
 pub fn value(text: &str) -> Result<Value, YamlError> {
     let budget = serde_saphyr::budget! {
         max_depth: DEPTH,
@@ -44,9 +43,10 @@ pub fn value(text: &str) -> Result<Value, YamlError> {
     })
 }
 
-/// Writes a value, keys in their order, with a line end. kubectl reads the same value from it.
+/// Formats a value with its keys in order and a newline at the end. kubectl reads the same value
+/// from it.
 pub fn text(value: &Value) -> String {
-    // kubectl refuses a block scalar with a tab at the start of a line.
+    // kubectl rejects a block scalar that has a tab at the start of a line.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: !holds_tab(value) };
     let mut text =
         serde_saphyr::to_string_with_options(value, options).expect("a JSON value can be written as YAML");
@@ -65,11 +65,11 @@ fn holds_tab(value: &Value) -> bool {
     }
 }
 
-/// The first line, without the reader's own position at its end.
+/// Returns the first line without the parser's own position at its end.
 fn one_line(words: &str) -> String {
     let line = words.lines().next().unwrap_or_default();
     let line = line.split(" at line ").next().unwrap_or(line);
-    // Advice for programmers.
+    // The parser adds advice for programmers here.
     let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or(line);
     line.trim_start_matches("error: ").to_owned()
 }

@@ -1,44 +1,42 @@
-//! How the binary ends: exit codes (those of sysexits.h where they have one) and lines on stderr.
+//! Exit codes of the binary (those of sysexits.h if there is one) and messages on stderr.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use thiserror::Error;
 
-/// Why a command did not end as asked; a line each.
+/// Why a command failed, in one or more lines.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// `--diff`: something would change. Says nothing more.
+    /// `--diff` found changes. There is no message.
     #[error("")]
     Differs,
-    /// A flag or a value is wrong.
+    /// A flag or its value is invalid.
     #[error("{0}")]
     Usage(String),
-    /// Inputs are refused.
+    /// The input is invalid.
     #[error("{0}")]
     Data(String),
-    /// A file cannot be read.
     #[error("{0}")]
     CannotRead(String),
-    /// The cluster or its API server does not answer.
+    /// The cluster or its API server does not respond.
     #[error("{0}")]
     Unavailable(String),
-    /// A part that never ends by itself ended: a mistake of ours.
+    /// A task that should run forever has ended, which is a bug.
     #[error("{0}")]
     Broken(String),
-    /// The machine refused: port taken, no permission.
+    /// The operating system returned an error, such as an address in use or a missing permission.
     #[error("{0}")]
     Machine(String),
-    /// A file cannot be written.
     #[error("{0}")]
     CannotWrite(String),
-    /// Template or settings are refused.
+    /// The template or a setting is invalid.
     #[error("{0}")]
     Settings(String),
 }
 
 impl Failure {
-    /// The process' exit code, 1 to 255.
+    /// Returns the exit code of the process, 1 to 255.
     pub fn code(&self) -> u8 {
         match self {
             Self::Differs => 1,
@@ -54,7 +52,7 @@ impl Failure {
     }
 }
 
-/// The end of a command: 0, or the failure's code after its lines were written to stderr.
+/// Returns the exit code of a command, after writing the lines of a failure to stderr.
 pub fn of_command(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     for line in failure.to_string().lines() {
@@ -63,14 +61,15 @@ pub fn of_command(result: Result<(), Failure>) -> ExitCode {
     ExitCode::from(failure.code())
 }
 
-/// The end of a command line that clap did not take: help and version are 0, everything else 64 (clap would say 2).
+/// Returns the exit code for a command line that clap did not accept: 0 for help and version,
+/// otherwise 64 (clap itself uses 2).
 pub fn of_clap(error: &clap::Error) -> ExitCode {
-    // Whoever closed the stream does not want to read it.
+    // Ignores errors: the stream may be closed.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS }
 }
 
-/// Writes `line` to stderr. A closed stderr changes nothing.
+/// Writes `line` to stderr; errors are ignored.
 pub fn stderr_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "app-health: {line}");
 }

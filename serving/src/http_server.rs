@@ -1,4 +1,4 @@
-//! HTTP/1.1 servers, with or without TLS, that bound everything a caller controls.
+//! HTTP/1.1 servers, with or without TLS, that limit everything a client controls.
 
 mod activity;
 
@@ -30,41 +30,43 @@ use tracing::{debug, warn};
 
 use activity::{Activity, Watched};
 
-/// A request's head, in bytes; more is 431.
+/// Maximum size of a request's header section in bytes; a larger one is answered with 431.
 const HEAD_LIMIT: usize = 16 << 10;
-/// Its fields; more is 431.
+/// Maximum number of header fields; more are answered with 431.
 const FIELD_LIMIT: usize = 64;
-/// From a connection to its complete head, and from a head's first byte to its last.
+/// Timeout from the start of a connection to its first complete header section, and from the first
+/// to the last byte of a later one.
 const HEAD: Duration = Duration::from_secs(5);
-/// A connection without a request. Longer than callers keep theirs (Go: 90 s), so that it is they who close: a request
-/// that meets a closing connection would be lost.
+/// Timeout of an idle connection. It is longer than the clients' own (Go: 90 s), so that clients
+/// close first: a request that arrives on a closing connection would be lost.
 const IDLE: Duration = Duration::from_secs(120);
-/// How often the two are looked at.
+/// How often these timeouts are checked.
 const LOOK: Duration = Duration::from_millis(250);
-/// Connections waiting to be accepted: agents that come back all at once wait there, not in our memory.
+/// Length of the listen queue: agents that reconnect at the same time wait there and not in our
+/// memory.
 const BACKLOG: i32 = 4096;
-/// Pause after a failed accept: there are no descriptors, or no memory.
+/// Pause after a failed `accept`, which means that file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What requests in flight get when the server closes.
+/// How long requests in flight may take when the server shuts down.
 const CLOSE: Duration = Duration::from_secs(10);
 
-/// An answer, whole in memory.
+/// A response with its body in memory.
 pub type Response = hyper::Response<Full<Bytes>>;
 
-/// Whence a request comes: an extension of each.
+/// Address of the client; an extension of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// The stages of an end.
+/// Stages of a shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Connections are not kept for another request.
+    /// Connections are closed after the current request.
     pub leaving: CancellationToken,
-    /// Nothing is accepted any more.
+    /// No more connections are accepted.
     pub closing: CancellationToken,
 }
 
-/// Binds; `[::]` takes IPv4 too, or IPv4 alone on a machine without IPv6.
+/// Binds a listener. `[::]` accepts IPv4 too, and falls back to IPv4 on a machine without IPv6.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let bind = |address: SocketAddr| {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -85,7 +87,8 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Serves until `ending.closing`, then lets requests in flight end. `tls` is looked up for each connection; without it there is none.
+/// Serves until `ending.closing` is cancelled, then completes requests in flight. The TLS
+/// configuration is loaded for each connection; without one, connections are plaintext.
 pub async fn serve<H, F>(
     listener: TcpListener,
     tls: Option<Arc<ArcSwap<ServerConfig>>>,
@@ -106,13 +109,13 @@ pub async fn serve<H, F>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                warn!(%error, "cannot accept connections");
+                warn!(%error, "accepting a connection failed");
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            debug!("all connections are busy, the new one is closed");
+            debug!("connection limit reached, new connection closed");
             continue;
         };
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
@@ -124,7 +127,7 @@ pub async fn serve<H, F>(
     }
     drop(listener);
     tracker.close();
-    // What is still open after it ends with the process.
+    // Connections that are still open end with the process.
     let _ = timeout(CLOSE, tracker.wait()).await;
 }
 
@@ -133,14 +136,15 @@ where
     H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
-    // Answers are one small write, which must not wait for the caller's acknowledgement of the one before.
+    // A response is one small write, which must not wait for the acknowledgement of the previous
+    // one.
     let _ = stream.set_nodelay(true);
     match acceptor {
         None => connection(stream, peer, ending, handler).await,
         Some(acceptor) => match timeout(HEAD, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => connection(stream, peer, ending, handler).await,
-            Ok(Err(error)) => debug!(%error, "handshake"),
-            Err(_) => debug!("handshake takes too long"),
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake timed out"),
         },
     }
 }
@@ -186,19 +190,19 @@ where
     }
 }
 
-/// An answer in one line of ours.
+/// Returns a plain-text response of one line.
 pub fn text(status: StatusCode, line: &str) -> Response {
     response(status, "text/plain; charset=utf-8", Bytes::from(format!("{line}\n")))
 }
 
-/// 405, for a path that has the method `allow`.
+/// Returns 405 for a path that only allows the method `allow`.
 pub fn not_allowed(allow: &'static str) -> Response {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
 }
 
-/// An answer with a body.
+/// Returns a response with a body.
 pub fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;

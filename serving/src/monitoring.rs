@@ -1,4 +1,4 @@
-//! Port 15014: `/metrics`, `/healthz/live`, `/healthz/ready`.
+//! Serves `/metrics`, `/healthz/live` and `/healthz/ready` on port 15014.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,17 +9,17 @@ use hyper::{Method, Request, StatusCode};
 
 use crate::http_server::{Response, not_allowed, response, text};
 
-/// What readiness waits for, by name; nothing left is ready.
+/// Named conditions that readiness waits for; the process is ready if the set is empty.
 #[derive(Clone, Debug)]
 pub struct Pending(Arc<Mutex<BTreeSet<&'static str>>>);
 
 impl Pending {
-    /// Waits for these.
+    /// Creates the set with these reasons.
     pub fn new(reasons: impl IntoIterator<Item = &'static str>) -> Self {
         Self(Arc::new(Mutex::new(reasons.into_iter().collect())))
     }
 
-    /// Whether `reason` still stands in the way.
+    /// Adds or removes a reason.
     pub fn set(&self, reason: &'static str, pending: bool) {
         let mut reasons = self.0.lock().expect("nothing panics while it holds this lock");
         if pending {
@@ -29,13 +29,13 @@ impl Pending {
         };
     }
 
-    /// What is left, in order.
+    /// Returns the remaining reasons in sorted order.
     pub fn reasons(&self) -> Vec<&'static str> {
         self.0.lock().expect("nothing panics while it holds this lock").iter().copied().collect()
     }
 }
 
-/// Answers one request; `metrics` is asked for its text.
+/// Answers one request; `metrics` returns the text for `/metrics`.
 pub fn answer<B: Body>(request: &Request<B>, pending: &Pending, metrics: impl Fn() -> String) -> Response {
     let path = request.uri().path();
     if !matches!(path, "/metrics" | "/healthz/live" | "/healthz/ready") {

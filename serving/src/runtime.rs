@@ -1,4 +1,4 @@
-//! The runtime that commands run on, and the descriptors of the process.
+//! Creates the tokio runtime and raises the file descriptor limit.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::Failure;
 
-/// Makes one with so many threads; 1: that of the caller.
+/// Creates a runtime with this number of threads; 1 means the calling thread only.
 pub fn new(threads: usize) -> Result<Runtime, Failure> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     room()
@@ -16,16 +16,17 @@ pub fn new(threads: usize) -> Result<Runtime, Failure> {
         .map_err(|error| Failure::Machine(format!("cannot start: {error}")))
 }
 
-/// Whether there are descriptors for it: where they end with the pair of sockets that tokio makes for signals, it panics.
+/// Checks that file descriptors are available: tokio panics if it cannot create the socket pair
+/// that it uses for signals.
 fn room() -> io::Result<()> {
     let _pairs = (UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?);
     Ok(())
 }
 
-/// Raises the soft limit of open descriptors to the hard one: the limit that holds from then on.
+/// Raises the soft limit of open file descriptors to the hard limit and returns it.
 ///
 /// # Errors
-/// The system's, and the limit is what it was.
+/// Returns the error of the system call; the limit is unchanged in this case.
 pub fn raise_descriptors() -> nix::Result<u64> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;

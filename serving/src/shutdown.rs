@@ -1,22 +1,22 @@
-//! Signals that end the webhook.
+//! Signals that shut down the process.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT and SIGTERM, listened to from the moment of its making.
+/// Handler for SIGINT and SIGTERM, installed when it is created.
 pub struct Shutdown {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Shutdown {
-    /// Fails only if the system has no room for a handler.
+    /// Fails only if the operating system cannot install a handler.
     pub fn new() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Returns at the next one: its name and number.
+    /// Waits for the next signal and returns its name and number.
     pub async fn signalled(&mut self) -> (&'static str, u8) {
         tokio::select! {
             _ = self.interrupt.recv() => ("SIGINT", 2),

@@ -1,4 +1,4 @@
-//! Certificates from PEM to what a server needs, checked before use.
+//! Builds TLS server configurations from PEM and validates them.
 
 use std::sync::Arc;
 
@@ -16,24 +16,25 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// A certificate or key that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No PEM, or nothing of that kind in it.
-    #[error("{0}: no PEM with a {1} in it")]
+    /// The file is not PEM, or does not contain an object of this kind.
+    #[error("{0}: contains no {1} in PEM format")]
     Pem(&'static str, &'static str),
-    /// The pair does not fit together, or the CA is none.
+    /// Certificate and key do not match, or the CA is invalid.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Whom the server lets in.
+/// Which client certificates the server accepts.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
-    /// PEM of the CAs that sign client certificates.
+    /// CAs that sign client certificates, PEM.
     pub ca: Vec<u8>,
-    /// The common name or subject alternative name that a client must have.
+    /// Common name or subject alternative name that a client certificate must have.
     pub name: Option<String>,
 }
 
-/// A server with this certificate chain and key; TLS 1.2 and 1.3, HTTP/1.1 alone.
+/// Returns a server configuration for this certificate chain and key with TLS 1.2 and 1.3; ALPN
+/// offers HTTP/1.1 only.
 pub fn server_config(
     chain: &[u8],
     key: &[u8],
@@ -55,7 +56,7 @@ pub fn server_config(
     Ok(config)
 }
 
-/// When the first certificate of a chain ends, in seconds since 1970.
+/// Returns when the first certificate of a chain expires, in seconds since 1970.
 pub fn not_after(chain: &[u8]) -> Option<i64> {
     let certificate = CertificateDer::from_pem_slice(chain).ok()?;
     let (_, certificate) = X509Certificate::from_der(&certificate).ok()?;
@@ -76,7 +77,7 @@ fn verifier(client: &ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, TlsError
     })
 }
 
-/// A verifier that asks for a name as well.
+/// A verifier that also requires a name.
 #[derive(Debug)]
 struct Named {
     verifier: Arc<dyn ClientCertVerifier>,

@@ -1,4 +1,4 @@
-//! Discovery from outside, over mutual TLS: who may say what, and what becomes of it.
+//! Tests discovery as a process over mutual TLS: identities, limits, and their effect on endpoints.
 
 use time::OffsetDateTime;
 use tonic::Code;
@@ -18,7 +18,7 @@ async fn a_plain_reporter_is_heard_and_told_nothing() {
     client.assignment(has_machine).await;
     reporter.send(health("HTTP status 503")).await;
     client.assignment(|bytes| !has_machine(bytes)).await;
-    assert!(reporter.is_quiet().await, "neither hello nor acknowledgement");
+    assert!(reporter.is_quiet().await, "neither a probe configuration nor an acknowledgement is sent");
     let view = discovery.page("/debug/workloads?group=payments");
     assert!(view.contains("\"status\":\"False\"") && view.contains("HTTP status 503"), "{view}");
     reporter.send(health("")).await;
@@ -33,7 +33,7 @@ async fn who_proves_something_else_changes_nothing() {
     reporter.send(health("")).await;
     let before = client.assignment(has_machine).await;
     let expired = discovery.ca.sign_uri(PAYMENTS, Some(OffsetDateTime::now_utc() - time::Duration::days(1)));
-    let stranger = crate::webhook_kit::Ca::new("of strangers");
+    let stranger = crate::webhook_kit::Ca::new("untrusted CA");
     let rows = [
         (
             "another namespace",
@@ -64,16 +64,17 @@ async fn who_proves_something_else_changes_nothing() {
         let code = match Peer::open(discovery.secure, tls, first).await {
             Err(status) => status.code(),
             Ok(mut peer) => {
-                // The stream may end before this is sent.
+                // The stream may end before this request is sent.
                 let _ = peer.requests.send(health("injected")).await;
                 peer.next().await.expect_err(what).code()
             }
         };
-        // A handshake of TLS 1.3 fails at the first read, so as whatever the transport says.
+        // A failed client certificate check in TLS 1.3 appears at the first read, with a code of
+        // the transport.
         let is_transport = expected == Code::Unavailable && matches!(code, Code::Unknown | Code::Cancelled);
         assert!(code == expected || is_transport, "{what}: {code:?}");
     }
-    assert!(client.is_quiet().await, "no push");
+    assert!(client.is_quiet().await, "no push is sent");
     drop(client);
     let mut again = crate::discovery_kit::client(&discovery).await;
     assert_eq!(again.assignment(|_| true).await, before);
@@ -99,7 +100,7 @@ async fn limits_end_the_stream_and_no_more() {
         assert_eq!(status.code(), code, "{what}: {status}");
         assert!(status.message().contains(text), "{what}: {status}");
     }
-    // Three of this peer's five tokens are gone.
+    // Three of the five tokens of this peer have been used.
     let mut refused = None;
     let mut open = Vec::new();
     for _ in 0..6 {
@@ -126,7 +127,7 @@ async fn a_refusal_is_shown_and_stops_nobody_else() {
     nack.type_url = CDS.to_owned();
     nack.response_nonce = answer.nonce.clone();
     refuses.send(nack).await;
-    assert!(refuses.is_quiet().await, "the same is not sent again");
+    assert!(refuses.is_quiet().await, "the rejected response is not sent again");
     let view = discovery.page("/debug/workloads");
     assert!(view.contains("\"nack\":\"no such extension\""), "{view}");
     assert!(discovery.log().contains("no such extension"));
@@ -153,7 +154,7 @@ async fn many_agents_cost_little_each() {
         peer
     };
     let mut peers = Vec::new();
-    // What the first ones cost is what all of them share.
+    // The first streams allocate memory that all of them share.
     for number in 0..25 {
         peers.push(open(number).await);
     }
@@ -164,7 +165,7 @@ async fn many_agents_cost_little_each() {
     let mut client = client(&discovery).await;
     client.assignment(|bytes| bytes.windows(10).any(|part| part == b"10.0.1.249")).await;
     let each = (discovery.memory() - before) / u64::from(AGENTS - 25);
-    // Unoptimised; what it costs as it is shipped is measured by the bench.
+    // The binary is not optimized here; the benchmark measures the release build.
     assert!(each <= 96, "{each} KiB for each");
     drop(peers);
 }

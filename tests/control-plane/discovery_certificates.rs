@@ -1,4 +1,4 @@
-//! Certificates of either side that change, or end, while streams stand.
+//! Tests reloading and expiry of server and client certificates while streams are open.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::discovery_kit::{
 };
 use crate::webhook_kit::{self, Ca};
 
-/// Files are looked at more often than that.
+/// Longer than the interval at which files are checked.
 const POLLED: Duration = Duration::from_secs(6);
 
 #[tokio::test]
@@ -23,11 +23,11 @@ async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
     let reporter = reporter(&discovery).await;
     let old = discovery.trusting(Some(&discovery.ca.sign_uri(GATEWAY, None)));
     let next = Ca::new("the next one");
-    // What cannot be used changes nothing.
+    // A file that cannot be used changes nothing.
     std::fs::write(discovery.folder.join("ca.crt"), "no PEM").expect("a file");
     sleep(POLLED).await;
     let first = || request(EDS, &[PAY], &CLIENT);
-    Peer::open(discovery.secure, old.clone(), first()).await.expect("the old one serves");
+    Peer::open(discovery.secure, old.clone(), first()).await.expect("the previous CA is still accepted");
     std::fs::write(discovery.folder.join("ca.crt"), &next.pem).expect("a file");
     let new = discovery.trusting(Some(&next.sign_uri(GATEWAY, None)));
     let mut served = false;
@@ -42,12 +42,13 @@ async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
         sleep(Duration::from_millis(500)).await;
     }
     assert!(served, "{}", discovery.log());
-    // No report is lost meanwhile.
+    // No report is lost during the reload.
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
 }
 
-/// Whether a server with a certificate of this CA gives a stream to this account, which nobody else uses.
+/// Returns whether a server with a certificate of this CA opens a stream for this account, which is
+/// not used elsewhere.
 async fn serves(discovery: &Discovery, server: &Ca, account: &str) -> bool {
     let uri = format!("spiffe://cluster.local/ns/shop/sa/{account}");
     let tls = webhook_kit::client(&server.pem, Some(&discovery.ca.sign_uri(&uri, None)));
@@ -77,7 +78,7 @@ async fn another_pair_of_the_server_costs_no_report() {
         flips
     };
     let swap = async {
-        // A certificate without its key cannot be used, so the pair of before goes on.
+        // A certificate without its key cannot be used, so the previous pair stays in use.
         std::fs::write(discovery.folder.join("tls.crt"), &pair.0).expect("a file");
         sleep(POLLED).await;
         assert!(serves(&discovery, &discovery.ca, "old").await, "{}", discovery.log());
@@ -105,12 +106,12 @@ async fn a_stream_ends_with_the_first_message_after_its_certificate() {
     reporter.send(health("")).await;
     let before = client.assignment(has_machine).await;
     while OffsetDateTime::now_utc() < until + time::Duration::seconds(2) {
-        assert!(reporter.is_quiet().await, "nothing was said");
+        assert!(reporter.is_quiet().await, "nothing is sent");
     }
     reporter.send(health("injected")).await;
     let status = reporter.next().await.expect_err("an end");
     assert_eq!((status.code(), status.message()), (Code::Unauthenticated, "client certificate: expired"));
-    assert!(client.is_quiet().await, "no push");
+    assert!(client.is_quiet().await, "no push is sent");
     drop(client);
     let gateway = discovery.identity(GATEWAY);
     let mut again =

@@ -1,4 +1,4 @@
-//! Discovery from outside, in the incremental variant.
+//! Tests discovery as a process with the incremental (delta) protocol.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::discovery_kit::{
     health, request,
 };
 
-/// A stream.
+/// A delta ADS stream.
 struct Peer {
     requests: mpsc::Sender<DeltaDiscoveryRequest>,
     answers: Streaming<DeltaDiscoveryResponse>,
 }
 
-/// The same request in the other variant.
+/// Returns the same request for the delta protocol.
 fn delta(type_url: &str, names: &[&str], metadata: &[(&str, &str)]) -> DeltaDiscoveryRequest {
     let request = request(type_url, names, metadata);
     DeltaDiscoveryRequest {
@@ -43,21 +43,21 @@ impl Peer {
         Self { requests, answers }
     }
 
-    /// Health as Istio's agent sends it: one more type, without names.
+    /// Sends a health report as Istio's agent does: a further type without names.
     async fn report(&self, text: &str) {
         let error_detail = health(text).error_detail;
         let report = DeltaDiscoveryRequest { error_detail, ..delta(HEALTH, &[], &[]) };
-        self.requests.send(report).await.expect("the stream stands");
+        self.requests.send(report).await.expect("the stream is open");
     }
 
-    /// Reads and acknowledges until the assignment is as wanted.
+    /// Reads and acknowledges responses until the assignment is as wanted.
     async fn assignment(&mut self, wanted: impl Fn(&[u8]) -> bool) {
         loop {
             let answer = timeout(LONG, self.answers.message()).await.expect("in time").expect("a stream");
-            let answer = answer.expect("it stands");
+            let answer = answer.expect("the stream is open");
             let response_nonce = answer.nonce.clone();
             let taken = DeltaDiscoveryRequest { response_nonce, ..delta(EDS, &[], &[]) };
-            self.requests.send(taken).await.expect("the stream stands");
+            self.requests.send(taken).await.expect("the stream is open");
             let any = answer.resources.first().and_then(|resource| resource.resource.as_ref());
             if wanted(&any.expect("an assignment").value) {
                 return;
@@ -71,14 +71,17 @@ async fn a_plain_reporter_is_heard_and_told_nothing_in_delta_too() {
     let discovery = Discovery::start("delta", &[]);
     let mut client = Peer::open(&discovery, GATEWAY, delta(EDS, &[PAY], &CLIENT)).await;
     client.assignment(|bytes| !has_machine(bytes)).await;
-    // What its Envoy asks comes first, and is never answered.
+    // The request of its Envoy comes first, and is never answered.
     let listeners = "type.googleapis.com/envoy.config.listener.v3.Listener";
     let mut reporter = Peer::open(&discovery, PAYMENTS, delta(listeners, &[], &MACHINE)).await;
     for text in ["", "HTTP status 503", "", "refused"] {
         reporter.report(text).await;
         client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;
     }
-    assert!(timeout(SHORT, reporter.answers.message()).await.is_err(), "neither hello nor acknowledgement");
+    assert!(
+        timeout(SHORT, reporter.answers.message()).await.is_err(),
+        "neither a probe configuration nor an acknowledgement is sent"
+    );
     let view = discovery.page("/debug/workloads");
     assert!(view.contains("\"kind\":\"plain\"") && view.contains("\"message\":\"refused\""), "{view}");
 }

@@ -1,4 +1,4 @@
-//! A client of discovery that writes HTTP/2 frames itself, in plaintext: it gives windows as it likes.
+//! A plaintext client that writes HTTP/2 frames itself, to control flow-control windows.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// SETTINGS_INITIAL_WINDOW_SIZE.
+/// Identifier of the setting SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW: u16 = 4;
 
 /// A connection with one stream.
@@ -30,14 +30,15 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Opens the stream, with this window for it, and sends the first request.
+    /// Connects, opens the stream with this initial window, and sends the first request.
     pub(crate) async fn open(address: SocketAddr, window: u32, first: &DiscoveryRequest) -> Self {
         let (read, write) = TcpStream::connect(address).await.expect("a connection").into_split();
         let mut frames = Self { read, write, unread: Vec::new() };
         frames.write.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("room");
         let settings = [&INITIAL_WINDOW.to_be_bytes()[..], &window.to_be_bytes()].concat();
         frames.send(SETTINGS, 0, 0, &settings).await;
-        // POST, http; then :path, :authority and content-type by their numbers, te by its name.
+        // HPACK: POST and http; then :path, :authority and content-type by their index, and te by
+        // name.
         let text = |head: &[u8], text: &str| {
             let length = u8::try_from(text.len()).expect("short");
             [head, &[length], text.as_bytes()].concat()
@@ -59,12 +60,13 @@ impl Frames {
     async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
         let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-        // The server may have closed meanwhile, as the next read tells.
+        // Ignores errors: if the server has closed the connection, the next read shows it.
         let _ = self.write.write_all(&[head.as_slice(), payload].concat()).await;
     }
 
-    /// Answers settings and pings, and takes what it is sent for so long: how many bytes of answers that were, and whether it still stands.
-    /// With `room`, the server gets so much more every second.
+    /// Answers SETTINGS and PING, and reads for this time. Returns the number of response bytes,
+    /// and whether the connection is still open. With `room`, the flow-control windows grow by this
+    /// many bytes every second.
     pub(crate) async fn take(&mut self, time: Duration, room: Option<u32>) -> (usize, bool) {
         let end = Instant::now() + time;
         let mut taken = 0;
@@ -88,7 +90,7 @@ impl Frames {
         (taken, true)
     }
 
-    /// The next frame, or none after the last one. Nothing is lost by waiting for it twice.
+    /// Returns the next frame, or `None` after the last one. This function is cancel-safe.
     async fn frame(&mut self) -> Option<(u8, u8, Vec<u8>)> {
         loop {
             if let Some((head, rest)) = self.unread.split_first_chunk::<9>() {

@@ -1,4 +1,4 @@
-//! Discovery as a process, certificates for it, and a peer that speaks ADS over mutual TLS.
+//! Runs discovery as a process, with certificates, and provides an ADS client over mutual TLS.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,24 +27,22 @@ use tonic::{Status, Streaming};
 
 use crate::webhook_kit::{self, Ca, page};
 
-pub(crate) fn binary() -> PathBuf {
-    kit::agent::binary_of("app-health")
-}
-/// The name in the server's certificate.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_app-health");
+/// DNS name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 pub(crate) const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
-/// The assignment that tests look at.
+/// Name of the assignment that most tests subscribe to.
 pub(crate) const PAY: &str = "outbound|80||pay.shop";
 pub(crate) const PAYMENTS: &str = "spiffe://cluster.local/ns/shop/sa/payments";
 pub(crate) const GATEWAY: &str = "spiffe://cluster.local/ns/shop/sa/gateway";
 pub(crate) const CLIENT: [(&str, &str); 1] = [("NAMESPACE", "shop")];
-/// What nobody should wait for longer.
+/// Timeout for a response.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
-/// The largest answer that is read.
+/// Maximum size of a response in bytes.
 const ANSWER: usize = 64 << 20;
-/// In which nothing is expected to come.
+/// How long to wait when no response is expected.
 pub(crate) const SHORT: Duration = Duration::from_millis(700);
 
 const MESH: &str = "
@@ -66,7 +64,7 @@ spec:
   probe: { httpGet: { path: /readyz, port: 8080 } }
 ";
 
-/// A running discovery with its files; ended when it is dropped.
+/// A running discovery process with its files; it is killed on drop.
 pub(crate) struct Discovery {
     child: Child,
     pub(crate) folder: PathBuf,
@@ -80,25 +78,26 @@ impl Discovery {
         Self::start_by(Command::new(binary()), name, flags)
     }
 
-    /// By another program, which becomes discovery with what is behind its own words.
+    /// Starts discovery through another program, which executes it with the arguments that follow
+    /// its own.
     pub(crate) fn start_by(command: Command, name: &str, flags: &[&str]) -> Self {
         let folder = std::env::temp_dir().join(format!("app-health-discovery-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("mesh")).expect("a folder");
         fs::write(folder.join("mesh/shop.yaml"), MESH).expect("a file");
-        let ca = Ca::new("of the mesh");
+        let ca = Ca::new("mesh CA");
         fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
         webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
         let (child, secure, monitoring) = spawn(command, &folder, flags);
         Self { child, folder, ca, secure, monitoring }
     }
 
-    /// Another process with the same files, after this one has ended.
+    /// Starts a new process with the same files, after the first one has ended.
     pub(crate) fn start_again(&mut self, flags: &[&str]) {
         (self.child, self.secure, self.monitoring) = spawn(Command::new(binary()), &self.folder, flags);
     }
 
-    /// A client certificate for an identity.
+    /// Returns a TLS configuration with a client certificate for an identity.
     pub(crate) fn identity(&self, uri: &str) -> Arc<ClientConfig> {
         self.trusting(Some(&self.ca.sign_uri(uri, None)))
     }
@@ -107,26 +106,28 @@ impl Discovery {
         webhook_kit::client(&self.ca.pem, own)
     }
 
-    /// A page of the monitoring port.
+    /// Returns a page of the monitoring port.
     pub(crate) fn page(&self, path: &str) -> String {
         page(self.monitoring, path).expect("an answer").1
     }
 
-    /// Resident memory, in KiB.
+    /// Returns resident memory in KiB.
     pub(crate) fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
-    /// Soft and hard limit of open files.
+    /// Returns the soft and the hard limit of open files.
     pub(crate) fn descriptors(&self) -> Vec<String> {
-        let limits = fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("it lives");
+        let limits =
+            fs::read_to_string(format!("/proc/{}/limits", self.child.id())).expect("the process runs");
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a line");
         line.split_whitespace().take(2).map(str::to_owned).collect()
     }
 
-    /// The port without TLS, where flags ask for one.
+    /// Returns the address of the plaintext listener, if the flags enable it.
     pub(crate) fn plaintext(&self) -> SocketAddr {
         address(&self.folder, "in plaintext")
     }
@@ -136,9 +137,9 @@ impl Discovery {
         assert!(kill.success());
     }
 
-    /// The exit code, once it has ended.
+    /// Waits for the process and returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
+        self.child.wait().expect("the process ends").code()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -154,7 +155,7 @@ impl Drop for Discovery {
     }
 }
 
-/// The flags that name the files of a folder.
+/// Returns the flags that name the files in a folder.
 pub(crate) fn files(folder: &Path) -> Vec<OsString> {
     let files = [
         ("--tls-cert", "tls.crt"),
@@ -171,7 +172,7 @@ fn spawn(mut command: Command, folder: &Path, flags: &[&str]) -> (Child, SocketA
         .args(["discovery", "--listen", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])
         .args(files(folder))
         .args(flags)
-        // As the webhook is shipped: what is free goes back to the system.
+        // As in the shipped Deployment: freed memory is returned to the system.
         .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
         .stdout(Stdio::null())
         .stderr(fs::File::create(folder.join("log")).expect("a log"))
@@ -180,7 +181,7 @@ fn spawn(mut command: Command, folder: &Path, flags: &[&str]) -> (Child, SocketA
     (child, address(folder, "over mutual TLS"), address(folder, "for monitoring"))
 }
 
-/// The address that a line of the log tells.
+/// Returns the address in a line of the log.
 fn address(folder: &Path, what: &str) -> SocketAddr {
     for _ in 0..400 {
         let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -193,7 +194,7 @@ fn address(folder: &Path, what: &str) -> SocketAddr {
     panic!("no address: {:?}", fs::read_to_string(folder.join("log")));
 }
 
-/// A connection over mutual TLS.
+/// Connects over mutual TLS from a source address.
 pub(crate) async fn connect(
     source: [u8; 4],
     address: SocketAddr,
@@ -214,7 +215,7 @@ pub(crate) async fn connect(
     channel.map_err(|error| Status::unavailable(format!("{error:?}")))
 }
 
-/// A stream.
+/// An ADS stream.
 pub(crate) struct Peer {
     pub(crate) requests: mpsc::Sender<DiscoveryRequest>,
     answers: Streaming<DiscoveryResponse>,
@@ -222,7 +223,6 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects, and sends the first request.
     pub(crate) async fn open(
         address: SocketAddr,
         tls: Arc<ClientConfig>,
@@ -231,7 +231,7 @@ impl Peer {
         Self::open_from([127, 0, 0, 1], address, tls, first).await
     }
 
-    /// The same from an address of this machine.
+    /// Like [`Peer::open`], from another local address.
     pub(crate) async fn open_from(
         source: [u8; 4],
         address: SocketAddr,
@@ -249,24 +249,24 @@ impl Peer {
     }
 
     pub(crate) async fn send(&self, request: DiscoveryRequest) {
-        self.requests.send(request).await.expect("the stream stands");
+        self.requests.send(request).await.expect("the stream is open");
     }
 
-    /// The next answer, or how the stream ended.
+    /// Returns the next response, or the status that ended the stream.
     pub(crate) async fn next(&mut self) -> Result<DiscoveryResponse, Status> {
         let answer = timeout(LONG, self.answers.message()).await.expect("an answer in time")?;
         answer.ok_or_else(|| Status::ok("ended"))
     }
 
-    /// Whether nothing comes for a while.
+    /// Returns whether nothing is received for a while.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         timeout(SHORT, self.answers.message()).await.is_err()
     }
 
-    /// Reads assignments, acknowledging each, until one has so many bytes more than the empty one, or none.
+    /// Reads and acknowledges assignments until one is as wanted; returns its bytes.
     pub(crate) async fn assignment(&mut self, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         loop {
-            let answer = self.next().await.expect("the stream stands");
+            let answer = self.next().await.expect("the stream is open");
             let bytes = answer.resources[0].value.clone();
             self.send(acknowledgement(&answer)).await;
             if wanted(&bytes) {
@@ -302,14 +302,14 @@ pub(crate) fn request(type_url: &str, names: &[&str], metadata: &[(&str, &str)])
     }
 }
 
-/// A report as Istio's agent sends it; an empty text is healthy.
+/// Returns a report as Istio's agent sends it; an empty text means healthy.
 pub(crate) fn health(text: &str) -> DiscoveryRequest {
     let error_detail =
         (!text.is_empty()).then(|| RpcStatus { code: 13, message: text.to_owned(), details: Vec::new() });
     DiscoveryRequest { error_detail, ..request(HEALTH, &[], &[]) }
 }
 
-/// What a machine of the group says of itself.
+/// Node metadata of a machine of the group.
 pub(crate) const MACHINE: [(&str, &str); 4] = [
     ("NAMESPACE", "shop"),
     ("SERVICE_ACCOUNT", "payments"),
@@ -317,18 +317,18 @@ pub(crate) const MACHINE: [(&str, &str); 4] = [
     ("AUTO_REGISTER_GROUP", "payments"),
 ];
 
-/// The address of the one machine, as bytes of an assignment.
+/// Returns whether an assignment contains the address of the machine.
 pub(crate) fn has_machine(bytes: &[u8]) -> bool {
     bytes.windows(8).any(|part| part == b"10.0.0.7")
 }
 
-/// Who asks for the assignment.
+/// Opens a client that subscribes to the assignment.
 pub(crate) async fn client(discovery: &Discovery) -> Peer {
     let first = request(EDS, &[PAY], &CLIENT);
     Peer::open(discovery.secure, discovery.identity(GATEWAY), first).await.expect("a client")
 }
 
-/// Istio's agent: its Envoy's first question, then health.
+/// Opens a stream like Istio's agent, with the first request of its Envoy.
 pub(crate) async fn reporter(discovery: &Discovery) -> Peer {
     let first = request("type.googleapis.com/envoy.config.listener.v3.Listener", &[], &MACHINE);
     Peer::open(discovery.secure, discovery.identity(PAYMENTS), first).await.expect("a reporter")

@@ -1,4 +1,4 @@
-//! The process: what it checks, how it ends, and whom it lets in while others are in the way.
+//! Tests startup checks, shutdown, and connection limits of the process.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -15,7 +15,7 @@ use crate::discovery_kit::{
 };
 use crate::webhook_kit::{self, Ca};
 
-/// In which it ends, or serves whoever comes.
+/// Time within which the process ends or a client is served.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,7 +24,7 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
     let mut discovery = Discovery::start("ends", &flags);
     let (mut client, mut reporter) = (client(&discovery).await, reporter(&discovery).await);
     client.assignment(|_| true).await;
-    // One who reads nothing, one who says nothing, one who does not even greet.
+    // One client reads nothing, one sends nothing, and one does not start the TLS handshake.
     let deaf = Frames::open(discovery.plaintext(), 0, &request(EDS, &[PAY], &CLIENT)).await;
     let silent = TcpStream::connect(discovery.plaintext()).await.expect("a connection");
     let mute = TcpStream::connect(discovery.secure).await.expect("a connection");
@@ -38,19 +38,22 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
                 break status;
             }
         };
-        assert_eq!((status.code(), status.message()), (Code::Unavailable, "the server ends"));
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, "server is shutting down"));
     }
     assert_eq!(tokio::task::block_in_place(|| discovery.wait()), Some(0));
     assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
     drop((deaf, silent, mute));
     discovery.start_again(&flags);
     let mut again = crate::discovery_kit::client(&discovery).await;
-    assert!(has_machine(&again.assignment(|_| true).await), "at once, though nobody has reported yet");
+    assert!(
+        has_machine(&again.assignment(|_| true).await),
+        "served immediately, although no agent has reported yet"
+    );
 }
 
 fn check_configuration(folder: &std::path::Path) -> Output {
-    let mut command = Command::new(binary());
-    command.args(["discovery", "--check"]).args(files(folder)).output().expect("it runs")
+    let mut command = Command::new(BINARY);
+    command.args(["discovery", "--check"]).args(files(folder)).output().expect("the process runs")
 }
 
 #[test]
@@ -82,20 +85,20 @@ fn a_check_tells_every_error() {
     }
     assert_eq!(output.status.code(), Some(65), "{text}");
 
-    let ca = Ca::new("of the mesh");
+    let ca = Ca::new("mesh CA");
     webhook_kit::write_pair(&folder, &ca.sign("discovery", &["discovery.test"]));
     fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
     fs::write(folder.join("mesh/a.yaml"), group("{ grpc: { port: 9000 } }")).expect("a file");
     fs::remove_file(folder.join("mesh/b.yaml")).expect("a file");
     let output = check_configuration(&folder);
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
-    // Strange is not wrong.
+    // An unknown field is a warning, not an error.
     fs::write(folder.join("mesh/a.yaml"), group("{ strange: 1, grpc: { port: 9000 } }")).expect("a file");
     let output = check_configuration(&folder);
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     let is_warning = text.starts_with("app-health: warning: a.yaml:1: document 1: spec.probe.strange: ");
     assert!(is_warning && text.lines().count() == 1 && output.status.success(), "{text}");
-    assert!(!folder.join("store.redb").exists(), "nothing is made");
+    assert!(!folder.join("store.redb").exists(), "no file is created");
     fs::remove_dir_all(&folder).expect("the folder");
 }
 
@@ -104,19 +107,20 @@ async fn connections_over_the_limit_wait_for_a_place() {
     let discovery = Discovery::start("places", &["--max-streams", "2"]);
     let tls = discovery.identity(GATEWAY);
     let open = || Peer::open(discovery.secure, tls.clone(), request(EDS, &[PAY], &CLIENT));
-    let mut first = open().await.expect("a place");
+    let mut first = open().await.expect("a permit");
     first.assignment(|_| true).await;
-    let second = open().await.expect("a place");
+    let second = open().await.expect("a permit");
     let third = open();
     tokio::pin!(third);
-    assert!(timeout(SHORT, &mut third).await.is_err(), "it waits");
+    assert!(timeout(SHORT, &mut third).await.is_err(), "the connection waits");
     drop(second);
-    let mut third = timeout(SOON, third).await.expect("in time").expect("a place");
+    let mut third = timeout(SOON, third).await.expect("in time").expect("a permit");
     third.assignment(|_| true).await;
     assert!(first.is_quiet().await);
 }
 
-/// Three times as many as there are places, and then some: who says nothing has a second where places are scarce, else five.
+/// Opens three times as many idle connections as there are handshake permits, and more: an idle
+/// connection is closed after one second if permits are scarce, else after five.
 #[tokio::test]
 async fn who_does_not_greet_keeps_nobody_out() {
     let discovery = Discovery::start("greet", &["--accept-rate", "2000"]);
@@ -146,7 +150,8 @@ fn it_takes_all_descriptors_that_it_may_have() {
     assert!(log.contains("file descriptor limit is lower than --max-streams = 2000"), "{log}");
 }
 
-/// Five are needed before anything can be told; with three there is no library to load.
+/// Five descriptors are needed before anything can be printed; with three, shared libraries cannot
+/// be loaded.
 #[test]
 fn too_few_descriptors_are_told() {
     for limit in 5..=8 {

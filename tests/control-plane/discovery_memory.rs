@@ -1,4 +1,5 @@
-//! Discovery and those who send as much as they can: each costs a bounded share of memory, and ends its own stream at most.
+//! Tests clients that send as much as they can: each one costs a bounded amount of memory, and ends
+//! at most its own stream.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::discovery_kit::{CLIENT, Discovery, EDS, Peer, client, has_machine, he
 
 const UNKNOWN: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 
-/// An account of its own on an address of its own: no limit of a peer is met.
+/// Uses a separate account and address for each stream, so that no per-peer limit applies.
 async fn open(discovery: &Discovery, number: usize, metadata: &[(&str, &str)]) -> Peer {
     let uri = format!("spiffe://cluster.local/ns/shop/sa/greedy-{number}");
     let last = u8::try_from(number + 1).expect("few");
@@ -18,7 +19,8 @@ async fn open(discovery: &Discovery, number: usize, metadata: &[(&str, &str)]) -
     opened.expect("a stream")
 }
 
-/// What `greedy` costs while it lasts, in KiB; meanwhile another one's reports arrive.
+/// Returns how many KiB of memory `greedy` costs while reports of another agent are still
+/// delivered.
 async fn cost<T>(name: &str, greedy: impl AsyncFnOnce(&Discovery) -> T) -> u64 {
     let discovery = Discovery::start(name, &["--accept-rate", "2000"]);
     let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
@@ -50,7 +52,7 @@ async fn large_messages() {
             }
             peers.push(peer);
         }
-        // One more of the plain reporter.
+        // The Envoy of the plain reporter has sent one more.
         let expected = format!("unknown_type_requests_total {}", 2 * PEERS + 1);
         while !discovery.page("/metrics").contains(&expected) {
             sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! Discovery and those who do not read.
+//! Tests clients that do not read.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::discovery_kit::{
     request,
 };
 
-/// An assignment that no window of 64 KiB takes.
+/// An assignment that is larger than a window of 64 KiB.
 const LARGE: &str = "outbound|80||large.shop";
-/// Readers that stop in the same way.
+/// Number of readers that stop in the same way.
 const READERS: usize = 8;
-/// After so long they are let go.
+/// Time after which such a client is disconnected.
 const BLOCKED: Duration = Duration::from_secs(30);
-/// In which everything else happens.
+/// Time within which everything else happens.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A ServiceEntry of 4000 endpoints.
+/// Returns a ServiceEntry with 4000 endpoints.
 fn large() -> String {
     let mut text = "apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -44,7 +44,7 @@ fn first(node: &str, names: &[&str]) -> DiscoveryRequest {
     first
 }
 
-/// Discovery that serves the large service.
+/// Starts discovery with the large service.
 async fn discovery(name: &str) -> Discovery {
     let discovery = Discovery::start(name, &["--plaintext-listen", "127.0.0.1:0"]);
     std::fs::write(discovery.folder.join("mesh/large.yaml"), large()).expect("a file");
@@ -61,7 +61,8 @@ async fn discovery(name: &str) -> Discovery {
     discovery
 }
 
-/// How long each client of this name has been blocked, by the view.
+/// Returns for how many milliseconds each client of this node ID has been blocked, according to
+/// /debug.
 fn blocked(discovery: &Discovery, node: &str) -> Vec<u64> {
     let view: serde_json::Value = serde_json::from_str(&discovery.page("/debug/workloads")).expect("JSON");
     let clients = view["clients"].as_array().expect("clients").iter();
@@ -69,7 +70,8 @@ fn blocked(discovery: &Discovery, node: &str) -> Vec<u64> {
     of_node.map(|client| client["blockedMs"].as_u64().expect("a number")).collect()
 }
 
-/// Opens readers with this window, and sees that they are let go, after having taken no more.
+/// Opens readers with this window, and checks that they are disconnected without having received
+/// more than that.
 async fn check(discovery: &Discovery, node: &str, names: &[&str], window: u32) {
     let mut readers = Vec::new();
     for _ in 0..READERS {
@@ -86,11 +88,11 @@ async fn check(discovery: &Discovery, node: &str, names: &[&str], window: u32) {
     assert!(shown.iter().all(|blocked| *blocked > 5000), "{node}: {shown:?}");
     for task in tasks {
         let (taken, stands) = task.await.expect("a reader");
-        assert!(!stands, "{node}: it is still there");
+        assert!(!stands, "{node}: still connected");
         assert!(taken <= usize::try_from(window).expect("small"), "{node}: {taken} bytes");
     }
     assert!(opened.elapsed() >= BLOCKED, "{node}: too soon");
-    assert!(blocked(discovery, node).is_empty(), "{node}: it is shown");
+    assert!(blocked(discovery, node).is_empty(), "{node}: still listed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,10 +101,11 @@ async fn who_does_not_read_is_let_go_and_nobody_else_notices() {
     let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
-    // Whoever takes a little every second is slow, but reads.
+    // A client that reads a little every second is slow, but is not disconnected.
     let mut slow = Frames::open(discovery.plaintext(), 1000, &first("slow", &[LARGE])).await;
     let slow = tokio::spawn(async move { slow.take(BLOCKED + SOON / 2, Some(1000)).await });
-    // And who does not even answer pings is found by them, whatever windows it gave.
+    // A client that does not answer pings is disconnected because of them, regardless of its
+    // window.
     let deaf = Frames::open(discovery.plaintext(), 1 << 30, &first("deaf", &[LARGE])).await;
     let others = async {
         let mut most = 0;
@@ -130,7 +133,7 @@ async fn who_does_not_read_is_let_go_and_nobody_else_notices() {
     );
     let (taken, stands) = slow.await.expect("a reader");
     assert!(stands && taken > 20_000, "{taken} bytes");
-    assert!(blocked(&discovery, "deaf").is_empty(), "it is still there");
+    assert!(blocked(&discovery, "deaf").is_empty(), "still connected");
     drop(deaf);
     let metrics = discovery.page("/metrics");
     let expected = format!("app_health_discovery_slow_readers_total {}", 3 * READERS);

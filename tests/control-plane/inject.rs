@@ -1,4 +1,4 @@
-//! `app-health inject`: what it reads, what it writes, how it ends.
+//! Tests `app-health inject`: input, output and exit codes.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ const WARNED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: warned}\nspec:
     livenessProbe: {tcpSocket: {port: 8080, host: db.test}}\n";
 const OTHER: &str = "# kept\nkind: ConfigMap\napiVersion: v1\ndata: {a: 'b'} # as it was\n";
 
-/// A folder of its own, gone when it is dropped.
+/// A temporary folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ struct Ended {
     stderr: String,
 }
 
-/// Runs `app-health inject` in `folder`; `{}` in an argument stands for it.
+/// Runs `app-health inject` in `folder`.
 fn inject(folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
     let mut child = Command::new(kit::agent::binary_of("app-health"))
         .arg("inject")
@@ -65,9 +65,9 @@ fn inject(folder: &Path, arguments: &[&str], stdin: &str) -> Ended {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    // Refused arguments end it before it reads.
+    // If the arguments are invalid, the process ends before it reads its input.
     let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the process ends");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ended {
         code: output.status.code().expect("a code"),
@@ -111,7 +111,7 @@ fn exit_codes() {
             65,
             "warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe",
         ),
-        (&["--in-place"], 64, "stdin has no place"),
+        (&["--in-place"], 64, "cannot be used with stdin"),
         (&["--in-place", "-f", "pod.yaml", "-o", "x"], 64, "cannot be used with"),
         (&["--in-plac"], 64, "'--in-place'"),
         (&["--status-port", "x"], 64, "--status-port"),
@@ -129,7 +129,7 @@ fn exit_codes() {
         (&["-f", "pod.yaml", "-o", "/dev/full"], 73, "/dev/full: No space left"),
         (&["--template", "absent.yaml"], 78, "--template = absent.yaml"),
         (&["--template", "template.yaml"], 78, "must hold the sidecar"),
-        (&["--status-port", "15021"], 78, "--status-port = 15021: is another port of the proxy"),
+        (&["--status-port", "15021"], 78, "--status-port = 15021: is already used by the proxy"),
     ];
     for (arguments, code, words) in cases {
         let ended = inject(&folder.0, arguments, "");
@@ -202,7 +202,7 @@ fn all_or_nothing() {
     assert_eq!(
         (folder.read("a.yaml").as_str(), folder.names().len()),
         (POD, 2),
-        "the other file is as it was"
+        "the other file is unchanged"
     );
 }
 

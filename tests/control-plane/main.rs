@@ -1,4 +1,4 @@
-//! The binary `app-health` from outside: a module for each thing that is tested.
+//! Tests of the binary `app-health` as a process, one module per topic.
 
 mod discovery;
 mod discovery_certificates;

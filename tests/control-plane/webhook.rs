@@ -1,4 +1,4 @@
-//! `app-health webhook` over real TLS: reviews, certificates, ends.
+//! Tests `app-health webhook` over TLS: reviews, certificates and shutdown.
 
 use std::fs;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ fn client_certificates() {
     let certificates = [
         (None, false),
         (Some(others.sign("api-server", &[])), false),
-        (Some(clients.sign("somebody", &["somebody.test"])), false),
+        (Some(clients.sign("other", &["other.test"])), false),
         (Some(clients.sign("api-server", &[])), true),
         (Some(clients.sign("x", &["api-server"])), true),
     ];
     for (own, let_in) in certificates {
-        // In TLS 1.3 the client learns of a refusal only when it reads.
+        // In TLS 1.3 the client learns only when it reads that its certificate was rejected.
         let answer = Call::new(webhook.address, &webhook.client(own.as_ref()))
             .and_then(|mut call| call.post(&review("a")));
         assert_eq!(answer.is_ok_and(|answer| answer.status == 200), let_in, "{own:?}");
@@ -52,7 +52,7 @@ fn client_certificates() {
     webhook.wait_for_metric("app_health_webhook_reviews_total{result=\"injected\"} 2");
 }
 
-/// Callers that review all the time, each on connections of its own; they count what goes wrong.
+/// Clients that send reviews continuously, each on its own connections, and count failures.
 struct Load {
     stop: Arc<AtomicBool>,
     reviews: Arc<AtomicU32>,
@@ -60,7 +60,8 @@ struct Load {
 }
 
 impl Load {
-    /// `clients`: whom a caller trusts, chosen anew for each connection. An API server keeps its connections, so do we.
+    /// Starts the clients. Like an API server, they keep their connections; `client` is their TLS
+    /// configuration.
     fn start(webhook: &Webhook, client: &Arc<ClientConfig>) -> Self {
         let (stop, reviews) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let caller = || {
@@ -98,7 +99,7 @@ impl Load {
         Self { callers: (0..2).map(|_| caller()).collect(), stop, reviews }
     }
 
-    /// Ends it: how many reviews there were, and what went wrong.
+    /// Stops the clients; returns the number of reviews, and the failures.
     fn stop(self) -> (u32, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let errors =
@@ -115,11 +116,11 @@ fn another_certificate_under_load() {
     let load = Load::start(&webhook, &both);
     fs::write(webhook.folder.join("tls.crt"), "broken").expect("a file");
     webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"certificate\",result=\"failure\"} 1");
-    assert_eq!(webhook.call().post(&review("a")).expect("the old one serves").status, 200);
+    assert_eq!(webhook.call().post(&review("a")).expect("the previous certificate is served").status, 200);
     write_pair(&webhook.folder, &next.sign("webhook", &[NAME]));
     webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"certificate\",result=\"success\"} 1");
     let trusting_the_next = crate::webhook_kit::client(&next.pem, None);
-    let mut call = Call::new(webhook.address, &trusting_the_next).expect("the new one serves");
+    let mut call = Call::new(webhook.address, &trusting_the_next).expect("the new certificate is served");
     assert_eq!(call.post(&review("a")).expect("an answer").status, 200);
     let (reviews, errors) = load.stop();
     assert!(reviews > 100 && errors.is_empty(), "{reviews} reviews, {errors:?}");
@@ -148,7 +149,7 @@ fn an_end_under_load_loses_no_review() {
     sleep(Duration::from_millis(500));
     webhook.terminate();
     webhook.wait_for_status("/healthz/ready", 503);
-    // Endpoints follow readiness; who is told in time calls no more.
+    // The API server stops calling once the endpoint is no longer ready.
     sleep(Duration::from_secs(1));
     let (reviews, errors) = load.stop();
     assert!(reviews > 20 && errors.is_empty(), "{reviews} reviews, {errors:?}");
@@ -163,7 +164,7 @@ fn settings_that_cannot_be_are_refused() {
             .args(flags)
             .env("KUBECONFIG", "/dev/null")
             .output()
-            .expect("it ends");
+            .expect("the process ends");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for (flags, code, words) in [

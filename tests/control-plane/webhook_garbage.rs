@@ -1,11 +1,11 @@
-//! What anybody may send to the webhook, and what it does not do to it.
+//! Tests invalid requests to the webhook, and that they do not affect later ones.
 
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::webhook_kit::{Webhook, review};
 
-/// Resident memory in KiB.
+/// Returns resident memory in KiB.
 fn rss(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("memory");
@@ -75,7 +75,7 @@ fn every_refusal_has_its_status_and_the_next_review_works() {
     assert_eq!(
         metrics.matches("\napp_health_webhook_http_errors_total{").count(),
         5,
-        "one for each status: {metrics}"
+        "one series per status: {metrics}"
     );
     assert_eq!(webhook.call().post(&review("a")).expect("an answer").status, 200);
 }
@@ -90,9 +90,9 @@ fn a_body_without_end_is_counted() {
         call.send(head("content-type: application/json\r\ntransfer-encoding: chunked\r\n").as_bytes())
             .expect("sent");
         let chunk = format!("{:x}\r\n{}\r\n", 65_536, "[".repeat(65_536));
-        // 100 MiB, of which nobody reads more than 8.
+        // Of these 100 MiB, at most 8 MiB are read.
         let sent = (0..1600).take_while(|_| call.send(chunk.as_bytes()).is_ok()).count();
-        assert!(sent < 1600, "it was read to its end");
+        assert!(sent < 1600, "the body was read completely");
     }
     let grown = rss(webhook.pid()).saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB more than before");
@@ -116,10 +116,10 @@ fn who_dawdles_is_closed() {
         }
         sleep(Duration::from_millis(500));
     }
-    assert!(closed, "a head that drips is not waited for");
+    assert!(closed, "a slow header section is not waited for");
     assert!(silent.is_closed() && again.is_closed());
     let answer = body.answer().expect("an answer");
-    assert_eq!((answer.status, answer.body.as_str()), (408, "body: not complete within 10 s\n"));
+    assert_eq!((answer.status, answer.body.as_str()), (408, "body: incomplete after 10 s\n"));
     assert!(body.is_closed());
     assert_eq!(webhook.call().post(&review("a")).expect("an answer").status, 200);
 }

@@ -1,4 +1,4 @@
-//! A webhook as a process, certificates for it, and a caller that speaks bytes over TLS.
+//! Runs the webhook as a process, with certificates, and provides a raw HTTP client over TLS.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -16,10 +16,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// The name in the webhook's certificate.
+/// DNS name in the webhook's certificate.
 pub(crate) const NAME: &str = "app-health-webhook.app-health-system.svc";
 
-/// A CA that signs what tests need.
+/// A CA that signs certificates for tests.
 pub(crate) struct Ca {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
@@ -35,7 +35,7 @@ impl Ca {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate and its key, PEM.
+    /// Returns a certificate and its key, PEM.
     pub(crate) fn sign(&self, common_name: &str, names: &[&str]) -> (String, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
@@ -47,7 +47,7 @@ impl Ca {
 }
 
 impl Ca {
-    /// A certificate and its key, PEM, for a URI; perhaps until then.
+    /// Returns a certificate for a URI and its key, PEM; `until` limits its validity.
     pub(crate) fn sign_uri(&self, uri: &str, until: Option<OffsetDateTime>) -> (String, String) {
         let mut params = CertificateParams::default();
         params.subject_alt_names.push(SanType::URI(uri.try_into().expect("ASCII")));
@@ -61,7 +61,7 @@ impl Ca {
     }
 }
 
-/// A running webhook with its files; ended when it is dropped.
+/// A running webhook process with its files; it is killed on drop.
 pub(crate) struct Webhook {
     child: Child,
     pub(crate) folder: PathBuf,
@@ -75,12 +75,12 @@ pub(crate) fn free_address() -> SocketAddr {
 }
 
 impl Webhook {
-    /// Starts one with certificates from files; `{}` in a flag stands for its folder.
+    /// Starts a webhook with certificates from files; `{}` in a flag is replaced by its folder.
     pub(crate) fn start(name: &str, flags: &[&str], files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("app-health-webhook-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
-        let ca = Ca::new("of the webhook");
+        let ca = Ca::new("webhook CA");
         write_pair(&folder, &ca.sign("webhook", &[NAME]));
         for (name, text) in files {
             fs::write(folder.join(name), text).expect("a file");
@@ -92,7 +92,7 @@ impl Webhook {
             .args(["--cert-dir", folder.to_str().expect("UTF-8")])
             .args(flags.iter().map(|flag| flag.replace("{}", folder.to_str().expect("UTF-8"))))
             .env("KUBECONFIG", "/dev/null")
-            // As in the shipped Deployment.
+            // Same settings as in the shipped Deployment.
             .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
             .stdout(Stdio::null())
             .stderr(fs::File::create(folder.join("log")).expect("a log"))
@@ -113,12 +113,12 @@ impl Webhook {
         panic!("no {status} from {path}: {}", self.log());
     }
 
-    /// A page of the monitoring port: status and body.
+    /// Returns status and body of a page of the monitoring port.
     pub(crate) fn page(&self, path: &str) -> io::Result<(u16, String)> {
         page(self.monitoring, path)
     }
 
-    /// Waits until the metrics hold a line that begins so.
+    /// Waits until the metrics contain a line with this prefix.
     pub(crate) fn wait_for_metric(&self, line: &str) {
         for _ in 0..300 {
             if self.page("/metrics").is_ok_and(|(_, text)| text.lines().any(|found| found.starts_with(line)))
@@ -134,7 +134,8 @@ impl Webhook {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// A client that trusts the webhook's CA; with a certificate and key of its own, or without.
+    /// Returns a client configuration that trusts the webhook's CA, with an optional client
+    /// certificate.
     pub(crate) fn client(&self, own: Option<&(String, String)>) -> Arc<ClientConfig> {
         client(&self.ca.pem, own)
     }
@@ -148,9 +149,9 @@ impl Webhook {
         assert!(kill.success());
     }
 
-    /// The exit code, once it has ended.
+    /// Waits for the process and returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
+        self.child.wait().expect("the process ends").code()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -158,7 +159,7 @@ impl Webhook {
     }
 }
 
-/// A page in plaintext: status and body.
+/// Requests a page in plaintext; returns status and body.
 pub(crate) fn page(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -180,7 +181,7 @@ impl Drop for Webhook {
 
 pub(crate) fn write_pair(folder: &Path, (certificate, key): &(String, String)) {
     for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-        // As a mounted Secret: never half of it.
+        // Renaming replaces a file atomically, as in a mounted Secret.
         fs::write(folder.join("new"), text).expect("a file");
         fs::rename(folder.join("new"), folder.join(name)).expect("a file");
     }
@@ -205,7 +206,6 @@ pub(crate) fn client(ca: &str, own: Option<&(String, String)>) -> Arc<ClientConf
     Arc::new(config)
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -219,7 +219,7 @@ impl Answer {
     }
 }
 
-/// A connection over TLS.
+/// An HTTP/1.1 connection over TLS.
 pub(crate) struct Call {
     pub(crate) stream: StreamOwned<ClientConnection, TcpStream>,
 }
@@ -242,7 +242,7 @@ impl Call {
         self.stream.flush()
     }
 
-    /// Posts a body as the API server does, and reads the answer.
+    /// Posts a body as the API server does, and reads the response.
     pub(crate) fn post(&mut self, body: &str) -> io::Result<Answer> {
         let head = format!(
             "POST /inject?timeout=5s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -252,7 +252,7 @@ impl Call {
         self.answer()
     }
 
-    /// Reads one answer with a declared length.
+    /// Reads one response that has a content-length.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let mut bytes = Vec::new();
         let mut byte = [0];
@@ -276,14 +276,14 @@ impl Call {
         Ok(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() })
     }
 
-    /// Whether the other side closes, or has closed, without another byte.
+    /// Returns whether the server closes the connection without sending more.
     pub(crate) fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         !matches!(self.stream.read(&mut byte), Ok(1..))
     }
 }
 
-/// A review of a Pod that is created.
+/// Returns a review of the creation of a Pod.
 pub(crate) fn review(uid: &str) -> String {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop", "namespace": "default"},

@@ -16,7 +16,7 @@ fn every_flag_has_its_twin() {
         for flag in
             command.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
         {
-            let twin = flag.get_env().expect("a twin").to_string_lossy().into_owned();
+            let twin = flag.get_env().expect("an environment variable").to_string_lossy().into_owned();
             let long = flag.get_long().expect("a long name").to_ascii_uppercase().replace('-', "_");
             let expected = if long == "STATUS_PORT" { "STATUSPORT".to_owned() } else { long };
             assert_eq!(twin, format!("APP_HEALTH_{expected}"));

@@ -1,4 +1,4 @@
-//! From the flags of `discovery` and `workloads` to checked values.
+//! Turns the flags of `discovery` and `workloads` into validated configuration.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,66 +14,56 @@ use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
 use discovery::objects::LastEndpoint;
 use serving::exit::Failure;
 
-/// The name of this Pod, by the downward API.
+/// Name of the variable that holds this Pod's name, set through the downward API.
 const POD_NAME: &str = "POD_NAME";
-/// Where Linux keeps the machine's name.
+/// File with the host name on Linux.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
-/// Of the listener with mutual TLS.
+/// Default address of the listener with mutual TLS.
 const LISTEN: &str = "[::]:15012";
 
-/// How old a lastProbeTime may become in Kubernetes before it alone is written.
+/// How old `lastProbeTime` may become in Kubernetes before it is written without another change.
 const PROBE_TIME: Duration = Duration::from_secs(600);
 
-/// What `discovery` does.
+/// Configuration of `discovery`.
 #[derive(Debug)]
 pub struct DiscoveryConfig {
-    /// Mutual TLS.
+    /// Listener with mutual TLS.
     pub listen: Option<(SocketAddr, TlsFiles)>,
-    /// Plaintext.
     pub plaintext_listen: Option<SocketAddr>,
-    /// Metrics, health, debug.
     pub monitoring_address: SocketAddr,
-    /// Debug for everybody.
+    /// Whether /debug is allowed for clients on other machines.
     pub debug_any: bool,
-    /// At least one.
+    /// Contains at least one trust domain.
     pub trust_domains: Vec<String>,
-    /// Where entries live.
     pub store: StoreConfig,
-    /// None: all.
+    /// Namespaces to serve; empty means all.
     pub namespaces: Vec<String>,
-    /// Only check.
+    /// Whether to validate the configuration and exit.
     pub check: bool,
-    /// Of the entries' life.
     pub settings: Settings,
-    /// For services that do not say it.
+    /// Default for services that do not set it.
     pub last_endpoint: LastEndpoint,
-    /// A quiet, and the longest wait for one.
+    /// Debounce time, and its maximum.
     pub debounce: (Duration, Duration),
-    /// Of connections and streams.
+    /// Limits on connections and streams.
     pub limits: ServerLimits,
 }
 
-/// Where entries live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreConfig {
-    /// In a file, with the configuration beside it.
     Redb {
-        /// The file.
         path: PathBuf,
-        /// WorkloadGroup, WorkloadEntry, ServiceEntry.
         config_dir: PathBuf,
     },
-    /// In Kubernetes.
     Kubernetes {
-        /// Where the replicas' Leases live.
         namespace: String,
-        /// Writes a second.
+        /// Writes per second.
         qps: NonZeroU32,
     },
 }
 
 impl StoreConfig {
-    /// As the flag has it.
+    /// Value of `--store`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Redb { .. } => "redb",
@@ -83,7 +73,7 @@ impl StoreConfig {
 }
 
 impl DiscoveryConfig {
-    /// Refuses what cannot go together. Files are read later.
+    /// Rejects flags that cannot be combined. Files are read later.
     pub fn new(args: DiscoveryArgs, environment: &Environment) -> Result<Self, Failure> {
         let DiscoveryArgs {
             listen,
@@ -129,11 +119,13 @@ impl DiscoveryConfig {
         let listen = listener(listen, [tls_cert, tls_key, client_ca], plaintext_listen.is_some() || check)?;
         if let Some(address) = plaintext_listen.filter(|it| !insecure && !it.ip().is_loopback()) {
             return Err(usage(&format!(
-                "--plaintext-listen = {address}: is not loopback, and there nobody proves who he is; add --insecure if that is meant"
+                "--plaintext-listen = {address}: is not a loopback address, and plaintext clients are not authenticated; set --insecure to allow it"
             )));
         }
         if let Some(domain) = trust_domain.iter().find(|domain| domain.is_empty() || domain.contains('/')) {
-            return Err(usage(&format!("--trust-domain = {domain:?}: must be a name as cluster.local")));
+            return Err(usage(&format!(
+                "--trust-domain = {domain:?}: must be a domain name such as cluster.local"
+            )));
         }
         if debounce > debounce_max {
             return Err(usage(&format!(
@@ -184,7 +176,8 @@ impl DiscoveryConfig {
     }
 }
 
-/// All three files, or none if somebody is served without them.
+/// Returns the listener with its three TLS files, or `None` if no file is set and `without` allows
+/// that.
 fn listener(
     listen: Option<SocketAddr>,
     files: [Option<PathBuf>; 3],
@@ -200,7 +193,7 @@ fn listener(
             let flags = [("--tls-cert", cert), ("--tls-key", key), ("--client-ca", client_ca)];
             let missing: Vec<&str> =
                 flags.into_iter().filter(|(_, file)| file.is_none()).map(|(flag, _)| flag).collect();
-            let hint = "for plaintext on this machine alone use --plaintext-listen 127.0.0.1:15010";
+            let hint = "for plaintext on this machine only, use --plaintext-listen 127.0.0.1:15010";
             Err(usage(&format!("{}: required by --listen, got none; {hint}", missing.join(", "))))
         }
     }
@@ -220,36 +213,33 @@ fn usage(text: &str) -> Failure {
     Failure::Usage(text.to_owned())
 }
 
-/// What tells this process from its replicas.
+/// Name that distinguishes this process from its replicas: the Pod's name, else the host name.
 fn instance(environment: &Environment) -> String {
     let pod = environment.get(POD_NAME).and_then(|value| value.to_str()).map(str::to_owned);
     let of_machine = || fs::read_to_string(HOSTNAME).ok().map(|name| name.trim().to_owned());
     pod.or_else(of_machine).filter(|name| !name.is_empty()).unwrap_or_else(|| "app-health".to_owned())
 }
 
-/// How `workloads` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the words speak for themselves")]
+#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum Output {
     Table,
     Json,
 }
 
-/// What `workloads` does.
+/// Configuration of `workloads`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkloadsConfig {
-    /// `HOST:PORT` of discovery.
+    /// `HOST:PORT` of discovery's monitoring server.
     pub authority: String,
-    /// With the filters.
+    /// Request path with the filters as query.
     pub path: String,
-    /// How it is written.
     pub output: Output,
-    /// Go on.
+    /// Whether to print the workloads again after every change.
     pub watch: bool,
 }
 
 impl WorkloadsConfig {
-    /// Checks the URL.
     pub fn new(args: WorkloadsArgs) -> Result<Self, Failure> {
         let WorkloadsArgs { url, namespace, group, state, output, watch } = args;
         let wrong = || usage(&format!("--url = {url:?}: must be like http://127.0.0.1:15014"));
@@ -263,7 +253,9 @@ impl WorkloadsConfig {
         for (name, value) in filters {
             let Some(value) = value else { continue };
             if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-                return Err(usage(&format!("--{name} = {value:?}: must be a name")));
+                return Err(usage(&format!(
+                    "--{name} = {value:?}: must contain only letters, digits, '-', '.' and '_'"
+                )));
             }
             path.push_str(&format!("{separator}{name}={value}"));
             separator = '&';

@@ -1,4 +1,5 @@
-//! The ADS server: who gets in, and how fast. `connection` is one connection, `exchange` one stream of it.
+//! The ADS server: accepts connections, with limits on their number and rate. `connection` serves
+//! one connection and `exchange` one of its streams.
 
 mod admitted;
 mod codec;
@@ -27,38 +28,42 @@ use discovery::limits::TokenBucket;
 
 pub use shared::{ClientView, Shared};
 
-/// Handshakes at a time.
+/// Maximum number of concurrent TLS handshakes.
 const HANDSHAKES: usize = 256;
-/// With fewer places left nobody may be slow to begin one.
+/// If fewer handshake permits than this are left, a client must send its ClientHello promptly.
 const CROWDED: usize = HANDSHAKES / 4;
-/// Pause after a failed accept: there are no descriptors, or no memory.
+/// Pause after a failed `accept`, which means that file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// The listen queue holds as many as are accepted in so many seconds. An agent gives up a handshake after five: in a longer queue it would
-/// have left when its turn comes, and so would everybody behind it.
+/// Length of the listen queue, in seconds of `accept_rate`. An agent abandons a handshake after 5
+/// s; in a longer queue it would have disconnected before its connection is accepted, and so would
+/// every client behind it.
 const QUEUE: u32 = 2;
-/// A client sends its first bytes at once; so long it is waited for them to see whether it has left since.
+/// How long to wait for the first bytes of a client to detect that it has already disconnected. A
+/// client sends its first bytes immediately.
 const FIRST_BYTES: Duration = Duration::from_millis(1);
-/// What streams get to end when the server does.
+/// How long streams may take to end when the server shuts down.
 const CLOSE: Duration = Duration::from_secs(2);
 
-/// What the flags say.
+/// Limits that are set by flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// New connections a second; twice that at once.
+    /// New connections per second; the burst is twice that.
     pub accept_rate: u32,
-    /// Connections at a time, and streams.
+    /// Maximum number of concurrent connections, and of concurrent streams.
     pub max_streams: usize,
 }
 
-/// Has the peer hung up while it waited?
+/// True if the peer closed the connection while it waited in the listen queue.
 async fn is_gone(stream: &TcpStream) -> bool {
     let ready = timeout(FIRST_BYTES, stream.ready(Interest::READABLE)).await;
     matches!(ready, Ok(Ok(ready)) if ready.is_read_closed())
 }
 
-/// Serves until `closing`, then tells the streams. `tls` is looked up for each connection; without it there is none, and no identity.
+/// Serves until `closing` is cancelled, then ends the streams. The TLS configuration is loaded for
+/// each connection; without one, connections are plaintext and clients have no identity.
 ///
-/// Whoever cannot be served yet stays in the listen queue: tokens, handshakes and places are waited for before a connection is taken.
+/// A client that cannot be served yet stays in the listen queue: a token, a handshake permit and a
+/// connection permit are acquired before a connection is accepted.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<ArcSwap<ServerConfig>>>,
@@ -69,12 +74,13 @@ pub async fn serve(
     let places = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let rate = f64::from(limits.accept_rate);
-    // Nobody has waited yet at the start: whoever comes then comes back, with all others.
+    // The bucket starts almost empty because after a restart all clients reconnect at the same
+    // time.
     let mut tokens = TokenBucket::almost_empty(rate, 2.0 * rate);
     let mut has_token = false;
     let queue = i32::try_from(limits.accept_rate.saturating_mul(QUEUE)).unwrap_or(i32::MAX);
     if let Err(error) = SockRef::from(&listener).listen(queue) {
-        warn!(%error, "the listen queue keeps its length");
+        warn!(%error, "setting the listen backlog failed");
     }
     let tracker = TaskTracker::new();
     loop {
@@ -96,7 +102,7 @@ pub async fn serve(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                warn!(%error, "cannot accept connections");
+                warn!(%error, "accepting a connection failed");
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -114,6 +120,6 @@ pub async fn serve(
     }
     drop(listener);
     tracker.close();
-    // Who has not gone by then goes with the process.
+    // Connections that are still open end with the process.
     let _ = timeout(CLOSE, tracker.wait()).await;
 }

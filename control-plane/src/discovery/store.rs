@@ -1,4 +1,5 @@
-//! Where entries are kept: what is to be written, newest wins, and what comes back.
+//! Interface between the registry and a store. Of the pending writes of an entry only the newest is
+//! kept; the store confirms writes through a channel.
 
 pub mod kubernetes;
 pub mod redb;
@@ -12,18 +13,18 @@ use tokio::sync::{Notify, mpsc, watch};
 use discovery::entries::{Input, Record};
 use discovery::objects::Key;
 
-/// One entry's newest state.
+/// The newest state of one entry, to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Its number.
+    /// Sequence number of the write.
     pub write: u64,
-    /// `None`: delete.
+    /// `None` deletes the entry.
     pub record: Option<Box<Record>>,
-    /// The session that this was decided on.
+    /// Session in which this write was decided.
     pub session: u64,
 }
 
-/// What waits to be written: one state per entry, however long the store takes.
+/// Pending writes, at most one per entry, however slow the store is.
 #[derive(Clone, Debug, Default)]
 pub struct Writes(Arc<Waiting>);
 
@@ -34,13 +35,13 @@ struct Waiting {
 }
 
 impl Writes {
-    /// Has `write` stored in place of what waits for the same entry.
+    /// Queues `write` and replaces a pending write of the same entry.
     pub fn push(&self, key: Key, write: Write) {
         self.0.writes.lock().expect("nothing panics while it holds this lock").insert(key, write);
         self.0.notify.notify_one();
     }
 
-    /// Everything that waits; waits itself until there is something.
+    /// Waits until writes are pending and returns all of them.
     pub async fn take(&self) -> BTreeMap<Key, Write> {
         loop {
             let notified = self.0.notify.notified();
@@ -53,24 +54,24 @@ impl Writes {
         }
     }
 
-    /// Everything that waits.
+    /// Returns all pending writes without waiting.
     pub fn take_now(&self) -> BTreeMap<Key, Write> {
         mem::take(&mut *self.0.writes.lock().expect("nothing panics while it holds this lock"))
     }
 }
 
-/// An open store as the registry sees it.
+/// An open store, as the registry uses it.
 #[derive(Debug)]
 pub struct Store {
-    /// What was in it.
+    /// Records that were in the store when it was opened.
     pub stored: Vec<(Key, Record)>,
-    /// Whether there was nothing, not even an empty store.
+    /// True if the store did not exist before.
     pub is_new: bool,
-    /// Where writes go.
     pub writes: Writes,
-    /// [`Input::Stored`], and for a store that others write too [`Input::Observed`] and the like.
+    /// Carries [`Input::Stored`], and for a shared store also [`Input::Observed`] and similar
+    /// inputs.
     pub inputs: mpsc::Receiver<Input>,
-    /// Why nothing can be stored at the moment.
+    /// Why writes currently fail; `None` if they succeed.
     pub degraded: watch::Receiver<Option<String>>,
 }
 

@@ -1,4 +1,5 @@
-//! The webhook's own certificate authority, as a value that all replicas share: what to do with it now, and the leaves that it signs.
+//! The webhook's own certificate authority, as a value that all replicas share: renews the CA and
+//! signs leaf certificates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -9,58 +10,57 @@ use time::{Duration, OffsetDateTime};
 
 use serving::tls;
 
-/// How long a CA is good for.
+/// Validity of a CA certificate.
 pub const CA_LIFE: Duration = Duration::days(365);
-/// How long a leaf is good for.
+/// Validity of a leaf certificate.
 pub const LEAF_LIFE: Duration = Duration::days(30);
-/// How long the API server has had the next CA before a leaf of it is served.
+/// How long the API server must have trusted the next CA before that CA signs leaf certificates.
 pub const ANNOUNCED: Duration = Duration::minutes(10);
-/// Clocks differ: a certificate is good a little before it is made.
+/// How long before its creation a certificate becomes valid, since clocks differ.
 const EARLY: Duration = Duration::hours(1);
 
-/// A CA that cannot be made, or cannot be read.
+/// A CA that cannot be created or parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("certificate authority: {0}")]
 pub struct AuthorityError(String);
 
-/// A certificate with its key.
+/// A certificate with its private key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// PEM.
     pub certificate: String,
-    /// PEM.
     pub key: String,
-    /// When it was made, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub made: i64,
 }
 
-/// What the Secret holds.
+/// Content of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// The one that signs.
+    /// The CA that signs.
     pub current: Pair,
-    /// The one that will, known to the API server since it was made.
+    /// The CA that will sign next; it is in the bundle since its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Pair>,
-    /// The one that did: its certificate, and when its last leaf ends.
+    /// The previous CA: its certificate, and when the last leaf that it signed expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<(String, i64)>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates a new CA.
     pub fn new(now: OffsetDateTime) -> Result<Self, AuthorityError> {
         Ok(Self { current: ca(now)?, next: None, former: None })
     }
 
-    /// The certificates that the API server has to know, PEM.
+    /// Returns the certificates that the API server must trust, PEM.
     pub fn bundle(&self) -> String {
         let former = self.former.iter().map(|(certificate, _)| certificate);
         let next = self.next.iter().map(|next| &next.certificate);
         std::iter::once(&self.current.certificate).chain(next).chain(former).map(String::as_str).collect()
     }
 
-    /// What it should be now; `None` if it is that already. `announced`: the API server has its bundle.
+    /// Returns the next state, or `None` if nothing changes. `announced` is true if the API server
+    /// has the current bundle.
     pub fn step(&self, now: OffsetDateTime, announced: bool) -> Result<Option<Self>, AuthorityError> {
         let mut after = self.clone();
         if after.former.as_ref().is_some_and(|(_, until)| *until <= now.unix_timestamp()) {
@@ -79,7 +79,7 @@ impl Authority {
         Ok((after != *self).then_some(after))
     }
 
-    /// A leaf for `names`, signed by the current CA.
+    /// Signs a leaf certificate for `names` with the current CA.
     pub fn leaf(&self, names: &[String], now: OffsetDateTime) -> Result<Pair, AuthorityError> {
         let key = KeyPair::from_pem(&self.current.key).map_err(error)?;
         let issuer = Issuer::from_ca_cert_pem(&self.current.certificate, key).map_err(error)?;
@@ -97,14 +97,14 @@ impl Authority {
     }
 }
 
-/// Whether something made then is to be made anew: two thirds of its life are over.
+/// True if a certificate is due for renewal: two thirds of its validity have passed.
 pub fn is_due(made: i64, life: Duration, now: OffsetDateTime) -> bool {
     made + life.whole_seconds() / 3 * 2 <= now.unix_timestamp()
 }
 
 fn ca(now: OffsetDateTime) -> Result<Pair, AuthorityError> {
     let mut params = CertificateParams::default();
-    // Two CAs of one name and other keys confuse whoever looks for a leaf's issuer by name.
+    // The name is unique, since clients may look up the issuer of a leaf by name.
     params.distinguished_name = named(&format!("app-health webhook {}", now.unix_timestamp()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

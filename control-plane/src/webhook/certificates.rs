@@ -1,4 +1,5 @@
-//! Where the server's certificate comes from, and when there is a new one. What serves is exchanged as a whole, or not at all.
+//! Loads or issues the server's certificate and replaces it on renewal. The TLS configuration is
+//! replaced as a whole or not at all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +20,16 @@ use serving::exit::Failure;
 use serving::monitoring::Pending;
 use serving::tls::{self, ClientAuth};
 
-/// Reasons of unreadiness.
+/// Reason for not being ready; [`CA_BUNDLE`] is another one.
 pub(super) const CERTIFICATE: &str = "certificate";
 const CA_BUNDLE: &str = "caBundle";
-/// How often the API server is asked for CA and caBundle.
+/// How often CA and caBundle are compared with the API server.
 const COMPARE: Duration = Duration::from_secs(60);
-/// The same, as long as it does not work.
+/// The same interval after an error.
 const RETRY: Duration = Duration::from_secs(2);
 const WHAT: &str = "certificate";
 
-/// Files as they were read.
+/// Content of the certificate files.
 #[derive(PartialEq, Eq)]
 struct Content {
     chain: Vec<u8>,
@@ -50,7 +51,8 @@ fn config(content: &Content, files: &CertificateFiles) -> Result<ServerConfig, t
     tls::server_config(&content.chain, &content.key, client.as_ref())
 }
 
-/// Takes the certificate from files, and looks for others every 5 seconds.
+/// Loads the certificate from files, and reloads it when they change; they are checked every 5
+/// seconds.
 pub(super) fn from_files(
     files: CertificateFiles,
     metrics: &Arc<Metrics>,
@@ -80,9 +82,9 @@ pub(super) fn from_files(
                     serving.store(Arc::new(config));
                     let chain = now.as_ref().map(|content| content.chain.as_slice()).unwrap_or_default();
                     metrics.certificate(tls::not_after(chain).unwrap_or_default());
-                    info!("another certificate serves");
+                    info!("TLS certificate reloaded");
                 }
-                Err(error) => warn!(error, "the new certificate cannot be used, the one before goes on"),
+                Err(error) => warn!(error, "TLS certificate rejected, keeping the previous one"),
             }
             last = now;
         }
@@ -90,7 +92,8 @@ pub(super) fn from_files(
     Ok(tls)
 }
 
-/// Takes a certificate of the CA that all replicas share, and keeps CA, leaf and caBundle as they should be. Returns when there is one.
+/// Issues a certificate from the CA that all replicas share, and renews CA, leaf and caBundle in
+/// the background. Returns when the first certificate exists.
 pub(super) async fn self_signed(
     cluster: Cluster,
     own: SelfSigned,
@@ -105,7 +108,7 @@ pub(super) async fn self_signed(
     let authority = loop {
         match cluster.authority(now(), None).await {
             Ok(authority) => break authority,
-            Err(error) => warn!(%error, "no certificate authority yet"),
+            Err(error) => warn!(%error, "reading or creating the certificate authority failed, retrying"),
         }
         sleep(RETRY).await;
     };
@@ -144,7 +147,7 @@ fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// Keeps a self-made certificate.
+/// Renews a self-signed certificate.
 struct Keeper {
     cluster: Cluster,
     own: SelfSigned,
@@ -152,10 +155,10 @@ struct Keeper {
     tls: Arc<ArcSwap<ServerConfig>>,
     metrics: Arc<Metrics>,
     pending: Pending,
-    /// The CA of the leaf that serves.
+    /// CA certificate that signed the current leaf.
     signer: String,
     leaf: Pair,
-    /// The bundle that the API server was seen to have.
+    /// Bundle that the API server was last seen to have.
     announced: Option<String>,
 }
 
@@ -165,7 +168,7 @@ impl Keeper {
             let pause = match self.compare().await {
                 Ok(()) => COMPARE,
                 Err(error) => {
-                    warn!(%error, "certificate authority and caBundle could not be compared");
+                    warn!(%error, "comparing certificate authority and caBundle failed, retrying");
                     RETRY
                 }
             };
@@ -177,7 +180,7 @@ impl Keeper {
         let authority = self.cluster.authority(now(), self.announced.as_deref()).await?;
         let bundle = authority.bundle();
         if self.cluster.announce(&bundle).await? {
-            info!("caBundle is ours now");
+            info!("caBundle updated");
             self.metrics.reloaded("caBundle", true);
         }
         self.announced = Some(bundle);
@@ -200,9 +203,9 @@ impl Keeper {
                 self.metrics.certificate(tls::not_after(leaf.certificate.as_bytes()).unwrap_or_default());
                 self.signer.clone_from(&authority.current.certificate);
                 self.leaf = leaf;
-                info!("another certificate serves");
+                info!("TLS certificate renewed");
             }
-            Err(error) => warn!(error, "the new certificate cannot be used, the one before goes on"),
+            Err(error) => warn!(error, "TLS certificate rejected, keeping the previous one"),
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The API server as the webhook sees it: the Secret with the CA, and the configuration that names the CA. Objects are JSON values.
+//! API server requests of the webhook: the Secret with the CA, and the webhook configuration with
+//! the caBundle. Objects are JSON values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,27 +10,27 @@ use time::OffsetDateTime;
 
 use crate::webhook::authority::{Authority, AuthorityError};
 
-/// The Secret.
+/// Name of the Secret with the CA.
 const SECRET: &str = "app-health-webhook-ca";
-/// Its only key: the authority as JSON.
+/// Only key of the Secret: the authority as JSON.
 const KEY: &str = "authority.json";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// What the API server did not do.
+/// Error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The request failed, or was refused.
+    /// The request failed or was rejected.
     #[error("{0}")]
     Kube(#[from] kube::Error),
-    /// The CA cannot be made or read.
+    /// The CA cannot be created or parsed.
     #[error("{0}")]
     Authority(#[from] AuthorityError),
-    /// The Secret is there and holds something else.
+    /// The Secret exists but its content is invalid.
     #[error("secret {SECRET}: {KEY}: {0}")]
     Secret(String),
 }
 
-/// Where things are.
+/// Client of the API server, with the names of the objects.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -38,12 +39,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// `configuration`: the MutatingWebhookConfiguration's name.
+    /// Creates a client; `configuration` is the name of the MutatingWebhookConfiguration.
     pub fn new(client: Client, namespace: String, configuration: String) -> Self {
         Self { client, namespace, configuration }
     }
 
-    /// The API server's minor version of Kubernetes 1.
+    /// Returns the minor version of the API server's Kubernetes 1.x.
     pub async fn minor_version(&self) -> Result<Option<u32>, ClusterError> {
         let info = self.client.apiserver_version().await?;
         let digits: String = info.minor.chars().take_while(char::is_ascii_digit).collect();
@@ -67,8 +68,9 @@ impl Cluster {
         format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
-    /// The authority that all replicas share: read, made where it is absent, moved on when its time has come. `announced`: the
-    /// bundle that the API server was last seen to have.
+    /// Returns the authority that all replicas share: reads it, creates it if it does not exist,
+    /// and advances it when that is due. `announced` is the bundle that the API server was last
+    /// seen to have.
     pub async fn authority(
         &self,
         now: OffsetDateTime,
@@ -85,7 +87,7 @@ impl Cluster {
                 });
                 match self.send(Method::POST, &self.secrets(), "application/json", Some(&secret)).await {
                     Ok(_) => return Ok(made),
-                    // Another replica was first.
+                    // Another replica created it first.
                     Err(error) if is(&error, 409) => {
                         self.send(Method::GET, &path, "application/json", None).await?
                     }
@@ -109,7 +111,8 @@ impl Cluster {
         }
     }
 
-    /// Puts `bundle` into every entry of the configuration that lacks it; whether one did.
+    /// Writes `bundle` to every webhook of the configuration that does not have it; returns whether
+    /// one was changed.
     pub async fn announce(&self, bundle: &str) -> Result<bool, ClusterError> {
         let path = format!("{CONFIGURATIONS}/{}", self.configuration);
         let configuration = self.send(Method::GET, &path, "application/json", None).await?;
@@ -119,7 +122,8 @@ impl Cluster {
     }
 }
 
-/// The patch that gives every entry the bundle; it fails if the configuration has changed since it was read.
+/// Returns the JSON patch that sets the bundle in every webhook; it fails if the configuration has
+/// changed since it was read.
 fn announcement(configuration: &Value, bundle: &str) -> Option<Value> {
     let bundle = STANDARD.encode(bundle);
     let entries = configuration["webhooks"].as_array()?.iter().enumerate();
@@ -140,7 +144,7 @@ fn encoded(authority: &Authority) -> String {
 }
 
 fn decoded(secret: &Value) -> Result<Authority, ClusterError> {
-    let text = secret["data"][KEY].as_str().ok_or_else(|| ClusterError::Secret("is absent".to_owned()))?;
+    let text = secret["data"][KEY].as_str().ok_or_else(|| ClusterError::Secret("missing".to_owned()))?;
     let bytes = STANDARD.decode(text).map_err(|error| ClusterError::Secret(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| ClusterError::Secret(error.to_string()))
 }

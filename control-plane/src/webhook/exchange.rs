@@ -1,4 +1,4 @@
-//! One request to port 15017: what is refused before it is read, what is read, what is answered.
+//! Handles one request to port 15017: limits, reading of the body, review, and the response.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,22 +20,21 @@ use injector::settings::Settings;
 use injector::{Outcome, ProbeResult};
 use serving::http_server::{Response, not_allowed, response, text};
 
-/// The one path.
 const PATH: &str = "/inject";
-/// The largest body, in bytes. The API server takes 3 MiB from its own callers.
+/// Maximum size of a body in bytes. The API server itself accepts 3 MiB from its clients.
 const BODY_LIMIT: usize = 8 << 20;
-/// From a complete head to a complete body.
+/// Timeout from a complete header section to a complete body.
 const BODY: Duration = Duration::from_secs(10);
-/// Requests in work at a time.
+/// Maximum number of concurrent requests.
 const IN_WORK: usize = 64;
-/// How long one more waits, for its turn or for room.
+/// How long a further request waits for a permit, and a body for memory.
 const WAIT: Duration = Duration::from_secs(2);
-/// Room for bodies, in KiB: what all requests together may hold.
+/// Memory for bodies in KiB, shared by all requests.
 const ROOM: u32 = 10 << 10;
-/// A body from this size on is reviewed beside the threads that answer, one at a time.
+/// Bodies of at least this size are reviewed one at a time outside of the worker threads.
 const LARGE: usize = 256 << 10;
 
-/// What answers reviews.
+/// Handler of review requests.
 #[derive(Clone)]
 pub struct Exchange {
     settings: Arc<ArcSwap<Settings>>,
@@ -45,11 +44,12 @@ pub struct Exchange {
     large: Arc<Semaphore>,
 }
 
-/// A request that is answered with an error.
+/// A request that is answered with an HTTP error.
 #[derive(Debug)]
 struct Refusal(StatusCode, String);
 
-/// A body as it came. It is put together once it is complete, so that one that never is costs no more than its bytes.
+/// A body as it was received. Its chunks are joined only when it is complete, so that an incomplete
+/// body costs no more than its bytes.
 #[derive(Default)]
 struct Chunks {
     length: usize,
@@ -64,13 +64,12 @@ fn whole(mut chunks: Vec<Bytes>) -> Bytes {
 }
 
 impl Exchange {
-    /// With settings that may be exchanged while it answers.
+    /// Creates a handler; the settings may be replaced while it runs.
     pub fn new(settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
         Self { settings, metrics, in_work: places(IN_WORK), room: places(ROOM as usize), large: places(1) }
     }
 
-    /// Answers one request.
     pub async fn answer(self, request: Request<Incoming>) -> Response {
         let response = match self.review(request).await {
             Ok(body) => return response(StatusCode::OK, "application/json", Bytes::from(body)),
@@ -116,16 +115,16 @@ impl Exchange {
         Ok(reviewed.body)
     }
 
-    /// Reads a body; the room that it takes is free again when the permit is dropped.
+    /// Reads a body. Its share of the memory limit is released when the permit is dropped.
     async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), Refusal> {
         let deadline = Instant::now() + BODY;
         let mut read = Chunks::default();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while !body.is_end_stream() {
             let frame = match timeout_at(deadline, body.frame()).await {
-                Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "body: not complete within 10 s"),
+                Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
                 Ok(None) => break,
-                Ok(Some(Err(_))) => return refuse(StatusCode::BAD_REQUEST, "body: broke off"),
+                Ok(Some(Err(_))) => return refuse(StatusCode::BAD_REQUEST, "body: read failed"),
                 Ok(Some(Ok(frame))) => frame,
             };
             let Ok(data) = frame.into_data() else { continue };
@@ -156,10 +155,10 @@ fn refuse<T>(status: StatusCode, line: &str) -> Result<T, Refusal> {
 }
 
 fn broken() -> Refusal {
-    Refusal(StatusCode::INTERNAL_SERVER_ERROR, "broken: see the log".to_owned())
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
 }
 
-/// What was left unread is not waited for.
+/// Closes the connection, so that an unread rest of the body is discarded.
 fn closed(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -182,7 +181,7 @@ fn declared(headers: &HeaderMap) -> u64 {
     length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
-/// Keeps a mistake of ours to the one request that met it.
+/// Limits a panic to the request that caused it.
 fn guarded(
     body: &[u8],
     review: impl FnOnce() -> Result<Reviewed, review::BadReview>,
@@ -191,13 +190,13 @@ fn guarded(
         Ok(Ok(reviewed)) => Ok(reviewed),
         Ok(Err(bad)) => Err(Refusal(StatusCode::BAD_REQUEST, bad.to_string())),
         Err(_) => {
-            error!(uid = ?review::uid(body), "a review broke: that is a mistake in app-health");
+            error!(uid = ?review::uid(body), "review panicked, which is a bug in app-health");
             Err(broken())
         }
     }
 }
 
-/// A line for each Pod that changed, or could not be changed as it should.
+/// Logs a line for each Pod that was changed, or could not be changed as requested.
 fn log(reviewed: &Reviewed) {
     let Reviewed { outcome, namespace, name, probes, warnings, .. } = reviewed;
     if matches!(outcome, Outcome::Skipped | Outcome::Unchanged) && warnings.is_empty() {
@@ -206,7 +205,15 @@ fn log(reviewed: &Reviewed) {
     let count = |result| probes.iter().filter(|probe| probe.result == result).count();
     let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
     let (rewritten, left) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
-    info!(?namespace, ?name, result = outcome.word(), rewritten, left, warnings = codes.join(","), "pod");
+    info!(
+        ?namespace,
+        ?name,
+        result = outcome.word(),
+        rewritten,
+        left,
+        warnings = codes.join(","),
+        "pod reviewed"
+    );
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What the webhook counts. Every label has a closed set of values: nothing of a caller becomes a series.
+//! Metrics of the webhook. The values of every label are a fixed set, so that no client can create
+//! time series.
 
 use std::sync::atomic::AtomicU64;
 
@@ -39,7 +40,6 @@ struct Reload {
     result: &'static str,
 }
 
-/// The registry and what is in it.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -65,27 +65,23 @@ impl Default for Metrics {
             reloads: Family::default(),
             not_after: Gauge::default(),
         };
-        registry.register("reviews", "Reviews by what became of the object", metrics.reviews.clone());
+        registry.register("reviews", "Reviews by result", metrics.reviews.clone());
         registry.register(
             "review_duration_seconds",
-            "Time for a review, its body read",
+            "Duration of a review after its body was read",
             metrics.duration.clone(),
         );
-        registry.register(
-            "probes",
-            "Probes and hooks by handler and what became of them",
-            metrics.probes.clone(),
-        );
+        registry.register("probes", "Probes and hooks by handler and result", metrics.probes.clone());
         registry.register("warnings", "Warnings by code", metrics.warnings.clone());
-        registry.register("http_errors", "Answers that are no review, by status", metrics.errors.clone());
+        registry.register("http_errors", "HTTP error responses by status", metrics.errors.clone());
         registry.register(
             "reloads",
-            "Certificates and templates that were read again",
+            "Reloads of certificates and templates by result",
             metrics.reloads.clone(),
         );
         registry.register(
             "certificate_not_after_seconds",
-            "When the certificate in use ends",
+            "Expiry of the certificate in use, in seconds since 1970",
             metrics.not_after.clone(),
         );
         Self { registry, ..metrics }
@@ -106,24 +102,24 @@ impl Metrics {
         }
     }
 
-    /// Counts an answer that is no review.
+    /// Counts an error response.
     pub fn refused(&self, status: u16) {
         self.errors.get_or_create(&Status { status }).inc();
     }
 
-    /// Counts a reading of `what`, `certificate` or `template`, whose content had changed.
+    /// Counts a reload of `what` (`certificate` or `template`) after its content had changed.
     pub fn reloaded(&self, what: &'static str, worked: bool) {
         let result = if worked { "success" } else { "failure" };
         self.reloads.get_or_create(&Reload { what, result }).inc();
     }
 
-    /// Says when the certificate in use ends, in seconds since 1970.
+    /// Sets when the certificate in use expires, in seconds since 1970.
     pub fn certificate(&self, not_after: i64) {
         #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact in a double")]
         self.not_after.set(not_after as f64);
     }
 
-    /// Everything in OpenMetrics' text form.
+    /// Returns all metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes everything");

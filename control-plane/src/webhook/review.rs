@@ -1,4 +1,5 @@
-//! AdmissionReview in, AdmissionReview out. The types are our own: the object stays the value that it is, and the patch is base64.
+//! Reviews an AdmissionReview. The types are defined here so that the object stays an unparsed
+//! value; the patch is base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,14 +12,15 @@ use injector::settings::Settings;
 use injector::warning::{Code, Warning};
 use injector::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
 
-/// The API server cuts a longer warning, in characters.
+/// Maximum length of a warning in characters; the API server truncates longer ones.
 const WARNING: usize = 256;
-/// And all of them together.
+/// Maximum length of all warnings together.
 const ALL_WARNINGS: usize = 4096;
 const KIND: &str = "AdmissionReview";
 const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 
-/// A body that is no review; one line of our own words.
+/// A body that is not an AdmissionReview, described in one line that contains no text of the
+/// client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadReview(String);
@@ -80,35 +82,32 @@ struct AuditAnnotations<'a> {
     result: &'a str,
 }
 
-/// What a review came to: the body of the answer, and what is worth a line in the log.
+/// Result of a review: the body of the response, and details for log and metrics.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
-    /// The answer as JSON.
+    /// The response as JSON.
     pub body: Vec<u8>,
-    /// What became of the Pod.
     pub outcome: Outcome,
-    /// Its namespace, as the caller says.
     pub namespace: String,
-    /// Its name, or what its name will begin with.
     pub name: String,
-    /// What became of its probes.
     pub probes: Vec<Probe>,
-    /// What could not be done.
     pub warnings: Vec<Warning>,
 }
 
-/// The uid of a review, as far as it can be read: for a log line about a review that went wrong.
+/// Returns the uid of a review if it can be parsed, for the log line of a failed review.
 pub fn uid(body: &[u8]) -> Option<String> {
     let review: Review = serde_json::from_slice(body).ok()?;
     serde_json::from_str::<Request>(review.request?.get()).ok()?.uid
 }
 
-/// Answers a review. What is no Pod that is being created is allowed as it is; nothing is ever refused.
+/// Reviews an object. Everything but the creation of a Pod is allowed unchanged; nothing is ever
+/// denied.
 ///
 /// # Errors
-/// Where the body is no AdmissionReview of a version that we know.
+/// Returns an error if the body is not an AdmissionReview of a supported version.
 pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
-    // Unread parts are skipped, not built: a body of any shape costs no more than its bytes.
+    // Parts that are not needed are skipped: a body of any shape costs no more memory than its
+    // bytes.
     let review: Review = parse(body)?;
     let text =
         |value: Option<&RawValue>| value.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
@@ -120,7 +119,7 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
     if kind.as_deref() != Some(KIND) {
         return Err(BadReview(format!("kind: must be {KIND}")));
     }
-    let needed = |field: &str| BadReview(format!("{field}: needed"));
+    let needed = |field: &str| BadReview(format!("{field}: required"));
     let request =
         review.request.filter(|request| request.get() != "null").ok_or_else(|| needed("request"))?;
     let request: Request = serde_json::from_str(request.get())
@@ -168,13 +167,13 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
 }
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadReview> {
-    // Bytes that are no text are refused first, so that nothing below has to think of them.
+    // Invalid UTF-8 is rejected first, so that the code below need not handle it.
     let text = std::str::from_utf8(body)
-        .map_err(|error| BadReview(format!("body: is not UTF-8 at byte {}", error.valid_up_to())))?;
+        .map_err(|error| BadReview(format!("body: invalid UTF-8 at byte {}", error.valid_up_to())))?;
     serde_json::from_str(text).map_err(|error| BadReview(format!("body: {}", reason(&error))))
 }
 
-/// The reader's words, without the caller's.
+/// Returns the parser's message without text of the client.
 fn reason(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     match error.classify() {
@@ -182,13 +181,14 @@ fn reason(error: &serde_json::Error) -> String {
         serde_json::error::Category::Eof => format!("ends too early at {place}"),
         _ => {
             let words = error.to_string();
-            let words = words.split(" at line ").next().unwrap_or("is no JSON").to_owned();
+            let words = words.split(" at line ").next().unwrap_or("invalid JSON").to_owned();
             format!("{words} at {place}")
         }
     }
 }
 
-/// The Pod that is being created; `None` if it is something else, `null` where there should be one.
+/// Returns the Pod that is being created; `None` for anything else, and JSON `null` if the object
+/// is missing.
 fn object(request: &Request) -> Result<Option<Value>, BadReview> {
     let Resource { group, version, resource } = &request.resource;
     let is_pod = group.as_deref().unwrap_or_default().is_empty()
@@ -204,11 +204,11 @@ fn object(request: &Request) -> Result<Option<Value>, BadReview> {
     object.map(Some).map_err(|error| BadReview(format!("request.object: {}", reason(&error))))
 }
 
-/// The warnings as the API server passes them on: neither one nor all too long.
+/// Returns the warnings within the limits of the API server, on each and on all together.
 fn shown(warnings: &[Warning]) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     let mut length = 0;
-    let more = |count: usize| format!("app-health: {count} more: see annotation {WARNINGS}");
+    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS}");
     for (index, warning) in warnings.iter().enumerate() {
         let text: String = warning.to_string().chars().take(WARNING).collect();
         length += text.chars().count();

@@ -1,4 +1,4 @@
-//! Looks at the template's file, and exchanges the settings when it holds another one that is right.
+//! Watches the template's file, and replaces the settings when its content changes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::metrics::Metrics;
 use crate::config::TemplateFile;
 use injector::settings::Settings;
 
-/// Never ends. A template that is wrong changes nothing.
+/// Runs forever. An invalid template changes nothing.
 pub(super) async fn watch(file: TemplateFile, settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) {
     let mut last = Ok(file.text.clone());
     loop {
@@ -25,9 +25,9 @@ pub(super) async fn watch(file: TemplateFile, settings: Arc<ArcSwap<Settings>>, 
         match made {
             Ok(made) => {
                 settings.store(Arc::new(made));
-                info!("another template is in use");
+                info!("template reloaded");
             }
-            Err(error) => warn!(error, "the new template cannot be used, the one before goes on"),
+            Err(error) => warn!(error, "template rejected, keeping the previous one"),
         }
         last = now;
     }

@@ -1,4 +1,5 @@
-//! `envoy.config.core.v3.Node` to [`Node`]: the words of Istio's metadata, and ours.
+//! Decodes `envoy.config.core.v3.Node` to [`Node`]: the metadata keys of Istio, and those of
+//! app-health.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use super::{METADATA_LIMIT, Malformed};
 use crate::entries::Node;
 use words::{HealthReport, printable};
 
-/// What the agent calls itself.
+/// `user_agent_name` of the agent.
 const AGENT: &str = "app-health-agent";
 
-/// The parts of the node that are read. Envoy names hundreds of extensions too.
+/// The fields of the node that are needed. Envoy also lists hundreds of extensions.
 #[derive(Clone, PartialEq, Message)]
 struct NodeMessage {
     #[prost(string, tag = "1")]
@@ -32,7 +33,7 @@ struct NodeMessage {
     user_agent_version: String,
 }
 
-/// The node, and the report that its metadata may carry.
+/// Decodes the node, and the health report that its metadata may contain.
 pub(super) fn read(bytes: Bytes) -> Result<(Option<Node>, Option<HealthReport>), Malformed> {
     let broken = |error: prost::DecodeError| Malformed::Message(printable(&error.to_string()));
     let message = NodeMessage::decode(bytes).map_err(broken)?;
@@ -70,7 +71,7 @@ pub(super) fn read(bytes: Bytes) -> Result<(Option<Node>, Option<HealthReport>),
     Ok((Some(node), report))
 }
 
-/// A list, or a text with commas as Istio's agent writes it.
+/// Parses a list, or the comma-separated string that Istio's agent sends.
 fn addresses(value: &Value) -> Vec<String> {
     let text: Vec<&str> = match value {
         Value::String(text) => text.split(',').collect(),
@@ -85,7 +86,7 @@ fn labels(value: &Value) -> BTreeMap<String, String> {
     labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// `region/zone/subzone`, without empty parts at its end.
+/// Formats `region/zone/subzone` without empty parts at the end.
 fn locality(locality: &Locality) -> Option<String> {
     let parts = [locality.region.as_str(), &locality.zone, &locality.sub_zone];
     let text = parts.join("/");

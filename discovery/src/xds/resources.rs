@@ -1,4 +1,5 @@
-//! What is served, as bytes: a cluster, an assignment, a hello; each an encoded `google.protobuf.Any`. Equal values give equal bytes.
+//! Encodes resources as `google.protobuf.Any`: clusters, load assignments and probe configurations.
+//! Equal values result in equal bytes.
 
 use std::collections::HashMap;
 
@@ -33,32 +34,31 @@ use crate::message::TypeUrl;
 
 const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
-/// How long Envoy tries to reach an endpoint, in seconds.
+/// Envoy's connect timeout to an endpoint in seconds.
 const CONNECT_TIMEOUT: i64 = 10;
 
-/// A cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec<'a> {
-    /// Of the cluster, and of its assignment.
+    /// Name of the cluster and of its load assignment.
     pub name: &'a str,
-    /// Whether endpoints speak HTTP/2.
+    /// Whether Envoy uses HTTP/2 to the endpoints.
     pub http2: bool,
 }
 
-/// An endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointSpec {
-    /// `region/zone/subzone`, or empty.
+    /// Formatted as `region/zone/subzone`, or empty.
     pub locality: String,
     /// An IP address, or `unix://` and a path.
     pub address: String,
-    /// Of a `unix://` address: ignored.
+    /// Ignored for a `unix://` address.
     pub port: u16,
-    /// 1 or more.
+    /// Load balancing weight, at least 1.
     pub weight: u32,
 }
 
-/// A cluster whose endpoints come by EDS from this stream. Panic routing is off: it would bring those back that are sick.
+/// Encodes a cluster whose endpoints come by EDS over the same stream. The panic threshold is 0,
+/// since panic routing would send traffic to unhealthy endpoints.
 pub fn cluster(spec: &ClusterSpec) -> Bytes {
     let mut typed_extension_protocol_options = HashMap::new();
     if spec.http2 {
@@ -97,7 +97,7 @@ pub fn cluster(spec: &ClusterSpec) -> Bytes {
     any(TypeUrl::Cluster.as_str(), &message)
 }
 
-/// The endpoints of a cluster; `endpoints` is sorted, so that those of a locality stand together.
+/// Encodes the endpoints of a cluster; `endpoints` must be sorted by locality.
 pub fn assignment(name: &str, endpoints: &[EndpointSpec]) -> Bytes {
     let localities = endpoints.chunk_by(|one, other| one.locality == other.locality);
     let endpoints = localities
@@ -139,7 +139,7 @@ fn locality(text: &str) -> Option<Locality> {
     (!text.is_empty()).then_some(locality)
 }
 
-/// A hello: JSON as a `google.protobuf.Struct`.
+/// Encodes a probe configuration: JSON as `google.protobuf.Struct`.
 pub fn hello(json: &Value) -> Bytes {
     let Kind::StructValue(message) = kind(json) else { return any(STRUCT, &Struct::default()) };
     any(STRUCT, &message)

@@ -14,7 +14,7 @@ use crate::message::Version;
 
 const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
 
-/// A `Struct` of JSON, by way of a hello.
+/// Encodes JSON as a `Struct`, by way of a probe configuration.
 fn metadata(json: &Value) -> Struct {
     let any = Any::decode(hello(json)).expect("an Any");
     Struct::decode(any.value.as_slice()).expect("a Struct")
@@ -53,7 +53,7 @@ fn a_node_has_istios_words() {
     assert!(node.readiness_probe && node.app_health);
 }
 
-/// A report with this error text and this `APP_HEALTH_REPORT`.
+/// Checks how a report with this error text and this `APP_HEALTH_REPORT` is decoded.
 fn check_report(error: Option<&str>, report: Option<Value>, expected: &Result<&str, &str>) {
     let error_detail = error.map(|text| Status { code: 13, message: text.to_owned(), details: Vec::new() });
     let node = report.map(|report| node(&json!({"APP_HEALTH_REPORT": report})));

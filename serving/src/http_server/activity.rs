@@ -1,4 +1,5 @@
-//! What a connection is busy with, so that a head that drips is told from a caller that waits.
+//! Tracks what a connection is doing, to distinguish a client that sends a request slowly from one
+//! that is idle.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -10,15 +11,15 @@ use tokio::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Since then a head is awaited of which something has come, or the first one.
+    /// Waiting since then for a complete header section: the first one, or one that has begun.
     Head(Instant),
-    /// A request is in work.
+    /// A request is being processed.
     Request,
-    /// Since then nothing has come.
+    /// Nothing has been received since then.
     Idle(Instant),
 }
 
-/// The state of one connection.
+/// Activity of one connection, shared between its stream and its service.
 #[derive(Clone, Debug)]
 pub(super) struct Activity(Arc<Mutex<State>>);
 
@@ -32,22 +33,23 @@ impl Activity {
         *state = change(*state);
     }
 
-    /// Bytes came.
+    /// Records that bytes were received.
     fn bytes(&self) {
         self.set(|state| if let State::Idle(_) = state { State::Head(Instant::now()) } else { state });
     }
 
-    /// A head is complete.
+    /// Records that a request's header section is complete.
     pub(super) fn request(&self) {
         self.set(|_| State::Request);
     }
 
-    /// Its answer is there.
+    /// Records that the response is ready.
     pub(super) fn answered(&self) {
         self.set(|_| State::Idle(Instant::now()));
     }
 
-    /// Whether a head takes longer than `head`, or none has come for `idle`.
+    /// True if receiving a header section takes longer than `head`, or the connection has been idle
+    /// longer than `idle`.
     pub(super) fn is_stale(&self, head: Duration, idle: Duration) -> bool {
         match *self.0.lock().expect("nothing panics while it holds this lock") {
             State::Head(since) => since.elapsed() > head,
@@ -57,7 +59,7 @@ impl Activity {
     }
 }
 
-/// A stream that tells when bytes come.
+/// A stream that records received bytes in its [`Activity`].
 pub(super) struct Watched<S> {
     stream: S,
     activity: Activity,

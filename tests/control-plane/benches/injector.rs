@@ -1,9 +1,10 @@
-//! What the injector costs: reviews over TLS on one core at 200 a second, memory under garbage, a stream of a thousand Deployments.
-//! Prints a table and writes `target/bench/injector.json`. A bar that does not hold is reported and is no error; not to be able to
-//! measure is one.
+//! Benchmarks of the injector: AdmissionReviews over TLS on one core at 200 per second, memory
+//! under malformed requests, and a stream of 1000 Deployments. Prints a table and writes
+//! `target/bench/injector.json`. A missed limit is reported but is not an error; a failed
+//! measurement is.
 
-#![expect(clippy::print_stdout, reason = "a bench shows what it measured")]
-#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures wall-clock time")]
 
 #[path = "../webhook_kit.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use webhook_kit::Webhook;
 
-/// Reviews a second, and how many in all.
+/// Reviews per second; [`REVIEWS`] is the total number.
 const RATE: u32 = 200;
 const REVIEWS: u32 = 4000;
 const DEPLOYMENTS: u32 = 1000;
@@ -43,8 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(stream()?);
     for row in &rows {
         let bar = row.bar.map(|bar| format!("at most {bar}")).unwrap_or_default();
-        let holds =
-            row.holds().map(|holds| if holds { "holds" } else { "DOES NOT HOLD" }).unwrap_or_default();
+        let holds = row.holds().map(|holds| if holds { "met" } else { "EXCEEDED" }).unwrap_or_default();
         println!("{:36} {:>10.3} {:4} {bar:14} {holds}", row.name, row.value, row.unit);
     }
     let json: Vec<Value> = rows
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A Pod with five containers, each with two probes.
+/// Returns a Pod with five containers, each with two probes.
 fn pod() -> Value {
     let container = |index: u32| {
         json!({
@@ -80,7 +80,7 @@ fn reviews() -> Result<Vec<Row>, Box<dyn Error>> {
         .stdout(Stdio::null())
         .status();
     if !one_core.is_ok_and(|status| status.success()) {
-        println!("taskset is missing: the webhook has all cores");
+        println!("taskset not found: the webhook runs on all cores");
     }
     let mut review: Value = serde_json::from_str(&webhook_kit::review("bench"))?;
     review["request"]["object"] = pod();
@@ -129,7 +129,8 @@ fn reviews() -> Result<Vec<Row>, Box<dyn Error>> {
     ])
 }
 
-/// Sends what nobody should: endless bodies, deep ones, long ones that are no review. The most memory that was seen, in MiB.
+/// Sends invalid requests: bodies without an end, deeply nested ones, and long ones that are not an
+/// AdmissionReview. Returns the highest resident memory that was measured, in MiB.
 fn garbage(webhook: &Webhook) -> Result<f64, Box<dyn Error>> {
     let mut most: f64 = 0.0;
     let valid = format!("{{\"a\": [{}0]}}", "0,".repeat(4 << 19));
@@ -145,7 +146,7 @@ fn garbage(webhook: &Webhook) -> Result<f64, Box<dyn Error>> {
             }
         }
         for body in [valid.as_str(), &"[".repeat(1 << 20), "{}", "nonsense"] {
-            // The other side may close before it has read everything.
+            // The server may close the connection before it has read everything.
             let _ = webhook.call().post(body);
             most = most.max(memory(webhook.pid())?);
         }
@@ -159,7 +160,7 @@ fn memory(pid: u32) -> Result<f64, Box<dyn Error>> {
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
-/// Of all threads, in seconds; the kernel counts hundredths.
+/// Returns the CPU time of all threads in seconds; the kernel counts in hundredths of a second.
 fn processor_time(pid: u32) -> Result<f64, Box<dyn Error>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().ok_or("no fields")?.split_whitespace().collect();
@@ -193,7 +194,7 @@ fn stream() -> Result<Vec<Row>, Box<dyn Error>> {
         outputs.push(output.stdout);
     }
     if outputs.iter().any(|output| *output != outputs[0] || output.is_empty()) {
-        return Err("the same input gave other bytes".into());
+        return Err("the same input produced different output".into());
     }
     Ok(vec![Row { name: "injector_thousand_deployments", value: best, unit: "s", bar: Some(1.0) }])
 }

@@ -1,4 +1,4 @@
-//! Requests of a stream: whatever comes ends at most the stream that it comes on.
+//! Feeds arbitrary requests to an ADS stream: malformed ones end only that stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use ::discovery::snapshot::{Snapshot, SnapshotSettings};
 use ::discovery::stream::{AdsStream, Effect, Input};
 use ::discovery::xds;
 
-/// Steps of one stream.
+/// Maximum number of requests per input.
 const STEPS: usize = 64;
 
-/// A service with as many endpoints.
+/// Returns a snapshot with one service that has this many endpoints.
 fn snapshot(endpoints: u8) -> Snapshot {
     let spec = |number| Spec { address: format!("10.0.0.{number}"), ..Spec::default() };
     let key = Key::new("shop", "pay");
@@ -38,11 +38,13 @@ fn snapshot(endpoints: u8) -> Snapshot {
     Snapshot::build(&config, &mut std::iter::empty(), settings, None)
 }
 
-/// First byte: the variant; then requests, each as its length in two bytes and its bytes. Between two of them time passes and the snapshot
-/// changes. No answer has the nonce of another, none follows one of its type that is unanswered, and all of them can be written.
+/// Feeds requests to an ADS stream. The first byte selects the protocol variant; each request
+/// follows as its length in two bytes and its content. Between requests, time advances and the
+/// snapshot changes. Nonces must be unique, no response may follow an unacknowledged one of the
+/// same type, and all responses must be encodable.
 ///
 /// # Panics
-/// Where that does not hold.
+/// Panics if one of these does not hold.
 pub fn discovery_request(bytes: &[u8]) {
     thread_local!(static SNAPSHOTS: [Snapshot; 4] = [0, 1, 2, 3].map(snapshot));
     let Some((first, mut rest)) = bytes.split_first() else { return };
@@ -54,7 +56,7 @@ pub fn discovery_request(bytes: &[u8]) {
         let length = usize::from(u16::from_be_bytes([length[0], length[1]])).min(after.len());
         let (message, after) = after.split_at(length);
         rest = after;
-        // What ends a stream, ends it.
+        // A malformed request ends the stream.
         let Ok(request) = xds::read(Bytes::copy_from_slice(message), variant) else { return };
         unanswered.retain(|_: &TypeUrl, nonce: &mut String| *nonce != request.nonce);
         let inputs = [Input::Request(Box::new(request)), Input::Look];
@@ -65,9 +67,9 @@ pub fn discovery_request(bytes: &[u8]) {
                 match effect {
                     Effect::Close(..) => return,
                     Effect::Send(response) => {
-                        assert!(nonces.insert(response.nonce.clone()), "a nonce twice");
+                        assert!(nonces.insert(response.nonce.clone()), "duplicate nonce");
                         let before = unanswered.insert(response.type_url.clone(), response.nonce.clone());
-                        assert_eq!(before, None, "a second answer in flight");
+                        assert_eq!(before, None, "a second response in flight");
                         xds::write(response, variant, &mut Vec::new());
                     }
                     _ => {}

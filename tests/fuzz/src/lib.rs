@@ -1,5 +1,6 @@
-//! What strangers may send, as plain functions over bytes: they end, they do not panic, and what they answer holds together. Tests replay a
-//! corpus and seeded mutations of it; a fuzzer may call the same functions.
+//! Fuzz targets for untrusted input, as functions over bytes: they check that the code terminates,
+//! does not panic, and returns consistent results. Tests run them on a corpus and on seeded
+//! mutations of it; a fuzzer can call the same functions.
 
 mod discovery;
 
@@ -13,13 +14,13 @@ use injector::template::Template;
 
 pub use discovery::discovery_request;
 
-/// Settings with the defaults of the command line.
+/// Returns the settings with the defaults of the command line.
 fn settings() -> Settings {
     Settings {
         sidecar_name: injector::settings::SIDECAR_NAME.to_owned(),
         mode: Mode::Auto,
-        template: Template::built_in(injector::settings::SIDECAR_NAME, None)
-            .expect("the built-in template is right"),
+        template: Template::built_in(crate::inject::settings::SIDECAR_NAME, None)
+            .expect("the built-in template is valid"),
         sidecar_mode: SidecarMode::Native,
         hold: true,
         rewrite_probes: true,
@@ -28,10 +29,11 @@ fn settings() -> Settings {
     }
 }
 
-/// An AdmissionReview: whatever comes, the answer allows it, is JSON, and its warnings are short.
+/// Reviews an AdmissionReview: for any input the response allows the Pod, is JSON, and has short
+/// warnings.
 ///
 /// # Panics
-/// Where that does not hold.
+/// Panics if one of these does not hold.
 pub fn admission_review(body: &[u8]) {
     thread_local!(static SETTINGS: Settings = settings());
     let Ok(reviewed) = SETTINGS.with(|settings| review::review(body, settings)) else { return };
@@ -44,10 +46,11 @@ pub fn admission_review(body: &[u8]) {
     assert!(length <= 4096, "{length} characters of warnings");
 }
 
-/// A stream of documents: what is written is read again as the same value, and a second injection changes nothing.
+/// Injects into a stream of documents: the written output reads back as the same value, and a
+/// second injection changes nothing.
 ///
 /// # Panics
-/// Where that does not hold.
+/// Panics if one of these does not hold.
 pub fn documents(bytes: &[u8]) {
     thread_local!(static SETTINGS: Settings = settings());
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-/// A generator of numbers (xorshift), the same at each run.
+/// Pseudo-random numbers (xorshift) with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +23,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     corpus
 }
 
-/// Changes a few bytes, cuts, doubles, or takes a piece of another seed.
+/// Applies a few random changes: other bytes, truncation, deletion, or parts of another seed.
 fn mutate(seed: &mut Vec<u8>, other: &[u8], numbers: &mut Numbers) {
     const WORDS: [&[u8]; 14] = [
         b"null",
@@ -63,7 +63,7 @@ fn mutate(seed: &mut Vec<u8>, other: &[u8], numbers: &mut Numbers) {
     }
 }
 
-/// The corpus of a target, and so many mutations of it.
+/// Runs the target on its corpus and on this many mutations of it.
 fn try_all(name: &str, target: fn(&[u8]), mutations: usize) {
     let corpus = corpus(name);
     corpus.iter().for_each(|seed| target(seed));

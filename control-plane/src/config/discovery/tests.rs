@@ -3,7 +3,7 @@ use clap::Parser as _;
 use super::*;
 use crate::args::{Args, Command};
 
-/// What becomes of a command line, the program's name left out.
+/// Parses a command line (without the program name) and returns a description of the configuration.
 fn read(line: &str) -> Result<String, Failure> {
     let environment = Environment::default();
     let words = std::iter::once("app-health").chain(line.split_whitespace());
@@ -15,11 +15,11 @@ fn read(line: &str) -> Result<String, Failure> {
         Command::Workloads(args) => {
             WorkloadsConfig::new(args).map(|config| format!("{} {}", config.authority, config.path))
         }
-        _ => panic!("another command"),
+        _ => panic!("unexpected command"),
     }
 }
 
-/// Command lines and how each is refused.
+/// Each row is a command line and the error that it causes.
 #[test]
 fn what_cannot_be_is_refused_with_flag_value_and_reason() {
     let here = "--plaintext-listen 127.0.0.1:0 --config-dir mesh";
@@ -27,7 +27,7 @@ fn what_cannot_be_is_refused_with_flag_value_and_reason() {
         ("--plaintext-listen 127.0.0.1:0", "--config-dir: required with --store redb, got none"),
         (
             "--config-dir mesh",
-            "--tls-cert, --tls-key, --client-ca: required by --listen, got none; for plaintext on this machine alone use --plaintext-listen 127.0.0.1:15010",
+            "--tls-cert, --tls-key, --client-ca: required by --listen, got none; for plaintext on this machine only, use --plaintext-listen 127.0.0.1:15010",
         ),
         ("--config-dir mesh --tls-cert a --client-ca b", "--tls-key: required by --listen, got none; "),
         (
@@ -36,9 +36,9 @@ fn what_cannot_be_is_refused_with_flag_value_and_reason() {
         ),
         (
             "--config-dir mesh --plaintext-listen 0.0.0.0:15010",
-            "--plaintext-listen = 0.0.0.0:15010: is not loopback, and there nobody proves who he is; add --insecure if that is meant",
+            "--plaintext-listen = 0.0.0.0:15010: is not a loopback address, and plaintext clients are not authenticated; set --insecure to allow it",
         ),
-        ("{} --trust-domain a/b", "--trust-domain = \"a/b\": must be a name as cluster.local"),
+        ("{} --trust-domain a/b", "--trust-domain = \"a/b\": must be a domain name such as cluster.local"),
         (
             "{} --debounce 2s --debounce-max 1s",
             "--debounce = 2s: must not be longer than --debounce-max = 1s",
@@ -79,7 +79,7 @@ fn workloads_asks_one_address_with_its_filters() {
         ),
         ("--url http://", Err("--url = \"http://\": must be like")),
         ("--url http://a/b", Err("--url = \"http://a/b\": must be like")),
-        ("--group a&b", Err("--group = \"a&b\": must be a name")),
+        ("--group a&b", Err("--group = \"a&b\": must contain only letters, digits")),
     ];
     for (flags, expected) in rows {
         match (read(&format!("workloads {flags}")), expected) {

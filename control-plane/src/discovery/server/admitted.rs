@@ -1,4 +1,4 @@
-//! The places of one stream: of its connection, of its peer, of all.
+//! Permits that one stream holds: of its connection, of its peer, and of all streams.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::discovery::metrics::StreamKind;
 use discovery::identity::Certified;
 use discovery::limits;
 
-/// The places that a stream takes; it gives them back when it is dropped.
+/// Permits of one stream; they are released on drop.
 pub(super) struct Admitted {
     pub(super) shared: Arc<Shared>,
     place: Option<limits::Peer>,
-    /// Once it is known.
+    /// Set when the first request has identified the client.
     pub(super) kind: Option<StreamKind>,
     _streams: OwnedSemaphorePermit,
     pub(super) connection: Use,

@@ -1,4 +1,5 @@
-//! Answers as gRPC messages, in small buffers: most streams say little, and there are many of them.
+//! Encodes responses as gRPC messages with small buffers, since there are many streams and most
+//! send little.
 
 use tonic::Status;
 use tonic::codec::{BufferSettings, EncodeBuf, Encoder};
@@ -6,12 +7,12 @@ use tonic::codec::{BufferSettings, EncodeBuf, Encoder};
 use discovery::message::{Response, Variant};
 use discovery::xds;
 
-/// What a stream keeps for messages; it grows with a larger one.
+/// Initial size in bytes of a stream's encode buffer; it grows for a larger message.
 const BUFFER: usize = 512;
-/// So much of several answers goes out as one piece.
+/// Responses are combined into data frames of up to this many bytes.
 const PIECE: usize = 16 << 10;
 
-/// Answers.
+/// gRPC encoder of discovery responses.
 pub(super) struct Responses(pub(super) Variant);
 
 impl Encoder for Responses {

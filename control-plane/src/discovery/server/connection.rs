@@ -1,4 +1,4 @@
-//! One connection: handshake, whose it is, HTTP/2, and which of its requests are streams of ours.
+//! One connection: TLS handshake, client identity, HTTP/2, and routing of requests to ADS streams.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,31 +27,33 @@ use crate::discovery::metrics::RefusedReason;
 use discovery::identity::{Certified, IdentityError, of_certificate};
 use discovery::message::Variant;
 
-/// The handshake takes at most so long.
+/// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// A quiet connection is asked whether it lives.
+/// Interval of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
-/// And has so long for the answer.
+/// Timeout for the acknowledgement of a ping.
 const PONG: Duration = Duration::from_secs(10);
-/// How often a connection is looked at; without a stream twice in a row it is closed.
+/// How often the connection's streams are counted; without a stream at two checks in a row the
+/// connection is closed.
 const LOOK: Duration = Duration::from_secs(30);
-/// What a peer may send before we have read it: on one stream, on one connection. More is read piece by piece.
+/// HTTP/2 flow-control window in bytes, for each stream and for the connection.
 const WINDOW: u32 = 64 << 10;
-/// What of an answer HTTP/2 keeps besides the peer's window.
+/// Bytes of a response that HTTP/2 buffers in addition to the peer's window.
 const SEND_BUFFER: usize = 16 << 10;
-/// Of the header lists of one request.
+/// Maximum size of a request's header list, in bytes.
 const HEADERS: u32 = 8 << 10;
-/// Streams of one connection: Envoy has one, or a few while it reconnects.
+/// Maximum number of concurrent streams per connection. Envoy opens one, or a few while it
+/// reconnects.
 const STREAMS: u32 = 16;
 
 const SOTW: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
-/// Who is at the other end.
+/// The client of a connection.
 #[derive(Clone)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    /// Absent without TLS.
+    /// `None` on a plaintext connection.
     pub(super) certified: Option<Result<Certified, IdentityError>>,
 }
 
@@ -63,7 +65,7 @@ pub(super) async fn greet(
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
-    // A push is one small write, which must not wait for the acknowledgement of the one before.
+    // A push is one small write, which must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     let Some(tls) = tls else {
@@ -73,7 +75,7 @@ pub(super) async fn greet(
     };
     let is_crowded = || handshake.semaphore().available_permits() < CROWDED;
     let shaken = async { client_hello(stream, is_crowded).await?.into_stream(tls).await };
-    // On the heap, as what follows: the task would keep room for the larger of both.
+    // Both futures are boxed: otherwise the task would reserve memory for the larger of them.
     match timeout(HANDSHAKE, Box::pin(shaken)).await {
         Ok(Ok(stream)) => {
             drop(handshake);
@@ -84,11 +86,11 @@ pub(super) async fn greet(
         }
         Ok(Err(error)) => {
             shared.metrics.refused(RefusedReason::Handshake);
-            debug!(%address, %error, "handshake");
+            debug!(%address, %error, "TLS handshake failed");
         }
         Err(_) => {
             shared.metrics.refused(RefusedReason::Handshake);
-            debug!(%address, "handshake takes too long");
+            debug!(%address, "TLS handshake timed out");
         }
     }
 }
@@ -121,7 +123,7 @@ where
         tokio::select! {
             ended = &mut connection => {
                 if let Err(error) = ended {
-                    debug!(address = %peer.address, %error, "connection");
+                    debug!(address = %peer.address, %error, "connection failed");
                 }
                 return;
             }
@@ -151,10 +153,10 @@ fn answer(
     let variant = match request.uri().path() {
         SOTW => Variant::Sotw,
         DELTA => Variant::Delta,
-        _ => return exchange::refusal(&Status::new(Code::Unimplemented, "not a method of this server")),
+        _ => return exchange::refusal(&Status::new(Code::Unimplemented, "unknown method")),
     };
     if request.method() != Method::POST {
-        return exchange::refusal(&Status::new(Code::Unimplemented, "must be POST"));
+        return exchange::refusal(&Status::new(Code::Unimplemented, "HTTP method must be POST"));
     }
     if let Some(Err(error)) = &peer.certified {
         shared.metrics.refused(RefusedReason::Identity);
@@ -163,7 +165,7 @@ fn answer(
     exchange::open(request.into_body(), variant, peer.clone(), shared, used.enter(), closing.clone())
 }
 
-/// How a connection is used by its streams.
+/// Stream count of a connection, and a token that closes it.
 #[derive(Clone, Default)]
 struct Used {
     streams: Arc<AtomicUsize>,
@@ -177,11 +179,12 @@ impl Used {
     }
 }
 
-/// Counts a stream of its connection, as long as it lives.
+/// Counts a stream of its connection until it is dropped.
 pub(super) struct Use(Used);
 
 impl Use {
-    /// Ends the whole connection: HTTP/2 keeps a stream that should end for as long as its peer takes nothing.
+    /// Closes the whole connection: HTTP/2 keeps an ended stream for as long as its peer reads
+    /// nothing.
     pub(super) fn leave(&self) {
         self.0.left.cancel();
     }

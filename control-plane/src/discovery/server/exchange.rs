@@ -1,4 +1,5 @@
-//! One stream: reads requests, asks the pure stream, tells the registry, writes answers.
+//! One ADS stream: decodes requests, runs the state machine [`AdsStream`], sends its effects to the
+//! registry, and writes responses.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -32,21 +33,21 @@ use discovery::stream::{AdsStream, Effect, Input, Note};
 use discovery::xds;
 use workload_health::{Hello, WorkloadProbe};
 
-/// Who takes nothing for so long is let go.
+/// A client that reads nothing for this long is disconnected.
 const BLOCKED: Duration = Duration::from_secs(30);
-/// A stream that ends has so long to say why; then its connection ends.
+/// How long an ending stream may take to send its status; after that its connection is closed.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// What the registry may have said before we listen.
+/// Capacity of the channel from the registry to a stream.
 const FROM_REGISTRY: usize = 8;
 
 pub(super) type Answer = hyper::Response<tonic::body::Body>;
 
-/// An answer that is only a status.
+/// Returns a response that consists only of a gRPC status.
 pub(super) fn refusal(status: &Status) -> Answer {
     status.clone().into_http()
 }
 
-/// Starts a stream, or says why not.
+/// Starts a stream, or returns an error status if a limit is reached.
 pub(super) fn open(
     body: Incoming,
     variant: Variant,
@@ -95,21 +96,21 @@ struct Exchange {
     id: StreamId,
     variant: Variant,
     ads: AdsStream,
-    /// The peer by its own account.
+    /// Node ID that the client declares.
     node: Arc<str>,
     out: mpsc::Sender<Result<Box<Response>, Status>>,
-    /// At most one answer of each type that is subscribed to, one hello, one acknowledgement.
+    /// At most one response per subscribed type, one probe configuration and one acknowledgement.
     outbox: VecDeque<Response>,
-    /// For the registry, once it knows of the stream.
+    /// Sender for the registry; `None` once the registry knows the stream.
     to_stream: Option<mpsc::Sender<ToStream>>,
     flow: Flow,
-    /// Something was sent: when to see whether it was taken.
+    /// Set after a send: when to check whether the client has read the data.
     look_at_flow: Option<Instant>,
     admitted: Admitted,
     peer: Arc<Peer>,
 }
 
-/// Why a stream ends: with a status, or because the peer ended it.
+/// Why a stream ends: with this status, or (`None`) because the peer ended it.
 type Ended = Option<Status>;
 
 impl Exchange {
@@ -160,7 +161,7 @@ impl Exchange {
                     self.flows()?;
                     Input::Look
                 }
-                () = closing.cancelled() => return Err(Some(Status::unavailable("the server ends"))),
+                () = closing.cancelled() => return Err(Some(Status::unavailable("server is shutting down"))),
             };
             let snapshot = snapshots.borrow_and_update().clone();
             self.step(input, &snapshot).await?;
@@ -171,7 +172,7 @@ impl Exchange {
         &self.admitted.shared
     }
 
-    /// A request, if it may be one.
+    /// Decodes a request; ends the stream if the client certificate has expired.
     fn read(&self, request: Result<Option<Bytes>, Status>) -> Result<Input, Ended> {
         let metrics = &self.shared().metrics;
         let bytes = match request {
@@ -199,7 +200,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the peer takes what it is sent.
+    /// Ends the stream if the peer has read nothing for [`BLOCKED`].
     fn flows(&mut self) -> Result<(), Ended> {
         let now = Instant::now();
         if self.look_at_flow.is_none_or(|at| now < at) {
@@ -209,8 +210,8 @@ impl Exchange {
             None => None,
             Some(blocked) if blocked >= BLOCKED => {
                 self.shared().metrics.slow_reader();
-                info!(stream = self.id, node = %self.node, "takes nothing, is let go");
-                return Err(Some(Status::deadline_exceeded("answers are not read")));
+                info!(stream = self.id, node = %self.node, "client disconnected: no data read for 30s");
+                return Err(Some(Status::deadline_exceeded("no data read for 30s")));
             }
             Some(blocked) => Some(now + (BLOCKED - blocked)),
         };
@@ -264,7 +265,8 @@ impl Exchange {
         registry.opened(self.id, self.peer.address, identity, node, to_stream).await;
     }
 
-    /// Of hellos and acknowledgements only the newest matters.
+    /// Queues a response. Only the newest probe configuration and the newest acknowledgement are
+    /// kept.
     fn put(&mut self, response: Response) {
         match response.type_url {
             TypeUrl::Probe | TypeUrl::Health => {
@@ -281,12 +283,12 @@ impl Exchange {
             Note::Nacked { type_url, text, is_new } => {
                 metrics.nacked(&type_url);
                 if is_new {
-                    warn!(stream, %node, r#type = type_url.word(), text, "refuses what it was sent");
+                    warn!(stream, %node, r#type = type_url.word(), text, "client rejected a response (NACK)");
                 }
             }
             Note::UnknownType(type_url) => {
                 metrics.unknown_type();
-                info!(stream, %node, type_url, "asks for what is not served here");
+                info!(stream, %node, type_url, "unsupported type URL requested");
             }
             Note::UnknownTypeAgain => metrics.unknown_type(),
         }

@@ -1,5 +1,7 @@
-//! The first words of a connection over TLS. Who owes them has one of the places for handshakes, so where these are scarce they have to
-//! come soon: a client says them at once, whatever this machine has to do. How long the rest takes depends on both.
+//! Reads the ClientHello of a TLS connection. A connection that has not sent it occupies a
+//! handshake permit, so if permits are scarce it must arrive promptly: a client sends it
+//! immediately, independent of the load of this machine, while the duration of the remaining
+//! handshake depends on both sides.
 
 use std::io;
 use std::pin::pin;
@@ -10,10 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
-/// So long they are waited for in any case, and then again and again while there are places for others.
+/// Minimum wait for a ClientHello. It is extended by the same time as long as enough permits are
+/// free.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Reads a ClientHello. `Err`: it is none, or places are scarce.
+/// Reads a ClientHello. Returns an error if the data is not one, or if it is late and permits are
+/// scarce.
 pub(super) async fn client_hello<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     is_crowded: impl Fn() -> bool,

@@ -1,7 +1,9 @@
-//! The body of an answer, and whether it moves.
+//! A response body that detects whether the peer reads it.
 //!
-//! HTTP/2 takes a piece of a body whole as soon as the peer has room for a single byte of it, and asks for the next one before it looks for
-//! room. So a message goes out in pieces whose last is one byte: while that one waits, so does the peer's room for all before it.
+//! HTTP/2 takes a whole data frame from the body as soon as the peer's flow-control window has room
+//! for one byte, and polls for the next frame before it checks the window again. Each message is
+//! therefore split so that its last frame is a single byte: while that byte is waiting, the peer
+//! has not made room for the bytes before it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,12 +15,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use tokio::time::Instant;
 
-/// So much goes out as one piece: HTTP/2's own frames are no larger.
+/// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
 const PIECE: usize = 16 << 10;
-/// Nothing is on its way.
+/// Value of [`Flow`] if no frame is waiting.
 const IDLE: u64 = u64::MAX;
 
-/// Since when a piece is on its way.
+/// Records since when a frame has been waiting to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     start: Instant,
@@ -30,7 +32,8 @@ impl Flow {
         Self { start: Instant::now(), since: Arc::new(AtomicU64::new(IDLE)) }
     }
 
-    /// How long the peer has not taken what it was sent.
+    /// Returns for how long the peer has not read the data that was sent; `None` if nothing is
+    /// waiting.
     pub(super) fn blocked(&self) -> Option<Duration> {
         match self.since.load(Ordering::Relaxed) {
             IDLE => None,
@@ -48,11 +51,11 @@ impl Flow {
     }
 }
 
-/// A body that keeps its [`Flow`] true.
+/// A body that updates its [`Flow`].
 pub(super) struct Outlet<B> {
     body: B,
     flow: Flow,
-    /// Of the message that is on its way.
+    /// Remaining bytes of the current message.
     rest: Bytes,
 }
 
@@ -61,7 +64,7 @@ impl<B> Outlet<B> {
         Self { body, flow, rest: Bytes::new() }
     }
 
-    /// The next piece, once there is something to cut it from.
+    /// Splits the next frame off `rest`, which must not be empty.
     fn piece(&mut self) -> Frame<Bytes> {
         self.flow.waits();
         let length = (self.rest.len() - 1).clamp(1, PIECE);

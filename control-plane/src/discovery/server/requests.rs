@@ -1,4 +1,5 @@
-//! The body of a request as gRPC messages. A large one leaves no buffer of its size behind: most streams say little, and there are many.
+//! Splits a request body into gRPC messages. The buffer of a large message is freed with the
+//! message, since there are many streams and most send little.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -7,10 +8,10 @@ use tonic::Status;
 
 use discovery::xds::MESSAGE_LIMIT;
 
-/// A flag, and the length in four bytes.
+/// Length of the gRPC message header: a compression flag, and the message length in four bytes.
 const HEAD: usize = 5;
 
-/// A body that is read message by message.
+/// A request body that is read message by message.
 pub(super) struct Requests<B> {
     body: B,
     unread: BytesMut,
@@ -21,10 +22,11 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
         Self { body, unread: BytesMut::new() }
     }
 
-    /// The next message, none after the last. Nothing is lost by waiting for it twice.
+    /// Returns the next message, or `None` after the last one. This function is cancel-safe.
     ///
     /// # Errors
-    /// How the stream is to end: `RESOURCE_EXHAUSTED` for a message over the limit.
+    /// Returns the status to end the stream with: `RESOURCE_EXHAUSTED` for a message over the
+    /// limit.
     pub(super) async fn message(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
             if let Some(message) = self.whole()? {
@@ -35,24 +37,26 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
                     let data = frame.into_data().unwrap_or_default();
                     self.unread.extend_from_slice(&data);
                 }
-                Some(Err(_)) => return Err(Status::cancelled("the request broke off")),
+                Some(Err(_)) => return Err(Status::cancelled("request body: read failed")),
                 None if self.unread.is_empty() => return Ok(None),
-                None => return Err(Status::invalid_argument("request: ends within a message")),
+                None => return Err(Status::invalid_argument("request: ends inside a message")),
             }
         }
     }
 
-    /// A message that is there as a whole.
+    /// Returns a message if all of its bytes have been received.
     fn whole(&mut self) -> Result<Option<Bytes>, Status> {
         let Some((&[flag, length @ ..], _)) = self.unread.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
         if flag != 0 {
-            return Err(Status::unimplemented("request: compressed, and no compression was agreed on"));
+            return Err(Status::unimplemented(
+                "request: compressed message, but no compression was negotiated",
+            ));
         }
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if length > MESSAGE_LIMIT {
-            return Err(Status::resource_exhausted("request: more than 4 MiB"));
+            return Err(Status::resource_exhausted("request: message larger than 4 MiB"));
         }
         if self.unread.len() < HEAD + length {
             self.unread.reserve(HEAD + length - self.unread.len());
@@ -60,7 +64,7 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
         }
         self.unread.advance(HEAD);
         let message = self.unread.split_to(length).freeze();
-        // Both share one allocation, which goes with the message.
+        // `message` and `unread` share one allocation; copying the rest frees it with the message.
         self.unread = BytesMut::from(&self.unread[..]);
         Ok(Some(message))
     }

@@ -1,4 +1,4 @@
-//! What all connections share: the registry, limits, metrics, and who is connected.
+//! State that all connections share: registry, limits, metrics, and connected clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,27 +17,27 @@ use discovery::entries::StreamId;
 use discovery::limits::Admission;
 use discovery::stream::View;
 
-/// What the operator sees of one subscription of a client.
+/// One subscription of a client, as shown by /debug.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientView {
-    /// By its own account.
+    /// Node ID that the client declares.
     pub node: String,
-    /// What it was sent and what it took.
+    /// Versions that were sent and acknowledged.
     #[serde(flatten)]
     pub view: View,
-    /// How long it has not been reading.
+    /// For how many milliseconds the client has read nothing.
     pub blocked_ms: u64,
 }
 
-/// A stream that subscribes.
+/// A stream with subscriptions.
 struct Client {
     node: Arc<str>,
     flow: Flow,
     views: Vec<View>,
 }
 
-/// One of it for all servers of the process.
+/// One instance is shared by all servers of the process.
 pub struct Shared {
     pub(super) registry: Handle,
     pub(super) metrics: Arc<Metrics>,
@@ -51,7 +51,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Without connections.
     pub fn new(
         registry: Handle,
         metrics: Arc<Metrics>,
@@ -71,7 +70,7 @@ impl Shared {
         })
     }
 
-    /// All that subscribe, by stream.
+    /// Returns all subscriptions, ordered by stream.
     pub fn clients(&self) -> Vec<ClientView> {
         let clients = self.clients.lock().expect("nothing panics while it holds this lock");
         let views = clients.values().flat_map(|client| {
@@ -107,7 +106,7 @@ impl Shared {
         self.admission.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// What the operator sees of a stream; nothing: it is forgotten.
+    /// Updates what /debug shows of a stream; an empty `views` removes it.
     pub(super) fn show(&self, stream: StreamId, node: &Arc<str>, flow: &Flow, views: Vec<View>) {
         let mut clients = self.clients.lock().expect("nothing panics while it holds this lock");
         if views.is_empty() {

@@ -1,7 +1,7 @@
-//! Entries in Kubernetes: WorkloadGroup, WorkloadEntry and ServiceEntry of Istio, shared with other replicas, kubectl and other
-//! controllers.
+//! Stores entries in Kubernetes: Istio's WorkloadGroup, WorkloadEntry and ServiceEntry, shared with
+//! other replicas, kubectl and other controllers.
 //!
-//! One task holds all together; what it decides is decided in [`writes`], [`configuration`] and [`leases`].
+//! One task runs the store; the decisions are made in [`writes`], [`configuration`] and [`leases`].
 
 mod api;
 pub mod configuration;
@@ -30,46 +30,43 @@ use crate::discovery::metrics::Metrics;
 use api::Api;
 use task::{Outputs, Task};
 
-/// What is on its way to the registry.
+/// Capacity of the channel to the registry.
 const CAPACITY: usize = 1024;
 
-/// How entries are kept.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// This replica: the name of its Lease, and of its entries' controller.
+    /// Name of this replica: of its Lease, and in the controller annotation of its entries.
     pub instance: String,
-    /// Where the Leases are.
+    /// Namespace of the Leases.
     pub namespace: String,
-    /// What is watched; none: all.
+    /// Namespaces to watch; empty means all.
     pub namespaces: Vec<String>,
-    /// Writes a second.
+    /// Writes per second.
     pub per_second: NonZeroU32,
 }
 
-/// A store that is open.
 #[derive(Debug)]
 pub struct Opened {
-    /// For the registry.
     pub store: Store,
-    /// What is configured.
     pub configured: watch::Receiver<Configured>,
-    /// Ends after the registry, when this replica's Lease is given back.
+    /// Ends after the registry, when this replica has released its Lease.
     pub task: JoinHandle<()>,
 }
 
-/// The API server of the cluster that this runs in, or of the kubeconfig.
+/// Connects to the API server of this cluster, or of the kubeconfig.
 ///
 /// # Errors
-/// A line: there is none, or its configuration cannot be used.
+/// Returns one line if no API server is configured, or its configuration cannot be used.
 pub async fn client() -> Result<Client, String> {
     let mut config = kube::Config::infer().await.map_err(|error| format!("no API server: {error}"))?;
     config.connect_timeout = Some(api::DEADLINE);
-    // Tries again are paced and told of here.
+    // Retries are paced and logged in this module.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| format!("no API server: {error}"))
 }
 
-/// Watches, and waits until everything was listed once; an API server that is away is waited for.
+/// Starts the watches and waits until everything has been listed once, however long the API server
+/// is unreachable.
 pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;
     let api = Api::new(client.clone(), namespace);
@@ -91,7 +88,8 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
     let (looks_sender, mut looks) = mpsc::channel(1);
     let ending = CancellationToken::new();
     let lease = tokio::spawn(replica::keep(api, instance, looks_sender, ending.clone()));
-    // Nobody writes entries before its Lease is there: the others would take them for those of a dead replica.
+    // No entry is written before this replica's Lease exists: the other replicas would take the
+    // entry for one of a dead replica.
     while let Some(look) = looks.recv().await {
         let is_done = look.is_ok();
         task.looked(look).await;
@@ -102,7 +100,7 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
     let task = tokio::spawn(async move {
         task.run(watches, writes, looks).await;
         ending.cancel();
-        // It has a deadline of its own.
+        // Releasing the Lease has its own deadline.
         let _ = lease.await;
     });
     Opened { store, configured, task }

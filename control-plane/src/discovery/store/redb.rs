@@ -1,4 +1,5 @@
-//! The embedded store: one file, written by this process alone. Batches are flushed to the disk before they are acknowledged.
+//! The embedded store: one database file, written only by this process. Batches are flushed to disk
+//! before they are acknowledged.
 
 mod file;
 mod original;
@@ -20,18 +21,18 @@ use original::Original;
 
 pub use file::{FORMAT, StoreError};
 
-/// For so long writes are gathered, half of what a batch may take.
+/// How long writes are collected into a batch: half of the time that a batch may take.
 const GATHER: Duration = Duration::from_millis(10);
-/// A store that cannot be written is tried again after so long.
+/// Delay before a failed write is retried.
 const RETRY: Duration = Duration::from_secs(5);
-/// Acknowledgements on their way to the registry.
+/// Capacity of the channel of acknowledgements to the registry.
 const CAPACITY: usize = 1024;
 
-/// Opens the file, or creates it where there is none, and starts the task that writes it. The task ends with the registry, after a last
-/// batch; its handle says when.
+/// Opens the file, or creates it if it does not exist, and starts the task that writes it. The task
+/// ends with the registry after a last batch; await its handle to know when.
 ///
 /// # Errors
-/// [`StoreError`]; then no byte of the file was changed.
+/// Returns a [`StoreError`]; the file is unchanged in this case.
 pub async fn open(
     path: PathBuf,
     metrics: Arc<Metrics>,
@@ -58,7 +59,7 @@ pub async fn open(
 
 struct Task {
     original: Original,
-    /// Closed after an error: its state is not known until it is opened again.
+    /// Closed after an error: its state is unknown until it is reopened.
     file: Option<File>,
     writes: Writes,
     inputs: mpsc::Sender<Input>,
@@ -86,7 +87,8 @@ impl Task {
         }
     }
 
-    /// Writes the batch, with what comes meanwhile, until it is written. Gives up only when nobody is there any more.
+    /// Writes the batch and everything that is queued meanwhile, and retries until it succeeds or
+    /// the registry has ended.
     async fn store(&mut self, mut batch: BTreeMap<Key, Write>) {
         loop {
             batch.append(&mut self.writes.take_now());
@@ -122,7 +124,7 @@ impl Task {
     }
 }
 
-/// Commits to the open file, or opens it again for that. No other file is written, and none is made.
+/// Commits to the open file, or reopens it first. Never writes or creates another file.
 fn commit(
     file: Option<File>,
     original: &Original,
@@ -134,7 +136,7 @@ fn commit(
         None => file::reopen(original.path())?,
     };
     file.commit(writes)?;
-    // It may have gone meanwhile, and the batch with it.
+    // The file may have been replaced during the commit, and the batch lost with it.
     original.is_in_place()?;
     Ok(file)
 }

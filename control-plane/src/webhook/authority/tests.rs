@@ -10,7 +10,11 @@ fn at(days: i64) -> OffsetDateTime {
 fn a_ca_is_renewed_and_announced_before_it_signs() {
     let first = Authority::new(at(0)).expect("an authority");
     assert_eq!(first.bundle(), first.current.certificate);
-    assert_eq!(first.step(at(242), true).expect("a step"), None, "two thirds are not over");
+    assert_eq!(
+        first.step(at(242), true).expect("a step"),
+        None,
+        "two thirds of the validity have not passed"
+    );
     let second = first.step(at(244), true).expect("a step").expect("another CA");
     let next = second.next.clone().expect("the next one");
     assert_eq!(second.current, first.current);
@@ -19,7 +23,10 @@ fn a_ca_is_renewed_and_announced_before_it_signs() {
     assert_eq!(second.step(at(245), false).expect("a step"), None, "the API server does not have it yet");
     let third = second.step(at(244) + Duration::minutes(10), true).expect("a step").expect("it signs");
     assert_eq!((&third.current, &third.next), (&next, &None));
-    assert!(third.bundle().contains(&first.current.certificate), "leaves of the former one are still served");
+    assert!(
+        third.bundle().contains(&first.current.certificate),
+        "leaves of the previous CA are still served"
+    );
     assert_eq!(third.step(at(273), true).expect("a step"), None);
     let fourth = third.step(at(275), true).expect("a step").expect("the former one has gone");
     assert_eq!(fourth.bundle(), next.certificate);

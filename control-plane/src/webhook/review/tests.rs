@@ -17,7 +17,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A review of a Pod's creation; `change` is written over it.
+/// Returns a review of a Pod's creation with `change` merged over it.
 fn body(change: &Value) -> Value {
     let pod = json!({
         "metadata": {"generateName": "shop-", "creationTimestamp": null},
@@ -100,15 +100,15 @@ fn bodies_that_are_no_review_are_refused() {
     let cases: [(Vec<u8>, &str); 12] = [
         (b"{".to_vec(), "body: ends too early at line 1 column 1"),
         (b"nonsense".to_vec(), "body: expected ident at line 1 column 2"),
-        (b"{\"a\": \xff}".to_vec(), "body: is not UTF-8 at byte 6"),
+        (b"{\"a\": \xff}".to_vec(), "body: invalid UTF-8 at byte 6"),
         (b"[1]".to_vec(), "body: a field has the wrong type at line 1 column 3"),
         (deep.into_bytes(), "request.object: recursion limit exceeded at line 1 column 128"),
         (format!("{whole} x").into_bytes(), "body: trailing characters"),
         (b"{}".to_vec(), "apiVersion: must be admission.k8s.io/v1 or v1beta1"),
         (body(&json!({"apiVersion": "admission.k8s.io/v2"})).to_string().into_bytes(), "apiVersion: must be"),
         (body(&json!({"kind": "Pod"})).to_string().into_bytes(), "kind: must be AdmissionReview"),
-        (body(&json!({"request": null})).to_string().into_bytes(), "request: needed"),
-        (body(&json!({"request": {"uid": ""}})).to_string().into_bytes(), "request.uid: needed"),
+        (body(&json!({"request": null})).to_string().into_bytes(), "request: required"),
+        (body(&json!({"request": {"uid": ""}})).to_string().into_bytes(), "request.uid: required"),
         (
             body(&json!({"request": {"uid": 7}})).to_string().into_bytes(),
             "request: a field has the wrong type",
@@ -129,7 +129,7 @@ fn warnings_are_cut_as_the_api_server_would() {
     assert!(shown.iter().map(String::len).sum::<usize>() <= 4096);
     assert_eq!(
         shown.last().map(String::as_str),
-        Some("app-health: 25 more: see annotation app-health.io/warnings")
+        Some("app-health: 25 more, see annotation app-health.io/warnings")
     );
     assert_eq!(super::shown(&warnings[..15]).len(), 15);
 }

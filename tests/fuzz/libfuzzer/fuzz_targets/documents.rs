@@ -1,4 +1,4 @@
-//! `app_health::fuzz::documents` over whatever libFuzzer finds.
+//! Fuzzes `app_health::fuzz::documents`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| app_health::fuzz::documents(data));

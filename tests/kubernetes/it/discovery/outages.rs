@@ -30,7 +30,7 @@ pub(super) fn frozen(world: &mut World) {
     sleep(Duration::from_secs(10));
     leaves.close();
     let (status, body) = world.a().page("/healthz/ready");
-    assert!(status == 200 && body.contains("store: the API server is away"), "{status} {body}");
+    assert!(status == 200 && body.contains("store: API server unreachable"), "{status} {body}");
     while begin.elapsed() < Duration::from_secs(60) {
         assert_eq!(flips.acknowledged(), Some(generation - 1), "what is not stored is not acknowledged");
         assert_eq!(

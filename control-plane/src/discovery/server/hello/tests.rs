@@ -3,20 +3,21 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How long a client that says `words` at first and then nothing is waited for, at most so many seconds.
+/// Returns after how many seconds a client that sends `words` and nothing more is disconnected, up
+/// to `most`.
 async fn waited(words: &[u8], is_crowded: impl Fn(Instant) -> bool, most: u64) -> u64 {
     let (mut client, server) = duplex(1024);
     client.write_all(words).await.expect("room");
     let start = Instant::now();
     let hello = client_hello(server, || is_crowded(start));
     let ended = timeout(Duration::from_secs(most), hello).await;
-    assert!(ended.is_err() || ended.is_ok_and(|hello| hello.is_err()), "no hello came");
+    assert!(ended.is_err() || ended.is_ok_and(|hello| hello.is_err()), "no ClientHello was sent");
     start.elapsed().as_secs()
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_says_nothing_has_a_second_where_places_are_scarce() {
-    // The head of a record, and a message that is not whole.
+    // The rows are: nothing, the first byte of a record header, and an incomplete ClientHello.
     for words in [&[][..], &[22], &[22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]] {
         assert_eq!(waited(words, |_| true, 60).await, 1, "{words:?}");
         assert_eq!(waited(words, |_| false, 60).await, 60, "{words:?}");
@@ -38,12 +39,12 @@ async fn a_slow_client_is_heard_where_there_are_places() {
     let client = async move {
         sleep(Duration::from_millis(3500)).await;
         let name = "discovery".try_into().expect("a name");
-        // It is never answered.
+        // The server never answers.
         let _ = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config)).connect(name, client).await;
     };
     let hello = client_hello(server, || false);
     tokio::select! {
-        hello = hello => drop(hello.expect("a hello")),
-        () = client => panic!("nobody answers"),
+        hello = hello => drop(hello.expect("a ClientHello")),
+        () = client => panic!("the server does not answer"),
     }
 }

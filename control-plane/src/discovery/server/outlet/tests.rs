@@ -7,20 +7,20 @@ fn outlet(length: usize) -> Outlet<Full<Bytes>> {
     Outlet::new(Full::from(message), Flow::new())
 }
 
-/// The lengths of the pieces of a message.
+/// Checks the lengths of the frames of a message.
 async fn check(length: usize, expected: &[usize]) {
     let mut outlet = outlet(length);
     let message = outlet.body.clone().collect().await.expect("bytes").to_bytes();
     let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
     while let Some(frame) = outlet.frame().await {
         let piece = frame.expect("a frame").into_data().expect("data");
-        assert!(outlet.flow.blocked().is_some(), "it is on its way");
+        assert!(outlet.flow.blocked().is_some(), "a frame is waiting");
         lengths.push(piece.len());
         bytes.extend_from_slice(&piece);
     }
     assert_eq!(lengths, expected, "{length}");
-    assert!(bytes == message, "{length}: other bytes");
-    assert_eq!(outlet.flow.blocked(), None, "all was taken");
+    assert!(bytes == message, "{length}: different bytes");
+    assert_eq!(outlet.flow.blocked(), None, "everything was sent");
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use tonic::Code;
 
 use super::*;
 
-/// What a body in pieces of this size is read as.
+/// Reads a body that arrives in pieces of `piece` bytes: the messages, and the error code if it
+/// fails.
 async fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<Code>) {
     let pieces: Vec<Result<Frame<Bytes>, Status>> =
         bytes.chunks(piece).map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece)))).collect();

@@ -1,4 +1,4 @@
-//! Requests to the API server, each with a deadline: what is no answer by then is asked again.
+//! Requests to the API server. Each has a deadline, after which it is sent again.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use super::leases::Lease;
 use super::{object, writes};
 use discovery::objects::Key;
 
-/// For one request. An API server that works answers in milliseconds.
+/// Deadline of one request. A healthy API server answers within milliseconds.
 pub(super) const DEADLINE: Duration = Duration::from_secs(4);
 const ENTRIES: &str = "/apis/networking.istio.io/v1/namespaces";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
-/// Which Leases are ours.
+/// Label that selects the Leases of discovery replicas.
 const LABEL: (&str, &str) = ("app.kubernetes.io/name", "app-health-discovery");
 
-/// What the API server did not do.
+/// Error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// 404.
+    /// HTTP status 404.
     #[error("not found")]
     Absent,
-    /// 409.
+    /// HTTP status 409.
     #[error("conflict")]
     Conflict,
-    /// It does not want to.
+    /// The API server rejected the request.
     #[error("{0}")]
     Refused(String),
-    /// It cannot, or nothing was heard.
+    /// The API server failed, is overloaded, or did not answer in time.
     #[error("{0}")]
     Away(String),
 }
 
-/// The API server.
+/// Client of the API server.
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
-    /// Where the Leases are.
+    /// Namespace of the Leases.
     namespace: String,
 }
 
@@ -63,11 +63,11 @@ impl Api {
                 _ => ApiError::Refused(status.message.clone()),
             }),
             Ok(Err(error)) => Err(ApiError::Away(error.to_string())),
-            Err(_) => Err(ApiError::Away(format!("no answer within {} s", DEADLINE.as_secs()))),
+            Err(_) => Err(ApiError::Away(format!("no response within {} s", DEADLINE.as_secs()))),
         }
     }
 
-    /// One request on a WorkloadEntry.
+    /// Sends one request for a WorkloadEntry.
     pub(super) async fn entry(
         &self,
         key: &Key,
@@ -104,7 +104,7 @@ impl Api {
         }
     }
 
-    /// All Leases of replicas.
+    /// Lists the Leases of all replicas.
     pub(super) async fn leases(&self) -> Result<Vec<Lease>, ApiError> {
         let (name, value) = LABEL;
         let path = format!("{LEASES}/{}/leases?labelSelector={name}%3D{value}", self.namespace);
@@ -121,7 +121,8 @@ impl Api {
         Ok(items.filter_map(lease).collect())
     }
 
-    /// Says that `instance` lives, or, without a holder, that it has ended. `now` is for people who read it.
+    /// Renews the Lease of `instance`, or releases it if `holder` is `None`. `now` is only
+    /// informative.
     pub(super) async fn renew(
         &self,
         instance: &str,
@@ -138,7 +139,7 @@ impl Api {
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": valid.as_secs(), "renewTime": now},
         });
         match self.send(Method::GET, &one, None).await {
-            // Nobody but this replica has a word here: what is there is replaced, of whatever version.
+            // Only this replica writes its Lease, so any version of it is replaced.
             Ok(there) => {
                 lease["metadata"]["resourceVersion"] = object::version(&there).into();
                 self.send(Method::PUT, &one, Some(&lease)).await.map(drop)
@@ -148,7 +149,7 @@ impl Api {
         }
     }
 
-    /// Deletes a Lease in exactly this version.
+    /// Deletes a Lease if it still has this version.
     pub(super) async fn forget(&self, instance: &str, version: &str) -> Result<(), ApiError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version},

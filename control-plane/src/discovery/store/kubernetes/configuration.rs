@@ -1,5 +1,5 @@
-//! PURE. The configuration that the watched objects make, and what is wrong with them. Of an object that becomes bad the last good state
-//! stays in force.
+//! The configuration that the watched objects define, and its errors. If an object becomes invalid,
+//! its last valid state stays in effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use super::object;
 pub use super::watches::Kind;
 use discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
 
-/// What is configured now.
+/// Configuration from the watched objects.
 #[derive(Debug, Default)]
 pub struct Configuration {
     config: Config,
     findings: BTreeMap<(Kind, Key), Findings>,
-    /// ServiceEntries of another resolution than STATIC: Istio's users have many, and they are not ours to serve.
+    /// ServiceEntries with a resolution other than STATIC. Istio users have many of them, and
+    /// discovery does not serve them.
     others: BTreeSet<Key>,
 }
 
-/// Puts what was read in its place; whether that made a difference.
+/// Stores a parsed object, or removes it, and returns whether that changed anything.
 fn place<T: PartialEq>(
     there: &mut BTreeMap<Key, Arc<T>>,
     findings: &mut BTreeMap<(Kind, Key), Findings>,
@@ -46,7 +47,8 @@ fn place<T: PartialEq>(
 }
 
 impl Configuration {
-    /// An object as it is now, or none; whether the configuration or its errors differ.
+    /// Updates an object, or removes it if it is `None`. Returns whether the configuration or its
+    /// errors changed.
     pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
         let (config, findings, at) = (&mut self.config, &mut self.findings, (kind, key.clone()));
         if object.is_none() && self.others.remove(key) && kind == Kind::Service {
@@ -67,7 +69,7 @@ impl Configuration {
                 place(&mut config.services, findings, at, object.map(Service::parse))
             }
             Kind::Entry => {
-                // What we made ourselves is no configuration.
+                // Auto-registered entries are not configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
                     let Checked { value: (_, mut value), warnings } = ManualEntry::parse(object)?;
@@ -79,7 +81,7 @@ impl Configuration {
         }
     }
 
-    /// What is known in the scope, a namespace or all, and was not listed.
+    /// Returns the keys that are known in the namespace (`None`: in all) but were not listed.
     pub fn missing(&self, kind: Kind, namespace: Option<&str>, listed: &BTreeSet<Key>) -> Vec<Key> {
         let known: BTreeSet<&Key> = match kind {
             Kind::Group => self.config.groups.keys().collect(),
@@ -92,12 +94,12 @@ impl Configuration {
         all.iter().filter(in_scope).filter(|key| !listed.contains(**key)).map(|key| (*key).clone()).collect()
     }
 
-    /// All that is in force.
+    /// Returns the configuration that is in effect.
     pub fn config(&self) -> Arc<Config> {
         let Config { groups, entries, .. } = &self.config;
         let is_known = |(kind, key): &(Kind, Key)| match kind {
             Kind::Group => groups.contains_key(key),
-            // Nothing is deleted for a service.
+            // No entry is ever deleted because a service is missing.
             Kind::Service => true,
             Kind::Entry => entries.contains_key(key),
         };
@@ -106,22 +108,24 @@ impl Configuration {
         Arc::new(Config { incomplete, ..self.config.clone() })
     }
 
-    /// All errors, as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be between 1 and 65535, got 0`.
+    /// Returns all errors, such as `WorkloadGroup shop/payments: spec.probe.grpc.port: must be
+    /// between 1 and 65535, got 0`.
     pub fn errors(&self) -> Vec<String> {
         self.lines(|findings| &findings.errors)
     }
 
-    /// What is strange and taken all the same.
+    /// Returns all warnings: questionable settings that are accepted.
     pub fn warnings(&self) -> Vec<String> {
         let others = self.others.len();
-        let ignored = format!("ServiceEntry: {others} ignored, of another resolution than STATIC");
+        let ignored = format!("ServiceEntry: {others} ignored because their resolution is not STATIC");
         let mut lines = self.lines(|findings| &findings.warnings);
         lines.extend((others > 0).then_some(ignored));
         lines.extend(self.conflicts());
         lines
     }
 
-    /// One line for all services that have a host and port of another one, which is served: there may be many, and they are the owner's choice.
+    /// Returns one line for all services that share host and port with another service. They are
+    /// served nevertheless; there may be many of them.
     fn conflicts(&self) -> Option<String> {
         let mut claims = Claims::default();
         let mut conflicts = Vec::new();

@@ -1,4 +1,5 @@
-//! PURE. What a wish of the brain takes, given the object that is there: the session first, then whose entry it is, then the difference.
+//! Decides the next API request for the desired state of an entry, given the current object. The
+//! session is compared first, then the owner of the entry, then the content.
 
 use std::collections::BTreeSet;
 
@@ -8,64 +9,61 @@ use super::object;
 use discovery::entries::Record;
 use discovery::objects::Key;
 
-/// What should become of an entry; the newest wish is enough.
+/// Desired state of an entry; only the newest one matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// It should be so.
+    /// The entry should exist with this record.
     Put(Box<Record>),
-    /// It should not be, as far as this session is known.
+    /// The entry should be deleted, unless its session is newer than this one.
     Delete(u64),
 }
 
-/// Who writes.
+/// The replica that writes.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
-    /// This replica's name.
     pub instance: String,
-    /// Those that live, oneself among them.
+    /// Instances that are alive, including this one.
     pub alive: BTreeSet<String>,
 }
 
-/// Which of its two parts were written for this wish already. An API server may drop or change what it gets: then it is not asked again.
+/// Which parts were already written for this desired state. An API server may drop or change what
+/// is written to it; then the part is not written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The spec is not what the wish is about: it stays as it is, however somebody edits it meanwhile.
+    /// True if the desired state does not concern the spec, which then stays as it is, whatever
+    /// else edits it.
     pub spec: bool,
-    /// Metadata and spec.
+    /// True if metadata and spec were written.
     pub main: bool,
-    /// Status.
+    /// True if the status was written.
     pub status: bool,
 }
 
-/// What to do.
+/// Next action for an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is so.
+    /// The object has the desired state.
     Done,
-    /// It is another's: the brain should look at it again.
+    /// Another replica or controller owns the entry: the registry must decide again.
     Lost,
-    /// Make it.
     Create(Value),
-    /// Replace metadata and spec.
     Replace(Value),
-    /// Replace the status.
     ReplaceStatus(Value),
-    /// Delete exactly this one.
+    /// Delete exactly this object.
     Delete {
-        /// Its uid.
         uid: String,
-        /// Its version.
         version: String,
     },
 }
 
-/// The next step towards the wish.
+/// Returns the next step towards the desired state.
 pub fn decide(key: &Key, current: Option<&Value>, wish: &Wish, writer: &Writer, written: Written) -> Step {
     match (current, wish) {
         (None, Wish::Delete(_)) => Step::Done,
         (None, Wish::Put(record)) => match &record.auto {
             Some(auto) if is_own(record, writer) => Step::Create(object::created(key, record, auto)),
-            // Whose agent is not here, or what a person made, is not ours to bring back.
+            // An entry is not created again if its agent is connected to another replica or if a
+            // user created it.
             _ => Step::Lost,
         },
         (Some(current), _) if object::is_foreign(current) => Step::Lost,
@@ -100,7 +98,8 @@ fn put(current: &Value, record: &Record, writer: &Writer, written: Written) -> S
     if session > record.session || session == record.session && !same_controller {
         return Step::Lost;
     }
-    // On behalf of another one, only if nobody has written since the brain looked.
+    // A write on behalf of another replica is allowed only if the object is unchanged since the
+    // registry read it.
     let is_begun = written.main || written.status;
     if !(is_own(record, writer) || is_begun) && object::version(current) != record.resource_version.as_deref()
     {

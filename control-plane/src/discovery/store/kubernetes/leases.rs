@@ -1,41 +1,41 @@
-//! PURE. Which replicas live, judged by when their Lease was last seen to change. By one's own monotonic clock alone: clocks of
-//! machines differ, and the times written in a Lease are for people.
+//! Decides which replicas are alive by when their Lease was last seen to change. Only the local
+//! monotonic clock is used: clocks of machines differ, and the times in a Lease are informative.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often a replica renews its Lease.
 pub const RENEWAL: Duration = Duration::from_secs(10);
-/// How long a Lease is valid after it was seen to change.
+/// How long a Lease stays valid after it was seen to change.
 pub const VALIDITY: Duration = Duration::from_secs(30);
-/// How often all are looked at, so that an end is noticed this much late at most.
+/// How often all Leases are read; an expired Lease is noticed this much later at most.
 pub const LOOK: Duration = Duration::from_secs(3);
-/// Without a look for so long nobody is judged: who could not see others change says nothing of them.
+/// After a longer gap than this between reads, the validity of every Lease starts again, since its
+/// changes may have been missed.
 const BLIND: Duration = Duration::from_secs(10);
-/// A Lease unchanged for so long is rubbish of a Pod that does not come back under this name.
+/// A Lease that has not changed for this long is deleted: its Pod will not start again under this
+/// name.
 const STALE: Duration = Duration::from_secs(600);
 
-/// A Lease as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Its name is its replica's: the instance in `workloadController`.
+    /// Name of the Lease and of its replica, as in the annotation `workloadController`.
     pub instance: String,
-    /// Of the object, opaque.
+    /// `resourceVersion` of the Lease, opaque.
     pub version: String,
-    /// Its replica ended by itself and says so.
+    /// True if the replica released its Lease on shutdown.
     pub released: bool,
 }
 
-/// What a look says.
+/// Result of reading the Leases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replicas {
-    /// Instances with a valid Lease, oneself always among them.
+    /// Instances with a valid Lease; always includes this one.
     pub alive: BTreeSet<String>,
-    /// Leases to delete, with the version that was judged.
+    /// Leases to delete, with the version that was read.
     pub stale: Vec<(String, String)>,
 }
 
-/// What was seen of all Leases.
+/// Versions of all Leases, and when they changed.
 #[derive(Debug)]
 pub struct Leases {
     instance: String,
@@ -51,12 +51,12 @@ struct Seen {
 }
 
 impl Leases {
-    /// `instance`: who asks.
     pub fn new(instance: String) -> Self {
         Self { instance, seen: BTreeMap::new(), looked: None }
     }
 
-    /// All Leases as they are `now`. One that vanished runs out as if it were there: its replica makes it anew if it lives.
+    /// Processes all Leases as read at `now`. A Lease that disappeared expires as if it still
+    /// existed: a live replica creates it again.
     pub fn look(&mut self, now: Duration, leases: Vec<Lease>) -> Replicas {
         let blind = self.looked.is_some_and(|looked| now.saturating_sub(looked) > BLIND);
         self.looked = Some(now);

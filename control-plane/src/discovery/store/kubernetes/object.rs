@@ -1,5 +1,5 @@
-//! PURE. A WorkloadEntry as JSON and a [`Record`], each from the other. What is not ours stays as it is: other conditions, unknown
-//! fields, labels and annotations of other people.
+//! Converts between a WorkloadEntry as JSON and a [`Record`]. Everything else is preserved: other
+//! conditions, unknown fields, labels, and annotations of other writers.
 
 mod written;
 
@@ -13,37 +13,35 @@ use discovery::objects::{Key, Spec};
 
 pub use written::{created, updated, with_status};
 
-/// The group of an auto-registered entry; without it an entry is somebody's own.
+/// Annotation with the WorkloadGroup of an auto-registered entry; other entries do not have it.
 pub const GROUP: &str = "istio.io/autoRegistrationGroup";
-/// Who writes this entry.
+/// Annotation that names the controller which writes this entry.
 pub const CONTROLLER: &str = "istio.io/workloadController";
-/// The first part of our controllers, before the instance.
+/// Prefix of our controller names, followed by the instance.
 pub const OUR_CONTROLLER: &str = "app-health/";
 const CONNECTED_AT: &str = "istio.io/connectedAt";
 const DISCONNECTED_AT: &str = "istio.io/disconnectedAt";
 const SESSION: &str = "app-health.io/session";
 const BEFORE: &str = "app-health.io/before-unknown";
-/// Whether the condition decides about the endpoint.
+/// Annotation that says whether the condition decides about the endpoint.
 pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
-/// The condition's type.
 const HEALTHY: &str = "Healthy";
 
-/// What of an object's metadata is read often.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// `resourceVersion`, opaque.
+/// Returns `resourceVersion`, which is opaque.
 pub fn version(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("resourceVersion")?.as_str()
 }
 
-/// `uid`.
 pub fn uid(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("uid")?.as_str()
 }
 
-/// Without `managedFields`, the larger half of many objects: a PUT without them leaves them to the API server.
+/// Removes `managedFields`, the larger part of many objects. The API server keeps them if a PUT
+/// omits them.
 pub fn trimmed(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("managedFields");
@@ -51,28 +49,28 @@ pub fn trimmed(mut object: Value) -> Value {
     object
 }
 
-/// Namespace and name.
 pub fn key(object: &Value) -> Option<Key> {
     let metadata = object.get("metadata")?;
     Some(Key::new(metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?))
 }
 
-/// The session; what is no number counts as none.
+/// Returns the session number; an annotation that is not a number counts as 0.
 pub fn session(object: &Value) -> u64 {
     annotation(object, SESSION).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Whether another control plane writes this entry.
+/// True if another control plane writes this entry.
 pub fn is_foreign(object: &Value) -> bool {
     annotation(object, CONTROLLER).is_some_and(|controller| !controller.starts_with(OUR_CONTROLLER))
 }
 
-/// Whether it was made by us for an agent, and so is ours to delete.
+/// True if auto-registration created this entry; only those are deleted.
 pub fn is_auto(object: &Value) -> bool {
     annotation(object, GROUP).is_some() && !is_foreign(object)
 }
 
-/// What is stored in an object. A spec that cannot be read leaves an auto-registered entry without an address.
+/// Reads the record from an object. If the spec cannot be parsed, an auto-registered entry has no
+/// address.
 pub fn record(object: &Value) -> Record {
     let time = |name| annotation(object, name).and_then(|text| text.parse().ok());
     let auto = || Auto {
@@ -101,7 +99,7 @@ fn spec(object: &Value) -> Spec {
     object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
 }
 
-/// What a person wrote, or another controller.
+/// The part of an object that users or other controllers write.
 #[derive(Debug, PartialEq)]
 pub struct Configured<'a> {
     spec: Option<&'a Value>,
@@ -109,19 +107,19 @@ pub struct Configured<'a> {
     health_checks: Option<&'a str>,
 }
 
-/// `None` for what we made ourselves.
+/// Returns `None` for auto-registered entries.
 pub fn configured(object: Option<&Value>) -> Option<Configured<'_>> {
     let object = object.filter(|object| !is_auto(object))?;
     let health_checks = annotation(object, HEALTH_CHECKS);
     Some(Configured { spec: object.get("spec"), annotations: others(object), health_checks })
 }
 
-/// Whether the object has the record's spec already.
+/// True if the object already has the record's spec.
 pub fn has_spec(object: &Value, record: &Record) -> bool {
     record.auto.as_ref().is_none_or(|auto| *auto.spec == spec(object))
 }
 
-/// Annotations that are none of the control plane's.
+/// Returns the annotations that this control plane does not write.
 pub fn others(object: &Value) -> BTreeMap<String, String> {
     let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
     let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));

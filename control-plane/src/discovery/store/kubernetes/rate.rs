@@ -1,23 +1,24 @@
-//! PURE. How many writes a second the API server gets: a bucket of tokens that holds those of one second.
+//! Limits writes per second to the API server with a token bucket that holds the tokens of one
+//! second.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// The bucket, full at first.
+/// The token bucket; it starts full.
 #[derive(Debug)]
 pub struct Rate {
     each: Duration,
-    /// When the bucket would have been full: the past means full, up to one second ahead means some are left.
+    /// When the bucket is full again: a time in the past means that it is full, and a time up to
+    /// one second ahead means that some tokens are left.
     full: Duration,
 }
 
 impl Rate {
-    /// So many a second.
     pub fn new(per_second: NonZeroU32) -> Self {
         Self { each: Duration::from_secs(1) / per_second.get(), full: Duration::ZERO }
     }
 
-    /// Takes a token, or says when there is one.
+    /// Takes a token, or returns the time at which one is available.
     pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let full = self.full.max(now) + self.each;
         let ready = full.saturating_sub(Duration::from_secs(1));

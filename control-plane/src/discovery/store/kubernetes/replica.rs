@@ -1,4 +1,4 @@
-//! This replica's own Lease, renewed without end, and looks at those of the others.
+//! Renews this replica's own Lease, and reads the Leases of all replicas.
 
 use std::time::Duration;
 
@@ -12,16 +12,17 @@ use super::api::{Api, ApiError};
 use super::leases::{LOOK, Lease, RENEWAL, VALIDITY};
 use discovery::entries::Timestamp;
 
-/// All Leases, or why they could not be read.
+/// All Leases, or the error of the request.
 pub(super) type Look = Result<Vec<Lease>, ApiError>;
 
-/// As Kubernetes writes the times of a Lease.
+/// Returns the time in the format of a Lease.
 fn now() -> String {
     let now = Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp()).to_string();
     now.replace('Z', ".000000Z")
 }
 
-/// Keeps the Lease until `ending`, and then gives it back; looks go to `looks`.
+/// Renews the Lease until `ending` is cancelled, then releases it; the Leases that are read go to
+/// `looks`.
 pub(super) async fn keep(api: Api, instance: String, looks: mpsc::Sender<Look>, ending: CancellationToken) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -45,7 +46,7 @@ pub(super) async fn keep(api: Api, instance: String, looks: mpsc::Sender<Look>, 
         };
         let text = look.as_ref().err().map(ToString::to_string).unwrap_or_default();
         if text != said && !text.is_empty() {
-            warn!(error = text, "leases");
+            warn!(error = text, "reading or renewing leases failed");
         }
         said = text;
         if looks.send(look).await.is_err() {
@@ -53,6 +54,6 @@ pub(super) async fn keep(api: Api, instance: String, looks: mpsc::Sender<Look>, 
         }
     }
     if let Err(error) = api.renew(&instance, None, &now(), Duration::from_secs(1)).await {
-        warn!(%error, "the lease of this replica is not given back: it runs out");
+        warn!(%error, "releasing the lease of this replica failed, it expires");
     }
 }

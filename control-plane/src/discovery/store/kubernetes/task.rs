@@ -1,4 +1,5 @@
-//! The task: watches, wishes, answers and looks come in, one after the other; requests and outputs go out.
+//! The task of the store: processes watch events, desired states, API responses and Leases one
+//! after the other, and sends requests and outputs.
 
 mod watched;
 
@@ -27,10 +28,10 @@ use crate::discovery::metrics::Metrics;
 use discovery::entries::{Input, Record};
 use discovery::objects::Key;
 
-/// Changes of the configuration within so long make one.
+/// Changes of the configuration within this time are published together.
 const CONFIGURATION: Duration = Duration::from_millis(100);
 
-/// Where its news go.
+/// Channels to the rest of the process.
 pub(super) struct Outputs {
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) configured: watch::Sender<Configured>,
@@ -38,7 +39,7 @@ pub(super) struct Outputs {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// What came of a request.
+/// Result of a request.
 struct Answered {
     key: Key,
     answer: Answer,
@@ -46,24 +47,24 @@ struct Answered {
     took: Duration,
 }
 
-/// All that it has.
+/// State of the store task.
 pub(super) struct Task {
     api: Api,
-    /// Watches that have not listed yet.
+    /// Watches whose first list is not complete.
     waiting: BTreeSet<Place>,
-    /// What the list that is under way has brought.
+    /// Keys that the current list has contained so far.
     listings: BTreeMap<Place, BTreeSet<Key>>,
-    /// The last error of each watch that is broken.
+    /// Last error of each failed watch.
     broken: BTreeMap<Place, String>,
     configuration: Configuration,
     reconfigure: Option<Instant>,
     writes: Writes,
     requests: JoinSet<Answered>,
-    /// Last refusals, by entry: said once.
+    /// Last rejection of each entry, so that it is logged once.
     refused: BTreeMap<Key, String>,
     leases: Leases,
     alive: BTreeSet<String>,
-    /// The last look failed.
+    /// True if the API server was unreachable for the last request for the Leases.
     unseen: bool,
     away: bool,
     started: Instant,
@@ -98,12 +99,12 @@ impl Task {
         }
     }
 
-    /// Whether a watch has not listed yet.
+    /// True if the first list of a watch is not complete.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Takes in what is there before the brain has its records, which it gets as a whole.
+    /// Processes events before the registry exists; it receives the resulting records as a whole.
     pub(super) fn first(&mut self, watched: Watched) {
         for effect in self.watched(watched) {
             if let Effect::Changed(key) = effect {
@@ -116,7 +117,7 @@ impl Task {
         self.started.elapsed()
     }
 
-    /// What somebody has written about an entry.
+    /// Returns the records of all entries that carry any state.
     pub(super) fn stored(&self) -> Vec<(Key, Record)> {
         let records = self.writes.objects().iter().map(|(key, object)| (key.clone(), object::record(object)));
         let nothing = |record: &Record| {
@@ -125,7 +126,7 @@ impl Task {
         records.filter(|(_, record)| !nothing(record)).collect()
     }
 
-    /// Until nobody listens any more.
+    /// Runs until the registry has dropped its receiver.
     pub(super) async fn run(
         &mut self,
         mut watches: Watches,
@@ -163,7 +164,7 @@ impl Task {
         self.outputs.inputs.send(input).await.is_ok()
     }
 
-    /// Does what is to be done; false: nobody listens any more.
+    /// Applies effects and sends due requests; returns false if the registry has ended.
     async fn carry_out(&mut self, mut effects: Vec<Effect>) -> bool {
         effects.extend(self.writes.step(self.now()));
         for effect in effects {
@@ -197,7 +198,7 @@ impl Task {
         true
     }
 
-    /// Publishes what is configured.
+    /// Publishes the configuration and its errors to discovery.
     pub(super) fn configure(&mut self) {
         self.reconfigure = None;
         let configured = Configured {
@@ -229,7 +230,7 @@ impl Task {
                 self.outputs.metrics.committed(took.as_secs_f64(), false);
                 let text = error.to_string();
                 if answer == Answer::Refused && self.refused.get(&key) != Some(&text) {
-                    warn!(entry = %key, error = text, "the API server refuses what is written");
+                    warn!(entry = %key, error = text, "API server rejected the write of an entry");
                     self.refused.insert(key.clone(), text);
                 }
             }
@@ -240,41 +241,42 @@ impl Task {
     }
 
     pub(super) async fn looked(&mut self, look: Look) {
-        // One that is refused says nothing of the others, and the API server is there.
+        // A rejected request does not affect the other Leases, and it shows that the API server is
+        // reachable.
         self.unseen = matches!(look, Err(ApiError::Away(_)));
         self.judge_away().await;
         let Ok(leases) = look else { return };
         let replicas = self.leases.look(self.now(), leases);
         for (instance, version) in replicas.stale {
             let api = self.api.clone();
-            // Another replica may have done it.
+            // Ignores errors, since another replica may have deleted it.
             tokio::spawn(async move { api.forget(&instance, &version).await.ok() });
         }
         if replicas.alive != self.alive {
-            info!(alive = ?replicas.alive, "replicas");
+            info!(alive = ?replicas.alive, "live replicas changed");
             self.alive.clone_from(&replicas.alive);
             self.writes.alive(replicas.alive.clone());
             self.tell(Input::Replicas { alive: replicas.alive }).await;
         }
     }
 
-    /// Whether the API server can be relied on.
+    /// Updates whether the API server is reachable, and the reason for degraded health.
     async fn judge_away(&mut self) {
         let away = self.unseen || self.writes.is_failing();
         if away != self.away {
             self.away = away;
             if away {
-                warn!(waiting = self.writes.waiting(), "the API server is away");
+                warn!(waiting = self.writes.waiting(), "API server unreachable");
             } else {
-                info!("the API server is back");
+                info!("API server reachable again");
             }
             self.tell(Input::StoreAway(away)).await;
         }
         let waiting = self.writes.waiting();
         let refused = self.refused.iter().next();
         let degraded = match refused {
-            _ if away => Some(format!("store: the API server is away, {waiting} entries wait for it")),
-            Some((key, text)) => Some(format!("store: the API server refuses entry {key}: {text}")),
+            _ if away => Some(format!("store: API server unreachable, {waiting} entries not written")),
+            Some((key, text)) => Some(format!("store: API server rejected entry {key}: {text}")),
             None => None,
         };
         self.outputs.degraded.send_if_modified(|there| {

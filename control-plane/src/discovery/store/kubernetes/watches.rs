@@ -1,4 +1,4 @@
-//! The watches of the three kinds, merged into one stream; broken ones are taken up again without end.
+//! Watches of the three kinds, merged into one stream. Failed watches are restarted indefinitely.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,29 +15,26 @@ use serde_json::Value;
 
 use super::object;
 
-/// A watch is asked for anew after this, so that a connection that died in silence is noticed.
+/// Timeout of a watch request in seconds; a new request detects a connection that was lost
+/// silently.
 const WATCH: u32 = 60;
-/// Objects in one answer to a list.
+/// Objects per page of a list response.
 const PAGE: u32 = 2000;
-/// Waits before a broken watch is taken up again: the first, doubled up to the last.
+/// Backoff before a failed watch is restarted: the first delay, which doubles, and the maximum.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// What is watched.
+/// Kind of a watched object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// WorkloadGroup.
     Group,
-    /// WorkloadEntry.
     Entry,
-    /// ServiceEntry.
     Service,
 }
 
 impl Kind {
-    /// All.
     pub const ALL: [Self; 3] = [Self::Group, Self::Entry, Self::Service];
 
-    /// Kind and plural.
+    /// Returns the kind and its plural name in URLs.
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Group => ("WorkloadGroup", "workloadgroups"),
@@ -47,33 +44,34 @@ impl Kind {
     }
 }
 
-/// What a watch brought.
+/// Event of a watch.
 #[derive(Debug)]
 pub(super) enum Seen {
     /// A list begins.
     Listing,
-    /// An object of the list.
+    /// The list contains this object.
     Listed(Value),
     /// The list is complete.
     Complete,
-    /// It was made or changed.
+    /// The object was created or changed.
     Is(Value),
-    /// It was deleted; as it was.
+    /// The object was deleted; this is its last state.
     Gone(Value),
-    /// It broke, and goes on by itself.
+    /// The watch failed and is restarted automatically.
     Broken(String),
 }
 
-/// With its kind, and its namespace if that is not all.
+/// Event with its kind, and its namespace unless all are watched.
 pub(super) type Watched = (Kind, Option<String>, Seen);
 
-/// All of them in one.
+/// All watches, merged into one stream.
 pub(super) type Watches = SelectAll<BoxStream<'static, Watched>>;
 
-/// A kind in a namespace, or in all.
+/// A kind, and its namespace unless all are watched.
 pub(super) type Place = (Kind, Option<String>);
 
-/// All of them, and which they are. `namespaces`: none means all.
+/// Starts all watches and returns them with the set of their kinds and namespaces. An empty
+/// `namespaces` means all.
 pub(super) fn watches(client: &Client, namespaces: &[String]) -> (Watches, BTreeSet<Place>) {
     let scopes: Vec<Option<String>> =
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() };
@@ -98,12 +96,12 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
 
 fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) -> Seen {
     let value = |mut object: DynamicObject| {
-        // Items of a list need not say what they are.
+        // Items of a list may omit their type.
         object.types.get_or_insert_with(|| TypeMeta {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
         });
-        object::trimmed(serde_json::to_value(object).expect("what came as JSON goes as JSON"))
+        object::trimmed(serde_json::to_value(object).expect("a DynamicObject serializes to JSON"))
     };
     match event {
         Ok(Event::Init) => Seen::Listing,
@@ -115,7 +113,7 @@ fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) ->
     }
 }
 
-/// Doubled waits up to a bound that users would wait for.
+/// Exponential backoff with a short maximum, since users wait for changes.
 struct Doubling(Duration);
 
 impl Default for Doubling {

@@ -1,7 +1,10 @@
-//! PURE. All wishes on their way to the API server: which goes next, what its answer means, what of the watch is news to the brain.
+//! Pending writes to the API server: decides which request is sent next, what its response means,
+//! and which watch events the registry must know.
 //!
-//! One request a time for an entry, transitions before the rest, so many a second; retried without end, the newest wish alone. What
-//! [`decision`](super::decision) finds to be another's goes back to the brain as it is there.
+//! At most one request per entry is in flight. State transitions are sent before other writes, at a
+//! limited rate. Failed writes are retried indefinitely, and only the newest desired state is
+//! written. If [`decision`](super::decision) finds that another writer owns an entry, the registry
+//! receives the current object.
 
 mod queue;
 mod request;
@@ -23,31 +26,31 @@ use queue::Queue;
 
 pub use request::{Answer, Effect, Request};
 
-/// Requests at a time.
+/// Maximum number of concurrent requests.
 const IN_FLIGHT: usize = 16;
-/// Waits between tries: the first, doubled up to the last.
+/// Backoff between attempts: the first delay, which doubles, and the maximum.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// Doublings of the wait after conflicts: the API server is there.
+/// How often the delay doubles after conflicts; the API server is reachable, so it stays short.
 const CONFLICTS: u32 = 2;
 
-/// Failures in a row, each later than the one before, that are more than a hiccup.
+/// Number of consecutive failures after which the API server counts as unreachable.
 const AWAY: u32 = 3;
 
-/// An entry with a wish, or that has to be read.
+/// An entry with a desired state, or one that must be read.
 #[derive(Debug, Default)]
 struct Pending {
-    /// With the write's number.
+    /// Desired state, and the sequence number of its write.
     wish: Option<(Wish, u64)>,
-    /// When the wish came the object had its spec.
+    /// True if the object already had this spec when the desired state was set.
     same_spec: bool,
     written: Written,
-    /// The object that we have may be old.
+    /// True if the known object may be outdated.
     read: bool,
     attempts: u32,
-    /// What was sent, and for which write.
+    /// Request in flight, and the sequence number of its write.
     sent: Option<(Request, Option<u64>)>,
-    /// What the watch brought meanwhile: perhaps our own.
+    /// Watch event that arrived while a request is in flight; it may be caused by that request.
     held: Option<Seen>,
 }
 
@@ -57,7 +60,6 @@ enum Seen {
     Gone(Value),
 }
 
-/// The state of all writes.
 #[derive(Debug)]
 pub struct Writes {
     writer: Writer,
@@ -66,10 +68,10 @@ pub struct Writes {
     queue: Queue,
     rate: Rate,
     in_flight: usize,
-    /// Failures of the API server itself, one after the other, and until when it is left alone.
+    /// Consecutive failures of the API server; no request is sent before `rest`.
     failures: u32,
     rest: Duration,
-    /// With which version an entry was last found to be another's.
+    /// Resource version at which an entry was last found to belong to another writer.
     lost: BTreeMap<Key, Option<String>>,
 }
 
@@ -78,7 +80,7 @@ fn backoff(attempts: u32) -> Duration {
 }
 
 impl Writes {
-    /// `per_second`: writes.
+    /// Allows `per_second` writes per second.
     pub fn new(writer: Writer, per_second: NonZeroU32) -> Self {
         Self {
             writer,
@@ -93,27 +95,26 @@ impl Writes {
         }
     }
 
-    /// The newest objects.
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// Entries that are not yet as they should be.
+    /// Returns the number of entries that do not have their desired state yet.
     pub fn waiting(&self) -> usize {
         self.pending.values().filter(|pending| pending.wish.is_some()).count()
     }
 
-    /// Whether the API server itself fails again and again.
+    /// True after repeated failures of the API server.
     pub fn is_failing(&self) -> bool {
         self.failures >= AWAY
     }
 
-    /// The replicas that live.
+    /// Sets the replicas that are alive.
     pub fn alive(&mut self, alive: BTreeSet<String>) {
         self.writer.alive = alive;
     }
 
-    /// The brain's wish.
+    /// Sets the desired state of an entry.
     pub fn wish(&mut self, key: Key, write: u64, wish: Wish) {
         let current = self.objects.get(&key).map(Arc::as_ref);
         let is_urgent = is_urgent(current, &wish);
@@ -127,17 +128,18 @@ impl Writes {
         }
     }
 
-    /// The watch brought an object.
+    /// Processes an object from the watch.
     pub fn seen(&mut self, key: Key, object: Value) -> Vec<Effect> {
         self.take_in(key, Seen::Is(object))
     }
 
-    /// The watch says that an object is gone; `last`: as it was.
+    /// Processes a deletion from the watch; `last` is the last state of the object.
     pub fn gone(&mut self, key: Key, last: Value) -> Vec<Effect> {
         self.take_in(key, Seen::Gone(last))
     }
 
-    /// The watch listed all objects, of all namespaces or of one.
+    /// Processes a complete list of all namespaces or of one: objects that it does not contain are
+    /// read.
     pub fn listed(&mut self, namespace: Option<&str>, keys: &BTreeSet<Key>) {
         for key in self.objects.missing(namespace, keys) {
             let pending = self.pending.entry(key.clone()).or_default();
@@ -162,13 +164,13 @@ impl Writes {
             return Vec::new();
         }
         if let Some(pending) = self.pending.get_mut(&key) {
-            // Somebody came between: both parts may have to be written again.
+            // Another writer changed the object, so both parts may have to be written again.
             pending.written = Written::default();
         }
         self.news(key, before.as_deref())
     }
 
-    /// What the brain is told of an object that is not what it was.
+    /// Returns the effects of a changed object for the registry.
     fn news(&self, key: Key, before: Option<&Value>) -> Vec<Effect> {
         let now = self.objects.get(&key).map(Arc::as_ref);
         let record = |object: Option<&Value>| {
@@ -184,7 +186,7 @@ impl Writes {
         effects
     }
 
-    /// All that can be done now.
+    /// Returns everything that can be done now.
     pub fn step(&mut self, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
         let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
@@ -198,7 +200,8 @@ impl Writes {
         effects
     }
 
-    /// The next request of one entry, or its end; `Err`: there is no token until then.
+    /// Sends the next request of one entry, or completes it. Returns the time of the next token as
+    /// error if the rate limit is reached.
     fn next(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) -> Result<(), Duration> {
         let Some(pending) = self.pending.get_mut(key).filter(|pending| pending.sent.is_none()) else {
             return Ok(());
@@ -236,7 +239,8 @@ impl Writes {
         Ok(())
     }
 
-    /// The brain decides again; not in a circle without a pause.
+    /// Lets the registry decide again; if nothing has changed since the last time, only after a
+    /// pause.
     fn lose(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) {
         let current = self.objects.get(key);
         let version = current.and_then(|object| object::version(object)).map(str::to_owned);
@@ -251,7 +255,7 @@ impl Writes {
         self.pending.remove(key);
     }
 
-    /// The answer to what was sent for an entry.
+    /// Processes the response to the request in flight for an entry.
     pub fn answered(&mut self, now: Duration, key: Key, answer: Answer) -> Vec<Effect> {
         let Some(pending) = self.pending.get_mut(&key) else { return Vec::new() };
         let Some((request, write)) = pending.sent.take() else { return Vec::new() };
@@ -278,14 +282,14 @@ impl Writes {
             }
             Answer::Absent => {
                 pending.read = false;
-                // No such namespace, and it may come.
+                // The namespace does not exist; it may be created later.
                 delay = matches!(request, Request::Write(Step::Create(_))).then_some(pending.attempts);
                 self.objects.bury(&key);
             }
             Answer::Conflict => {
                 pending.read = true;
                 pending.written = Written::default();
-                // Whoever writes all the time would otherwise be waited for longer and longer.
+                // Capped, since a frequent writer would otherwise delay our write more and more.
                 delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(CONFLICTS));
             }
             Answer::Refused => delay = Some(pending.attempts),
@@ -310,7 +314,7 @@ impl Writes {
         effects
     }
 
-    /// When [`Self::step`] has something to do without anything else happening.
+    /// Returns when [`Self::step`] has something to do without other events.
     pub fn next_due(&self) -> Option<Duration> {
         let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
         let due = self.queue.next_due().filter(|_| self.in_flight < limit)?;
@@ -318,7 +322,7 @@ impl Writes {
     }
 }
 
-/// Whether the wish changes what others act on, and not only what they read.
+/// True if the desired state changes what other components act on, not only informative fields.
 fn is_urgent(current: Option<&Value>, wish: &Wish) -> bool {
     let (Some(current), Wish::Put(record)) = (current, wish) else { return true };
     let there = object::record(current);

@@ -1,4 +1,4 @@
-//! The file: opened only when all of it can be read, and never changed otherwise.
+//! The database file: opened only if all of it is readable, and otherwise never changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,50 +16,42 @@ use crate::discovery::store::Write;
 use discovery::entries::Record;
 use discovery::objects::Key;
 
-/// What this version writes. A higher number is refused.
+/// Format that this version writes. A higher number is rejected.
 pub const FORMAT: u64 = 1;
-/// `format` -> number.
+/// Maps `format` to its number.
 const META: TableDefinition<&str, u64> = TableDefinition::new("app-health");
-/// `namespace/name` -> the record as JSON.
+/// Maps `namespace/name` to the record as JSON.
 const ENTRIES: TableDefinition<&str, &[u8]> = TableDefinition::new("entries");
-/// Pages kept in memory: everything that is read is in the registry's memory already.
+/// Page cache in bytes. It is small because the registry holds all records in memory.
 const CACHE_BYTES: usize = 4 << 20;
-/// What the name of a file ends with until it is whole.
+/// Suffix of the file's name until its creation is complete.
 const UNFINISHED: &str = ".new";
 
-/// All that is stored.
 type Records = Vec<(Key, Record)>;
 
-/// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has it open.
     #[error("store {0}: in use by another process")]
     InUse(String),
-    /// It is none, or damaged.
-    #[error("store {0}: corrupt: {1}; nothing was changed, move the file away to start empty")]
+    /// The file is damaged, or not a store.
+    #[error("store {0}: corrupt: {1}; the file was not changed; move it away to start with an empty store")]
     Corrupt(String, String),
-    /// Written by a later version.
     #[error("store {0}: format {1} is newer than {FORMAT}")]
     Newer(String, u64),
-    /// The machine refuses.
     #[error("store {0}: {1}")]
     Io(String, String),
-    /// Somebody moved or deleted the file while it was in use.
-    #[error(
-        "store {0}: {1}; nothing is stored: put the file back, or restart to go on with what is there then"
-    )]
+    /// The file was moved, replaced or deleted while it was in use.
+    #[error("store {0}: {1}; nothing is stored: restore the file, or restart to use what is at this path")]
     Displaced(String, &'static str),
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
     database: Database,
 }
 
-/// Opens it with all that is in it; whether it was created.
+/// Opens or creates the file and reads all records; also returns whether it was created.
 pub(super) fn open(path: &Path) -> Result<(File, Records, bool), StoreError> {
     let is_new = match fs::metadata(path) {
         Ok(found) => found.len() == 0,
@@ -71,7 +63,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Records, bool), StoreError> {
     Ok((file, records, is_new))
 }
 
-/// Opens a file that exists.
+/// Opens a file that must exist.
 pub(super) fn reopen(path: &Path) -> Result<File, StoreError> {
     let opened = catch_unwind(|| Database::builder().set_cache_size(CACHE_BYTES).open(path));
     let database = match opened {
@@ -81,8 +73,8 @@ pub(super) fn reopen(path: &Path) -> Result<File, StoreError> {
     Ok(File { path: path.to_owned(), database })
 }
 
-/// Creates it under another name, and gives it its own once it is whole: a process that is killed meanwhile leaves nothing that could be
-/// taken for a damaged store.
+/// Creates the file under a temporary name and renames it when it is complete, so that a process
+/// that is killed meanwhile leaves no file that looks like a damaged store.
 fn create(path: &Path) -> Result<File, StoreError> {
     let failed = |error: io::Error| io_error(path, &error);
     let mut unfinished = path.as_os_str().to_owned();
@@ -90,7 +82,7 @@ fn create(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&unfinished);
     let file = file.map_err(failed)?;
     lock(&file, path)?;
-    // Another process may have been here between our look and our lock.
+    // Another process may have created it between the check and the lock.
     if fs::metadata(path).is_ok_and(|found| found.len() > 0) {
         return Err(StoreError::InUse(path.display().to_string()));
     }
@@ -99,7 +91,7 @@ fn create(path: &Path) -> Result<File, StoreError> {
     let file = File { path: path.to_owned(), database: created.map_err(|error| refused(path, error))? };
     file.commit(&BTreeMap::new())?;
     fs::rename(&unfinished, path).map_err(failed)?;
-    // A name is durable when its directory is.
+    // The rename is durable only after a sync of the directory.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
     Ok(file)
@@ -113,7 +105,8 @@ fn lock(file: &fs::File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Reads all of it from a copy in memory: opening a file that was not closed writes to it, and a damaged one must stay as it is.
+/// Reads all records from a copy in memory: opening a file that was not closed cleanly writes to
+/// it, and a damaged file must stay unchanged.
 fn examine(path: &Path) -> Result<Records, StoreError> {
     let bytes = locked_bytes(path)?;
     let corrupt = |reason: &str| StoreError::Corrupt(path.display().to_string(), reason.to_owned());
@@ -132,7 +125,7 @@ fn examine(path: &Path) -> Result<Records, StoreError> {
     catch_unwind(read).unwrap_or_else(|_| Err(corrupt("unreadable pages")))
 }
 
-/// The bytes, read while nobody else has the file open.
+/// Reads the file while holding its lock.
 fn locked_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
     let failed = |error: io::Error| io_error(path, &error);
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
@@ -155,12 +148,13 @@ fn records(path: &Path, database: &Database) -> Result<Records, StoreError> {
         Some(format) if format > FORMAT => return Err(StoreError::Newer(name(), format)),
         Some(_) => {}
         None => {
-            // Killed between its creation and its first batch, or somebody else's.
+            // Either the process was killed before its first batch, or this is not a store of
+            // app-health.
             let mut tables = transaction.list_tables().map_err(|error| failed(&error))?;
             return match tables.next() {
                 None => Ok(Vec::new()),
                 Some(other) => {
-                    Err(failed(&format_args!("no store of app-health, it has a table {}", other.name())))
+                    Err(failed(&format_args!("not a store of app-health, it has a table {}", other.name())))
                 }
             };
         }
@@ -178,7 +172,7 @@ fn records(path: &Path, database: &Database) -> Result<Records, StoreError> {
 }
 
 impl File {
-    /// Writes all of it and flushes it to the disk, or nothing.
+    /// Writes the whole batch and flushes it to disk, or writes nothing.
     pub(super) fn commit(&self, writes: &BTreeMap<Key, Write>) -> Result<(), StoreError> {
         let write = || -> Result<(), ::redb::Error> {
             let transaction = self.database.begin_write()?;
@@ -214,7 +208,7 @@ fn refused(path: &Path, error: DatabaseError) -> StoreError {
     }
 }
 
-/// Whether the machine could read it, and what it read is wrong.
+/// True if the file was readable but its content is invalid.
 fn is_content(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -226,7 +220,7 @@ pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Io(path.display().to_string(), words(error))
 }
 
-/// In one line, without a full stop.
+/// Returns the first line of the error without a full stop.
 fn words(error: &dyn std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }

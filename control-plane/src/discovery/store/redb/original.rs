@@ -1,4 +1,5 @@
-//! Whether the store still has its name. Not here: what is in it (`file`).
+//! Checks that the path of the store still names the file that was opened; `file` handles its
+//! content.
 
 use std::fs;
 use std::io;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 
 use super::file::{StoreError, io_error};
 
-/// The file that was opened at the start. It is held, so that no other file can get its inode.
+/// The file that was opened at startup. It is kept open so that no other file can get its inode
+/// number.
 #[derive(Clone, Debug)]
 pub(super) struct Original {
     path: PathBuf,
@@ -16,7 +18,7 @@ pub(super) struct Original {
 }
 
 impl Original {
-    /// The file that `path` names now.
+    /// Opens the file that is at `path` now.
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let held = fs::File::open(path).map_err(|error| io_error(path, &error))?;
         Ok(Self { path: path.to_owned(), held: Arc::new(held) })
@@ -26,15 +28,16 @@ impl Original {
         &self.path
     }
 
-    /// Whether the next start will find it: what is written to a file without its name is lost.
+    /// Returns an error if the path no longer names this file: data written to it would be lost at
+    /// the next start.
     pub(super) fn is_in_place(&self) -> Result<(), StoreError> {
         let displaced = |reason| Err(StoreError::Displaced(self.path.display().to_string(), reason));
         let inode = |found: &fs::Metadata| (found.dev(), found.ino());
         let held = self.held.metadata().map_err(|error| io_error(&self.path, &error))?;
         match fs::metadata(&self.path) {
             Ok(found) if inode(&found) == inode(&held) => Ok(()),
-            Ok(_) => displaced("another file is in its place"),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => displaced("the file is gone"),
+            Ok(_) => displaced("the path names another file"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => displaced("the file no longer exists"),
             Err(error) => Err(io_error(&self.path, &error)),
         }
     }

@@ -8,7 +8,7 @@ use ::redb::{Database, TableDefinition};
 use super::*;
 use discovery::entries::Record;
 
-/// A directory of its own, removed in the end.
+/// A temporary directory that is removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -85,7 +85,7 @@ fn one_process_creates_at_a_time() {
     assert!(!directory.store().exists());
 }
 
-/// A store that is refused, byte for byte the same afterwards.
+/// Checks that a damaged store is rejected with `expected` and stays unchanged byte by byte.
 fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
     let directory = Directory::new(name);
     let path = directory.store();
@@ -101,7 +101,7 @@ fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
     assert!(if expected.contains("newer") { error == expected } else { head == expected }, "{error}");
     assert!(
         error.contains("newer")
-            || error.ends_with("; nothing was changed, move the file away to start empty")
+            || error.ends_with("; the file was not changed; move it away to start with an empty store")
     );
     assert!(fs::read(&path).expect("there") == before, "{name}: bytes changed");
 }
@@ -155,7 +155,7 @@ async fn batches_are_acknowledged_when_they_are_on_the_disk() {
     push("a", 2);
     let Some(Input::Stored { key, write }) = store.inputs.recv().await else { panic!("an acknowledgement") };
     assert_eq!((key.to_string().as_str(), write), ("shop/a", 2));
-    // The last batch of a process that ends.
+    // This is the last batch before the process ends.
     push("b", 3);
     drop(store);
     task.await.expect("it ends");
@@ -163,7 +163,8 @@ async fn batches_are_acknowledged_when_they_are_on_the_disk() {
     assert_eq!(sessions(&stored), ["shop/a 2", "shop/b 3"]);
 }
 
-/// A store that cannot be written after `damage`, is tried again, and goes on after `repair`. The paths: the store's and one beside it.
+/// Checks that writes fail after `damage`, are retried, and succeed after `repair`. Both receive
+/// the path of the store and a path next to it.
 async fn check_tried_again(
     name: &str,
     damage: impl FnOnce(&Path, &Path),
@@ -187,7 +188,7 @@ async fn check_tried_again(
     }
     let text = store.degraded.borrow().clone().expect("a reason");
     assert_eq!(text.replace(&path.display().to_string(), "PATH"), expected);
-    assert!(store.inputs.try_recv().is_err(), "{name}: nothing is acknowledged");
+    assert!(store.inputs.try_recv().is_err(), "{name}: acknowledged too early");
     assert!(fs::read(&path).ok() == before, "{name}: neither created nor written");
     repair(&path, &aside);
     let Some(Input::Stored { write, .. }) = store.inputs.recv().await else { panic!("an acknowledgement") };
@@ -202,19 +203,19 @@ async fn check_tried_again(
 async fn a_store_that_is_displaced_is_tried_again() {
     let back = |path: &Path, aside: &Path| fs::rename(aside, path).expect("renamed");
     let away = |path: &Path, aside: &Path| fs::rename(path, aside).expect("renamed");
-    let todo = "nothing is stored: put the file back, or restart to go on with what is there then";
-    check_tried_again("gone", away, &format!("store PATH: the file is gone; {todo}"), back).await;
+    let todo = "nothing is stored: restore the file, or restart to use what is at this path";
+    check_tried_again("gone", away, &format!("store PATH: the file no longer exists; {todo}"), back).await;
     let another = |path: &Path, aside: &Path| {
         away(path, aside);
-        drop(file::open(path).expect("a store that nobody has open"));
+        drop(file::open(path).expect("a store that is not open"));
     };
-    let expected = format!("store PATH: another file is in its place; {todo}");
+    let expected = format!("store PATH: the path names another file; {todo}");
     check_tried_again("another", another, &expected, back).await;
 }
 
-/// The process that is killed: it commits one entry after the other and says so.
+/// The process that is killed: commits one entry after another and prints each commit.
 #[test]
-#[ignore = "started by the test below"]
+#[ignore = "started as a child process by the test below"]
 fn writer() {
     let mut path = String::new();
     std::io::stdin().read_line(&mut path).expect("a path");
@@ -222,7 +223,7 @@ fn writer() {
     let mut stdout = std::io::stdout();
     for number in 0_u64.. {
         store.commit(&batch(&[&format!("e{}", number % 50)], number + 1)).expect("written");
-        writeln!(stdout, "stored {number}").expect("somebody reads");
+        writeln!(stdout, "stored {number}").expect("the test reads");
     }
 }
 
@@ -244,7 +245,7 @@ fn acknowledged_is_there_after_a_kill() {
             let at = line.find("stored ")?;
             line[at + 7..].parse::<u64>().ok()
         };
-        // So many are awaited, then it is killed wherever it is.
+        // Waits for this many commits, then kills the process at an arbitrary point.
         let awaited = 7 + round * 13;
         let mut last =
             lines.by_ref().filter_map(number).find(|number| *number >= awaited).expect("it writes");

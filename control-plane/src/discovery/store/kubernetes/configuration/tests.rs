@@ -25,7 +25,8 @@ fn service(resolution: &str) -> Value {
 
 type Row<'a> = (Kind, Value, bool, [usize; 3], &'a [&'a str]);
 
-/// Each: what comes (`null`: deleted), whether it is news; how many groups, entries and services there are then, and what is said of them.
+/// Each row has: kind; spec (`null`: deleted); whether `put` reports a change; the resulting
+/// numbers of groups, entries and services; and the resulting errors and warnings.
 fn check(rows: &[Row]) {
     let mut configuration = Configuration::default();
     for (kind, spec, is_news, counts, errors) in rows {
@@ -55,7 +56,7 @@ fn the_last_good_one_stays() {
 
 #[test]
 fn services_of_another_resolution_are_counted_and_nothing_more() {
-    let ignored = "ServiceEntry: 1 ignored, of another resolution than STATIC";
+    let ignored = "ServiceEntry: 1 ignored because their resolution is not STATIC";
     check(&[
         (Kind::Service, service("STATIC"), true, [0, 0, 1], &[]),
         (Kind::Service, service("DNS"), true, [0; 3], &[ignored]),

@@ -7,7 +7,7 @@ use crate::discovery::store::kubernetes::object;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
 
-/// `auto` or `manual`, its controller, its session; the version is 5.
+/// `kind` is `auto` or `manual`; the resource version is always 5.
 fn there(kind: &str, controller: &str, session: u64) -> Value {
     let mut object = json!({
         "metadata": {"namespace": "shop", "name": "a", "uid": "u", "resourceVersion": "5", "annotations": {}},
@@ -43,7 +43,7 @@ fn put(kind: &str, controller: &str, session: u64, version: &str) -> Wish {
     }))
 }
 
-/// Replica `a` writes, `b` lives too, `c` is dead.
+/// Checks the step of replica `a`; `b` is alive and `c` is dead.
 fn check(current: Option<Value>, wish: &Wish, expected: &str) {
     let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
     let step = decide(&Key::new("shop", "a"), current.as_ref(), wish, &writer, Written::default());
@@ -70,19 +70,19 @@ const ISTIOD: &str = "istiod-7f9c";
 fn session_first_then_whose_it_is_then_the_difference() {
     for (current, wish, expected) in [
         (None, put("auto", A, 1, ""), "create"),
-        // What is not there and not ours is not brought back.
+        // An entry of another replica or of a user is not created again.
         (None, put("auto", C, 1, ""), "lost"),
         (None, put("manual", A, 1, ""), "lost"),
         (Some(there("auto", A, 3)), put("auto", A, 3, "1"), "status"),
         (Some(there("auto", A, 3)), put("auto", A, 4, "1"), "replace"),
-        // A newer stream elsewhere, or the same session taken by another one first.
+        // The session of the object is newer, or another replica wrote the same session first.
         (Some(there("auto", B, 4)), put("auto", A, 3, "1"), "lost"),
         (Some(there("auto", B, 4)), put("auto", A, 4, "1"), "lost"),
         (Some(there("auto", B, 4)), put("auto", A, 5, "1"), "replace"),
-        // On behalf of a dead one: only what was looked at.
+        // On behalf of a dead replica, only the version that was read is written.
         (Some(there("manual", C, 4)), put("manual", C, 4, "5"), "status"),
         (Some(there("manual", C, 4)), put("manual", C, 4, "4"), "lost"),
-        // Of another controller, or of a person.
+        // The entry belongs to another controller or to a user.
         (Some(there("auto", ISTIOD, 0)), put("auto", A, 5, "5"), "lost"),
         (Some(there("manual", ISTIOD, 0)), put("manual", A, 5, "5"), "lost"),
         (Some(there("manual", "", 0)), put("auto", A, 5, "5"), "lost"),
@@ -134,9 +134,9 @@ fn the_status_is_written_over_what_is_there() {
     let Step::ReplaceStatus(after) =
         decide(&Key::new("shop", "a"), Some(&current), &wish, &writer, Written::default())
     else {
-        panic!("a status");
+        panic!("the status is replaced");
     };
-    assert_eq!(object::version(&after), Some("5"), "compare and swap");
+    assert_eq!(object::version(&after), Some("5"), "the version is kept for optimistic concurrency");
     assert_eq!(after["status"]["x"], 1);
     assert_eq!(after["status"]["conditions"].as_array().map(Vec::len), Some(2));
 }

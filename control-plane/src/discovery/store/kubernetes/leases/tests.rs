@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::{Lease, Leases};
 
-/// At a second: the Leases that are read (`name:version`, `name:version:released`), and who is alive and what is stale then.
+/// Each row has: the second; the Leases that are read (`name:version` or `name:version:released`);
+/// the instances that are alive; and the stale ones.
 type Row = (u64, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
 fn check(rows: &[Row]) {

@@ -44,7 +44,7 @@ fn full() -> Record {
     }
 }
 
-/// The object as an API server has it: the status goes in by itself.
+/// Returns the object as the API server stores it, with the status written separately.
 fn object(record: &Record) -> Value {
     let auto = record.auto.as_ref().expect("an auto-registered one");
     let object = created(&Key::new("shop", "payments-10.0.0.7-dc1"), record, auto);
@@ -92,7 +92,8 @@ fn what_is_written_is_read_and_is_not_written_again() {
     }
 }
 
-/// `edit`s an object of [`full`], and writes `wanted` over it: what is there then, at a pointer.
+/// Applies `edit` to the object of [`full`], writes the record changed by `wanted` over it, and
+/// compares the value at `pointer`.
 fn check(edit: fn(&mut Value), wanted: fn(&mut Record), pointer: &str, expected: &Value) {
     let mut there = object(&full());
     edit(&mut there);
@@ -168,7 +169,7 @@ fn a_manual_entry_keeps_its_spec_and_its_switch() {
     assert_eq!(after["spec"], manual["spec"]);
     assert_eq!(after["metadata"]["annotations"]["proxy.istio.io/health-checks-enabled"], "true");
     assert_eq!(record(&with_status(&after, &wanted).expect("a condition")), wanted);
-    assert_eq!(updated(&json!({"metadata": {}}), &Record::default(), true), None, "nothing to say");
+    assert_eq!(updated(&json!({"metadata": {}}), &Record::default(), true), None, "nothing to write");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! PURE. A [`Record`] into the JSON of its object.
+//! Writes a [`Record`] into the JSON of its object.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,8 @@ use super::{
 use discovery::entries::{Auto, Before, Condition, Record, Timestamp};
 use discovery::objects::{Key, Spec};
 
-/// The object of an auto-registered entry that is not there yet; its status goes in by itself, later.
+/// Returns the object of a new auto-registered entry. Its status is written by a separate request
+/// later.
 pub fn created(key: &Key, record: &Record, auto: &Auto) -> Value {
     let mut object = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
@@ -20,21 +21,23 @@ pub fn created(key: &Key, record: &Record, auto: &Auto) -> Value {
     object
 }
 
-/// `current` with the record's metadata, and with its spec if that is asked for; `None`: they are there.
+/// Returns `current` with the record's metadata and, if `with_spec`, its spec; `None` if nothing
+/// changes.
 pub fn updated(current: &Value, record: &Record, with_spec: bool) -> Option<Value> {
     let mut object = current.clone();
     write_main(&mut object, record, with_spec);
     (object != *current).then_some(object)
 }
 
-/// `current` with the record's condition; `None`: it is there.
+/// Returns `current` with the record's condition; `None` if nothing changes.
 pub fn with_status(current: &Value, record: &Record) -> Option<Value> {
     let mut object = current.clone();
     write_condition(&mut object, record.condition.as_ref());
     (object != *current).then_some(object)
 }
 
-/// Fields of a mapping that may be absent or of another shape, as an API server would have refused it.
+/// Returns the mapping `name`; creates it if it is absent, and replaces a value of another type,
+/// which the API server would have rejected.
 fn fields<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
     let value = object.as_object_mut()?.entry(name).or_insert_with(|| json!({}));
     if !value.is_object() {
@@ -78,7 +81,7 @@ fn write_main(object: &mut Value, record: &Record, with_spec: bool) {
     }
 }
 
-/// Every field that a spec has, set or taken away; fields that we do not know stay.
+/// Sets or removes every field that a spec has; unknown fields are kept.
 fn write_spec(object: &mut Value, wanted: &Spec) {
     let Ok(Value::Object(wanted)) = serde_json::to_value(wanted) else { return };
     let Some(there) = fields(object, "spec") else { return };
@@ -105,7 +108,7 @@ fn write_condition(object: &mut Value, wanted: Option<&Condition>) {
     let mut conditions: Vec<Value> = Vec::with_capacity(there.len() + 1);
     conditions.extend(there[..at].iter().cloned());
     conditions.extend(written);
-    // A second one of this type would be read by somebody.
+    // Further conditions of this type are removed, since a client could read the wrong one.
     conditions.extend(there.into_iter().skip(at + 1).filter(|value| !is_healthy(value)));
     let Some(status) = fields(object, "status") else { return };
     status.insert("conditions".to_owned(), conditions.into());

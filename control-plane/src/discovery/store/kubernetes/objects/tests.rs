@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::Objects;
 use discovery::objects::Key;
 
-/// `uid@version`.
+/// Parses `uid@version`.
 fn object(text: &str) -> Value {
     let (uid, version) = text.split_once('@').expect("uid@version");
     json!({"metadata": {"uid": uid, "resourceVersion": version}})
 }
 
-/// `+` the object is there, `-` it is gone, `!` we deleted it; whether it was news; what is known then.
+/// Each row has: an event (`+` object exists, `-` object is gone, `!` we deleted it), whether it
+/// changed anything, and the object that is known then.
 fn check(rows: &[(&str, bool, Option<&str>)]) {
     let key = Key::new("shop", "a");
     let mut objects = Objects::default();

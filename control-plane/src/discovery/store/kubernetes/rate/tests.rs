@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use super::Rate;
 
-/// Takes as much as there is at these milliseconds: how many, and when there is more.
+/// Takes all tokens at each time in milliseconds, and checks their number and when the next one is
+/// available.
 fn check(per_second: u32, rows: &[(u64, u32, u64)]) {
     let mut rate = Rate::new(NonZeroU32::new(per_second).expect("not 0"));
     for (now, expected, next) in rows {

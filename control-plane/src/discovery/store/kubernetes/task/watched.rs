@@ -1,4 +1,4 @@
-//! What the watches bring.
+//! Processes watch events.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use crate::discovery::store::kubernetes::writes::Effect;
 use discovery::objects::Key;
 
 impl Task {
-    /// Takes one event in: what follows for the brain.
+    /// Processes one event and returns the effects for the registry.
     pub(super) fn watched(&mut self, (kind, scope, seen): Watched) -> Vec<Effect> {
         let place = (kind, scope);
         if let Seen::Broken(error) = seen {
             if self.broken.get(&place) != Some(&error) {
-                warn!(kind = kind.words().0, error, "the watch broke, and is taken up again");
+                warn!(kind = kind.words().0, error, "watch failed, retrying");
                 self.broken.insert(place, error);
             }
             return Vec::new();
         }
         if self.broken.remove(&place).is_some() {
-            info!(kind = kind.words().0, "the watch goes on");
+            info!(kind = kind.words().0, "watch recovered");
         }
         match seen {
             Seen::Listing => {

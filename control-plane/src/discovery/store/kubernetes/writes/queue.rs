@@ -1,18 +1,19 @@
-//! PURE. Whose turn it is: the urgent in the order of their coming, then the rest, and those that wait for a time when it has come.
+//! Order of the pending entries: urgent ones first in order of arrival, then the others; delayed
+//! entries join when their time has come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use discovery::objects::Key;
 
-/// Each entry stands in it once at most.
+/// Contains each entry at most once.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     urgent: VecDeque<Key>,
     rest: VecDeque<Key>,
     delayed: BTreeSet<(Duration, Key)>,
     places: BTreeMap<Key, Place>,
-    /// Nothing is to be had before this.
+    /// No entry is returned before this time.
     held: Option<Duration>,
 }
 
@@ -24,7 +25,7 @@ enum Place {
 }
 
 impl Queue {
-    /// Puts an entry in, or further ahead if it has become urgent. One that waits for its time goes on waiting.
+    /// Adds an entry, or moves it forward if it has become urgent. A delayed entry stays delayed.
     pub(super) fn push(&mut self, key: Key, is_urgent: bool) {
         match (self.places.get(&key), is_urgent) {
             (None, false) => {
@@ -39,7 +40,7 @@ impl Queue {
         }
     }
 
-    /// Puts an entry in that has its turn at `ready`.
+    /// Adds an entry that is not returned before `ready`.
     pub(super) fn delay(&mut self, key: Key, ready: Duration) {
         if let Some(Place::Delayed(old)) = self.places.insert(key.clone(), Place::Delayed(ready)) {
             self.delayed.remove(&(old, key.clone()));
@@ -47,7 +48,7 @@ impl Queue {
         self.delayed.insert((ready, key));
     }
 
-    /// Takes back what was popped; nobody has a turn before `ready`.
+    /// Returns a popped entry to the front; no entry is popped before `ready`.
     pub(super) fn hold(&mut self, (key, is_urgent): (Key, bool), ready: Duration) {
         let (queue, place) =
             if is_urgent { (&mut self.urgent, Place::Urgent) } else { (&mut self.rest, Place::Rest) };
@@ -56,7 +57,7 @@ impl Queue {
         self.held = Some(ready);
     }
 
-    /// Takes out whose turn it is, and whether it is urgent.
+    /// Removes the next entry; returns it and whether it is urgent.
     pub(super) fn pop(&mut self, now: Duration) -> Option<(Key, bool)> {
         if self.held.is_some_and(|held| now < held) {
             return None;
@@ -71,7 +72,7 @@ impl Queue {
         }
         for (queue, place) in [(&mut self.urgent, Place::Urgent), (&mut self.rest, Place::Rest)] {
             while let Some(key) = queue.pop_front() {
-                // One that has moved stands elsewhere too.
+                // An entry that was moved is also in another queue.
                 if self.places.get(&key) == Some(&place) {
                     self.places.remove(&key);
                     return Some((key, place == Place::Urgent));
@@ -81,7 +82,7 @@ impl Queue {
         None
     }
 
-    /// When somebody has a turn.
+    /// Returns when the next entry can be popped.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let is_ready = self.places.values().any(|place| !matches!(place, Place::Delayed(_)));
         let due = if is_ready { Some(Duration::ZERO) } else { self.delayed.first().map(|(ready, _)| *ready) };

@@ -1,4 +1,4 @@
-//! What goes out of [`Writes`](super::Writes), and what comes back.
+//! Effects and requests of [`Writes`](super::Writes), and the responses to them.
 
 use serde_json::Value;
 
@@ -6,39 +6,37 @@ use crate::discovery::store::kubernetes::decision::Step;
 use discovery::entries::Record;
 use discovery::objects::Key;
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Ask the API server; [`Writes::answered`](super::Writes::answered) wants to know.
+    /// Send this request; pass the response to [`Writes::answered`](super::Writes::answered).
     Send(Key, Request),
-    /// This write and all older ones of the entry are there.
+    /// This write and all older ones of the entry have been stored.
     Stored(Key, u64),
-    /// Somebody else wrote this; `None`: deleted.
+    /// Another writer changed this entry; `None`: deleted it.
     Observed(Key, Option<Box<Record>>),
-    /// Somebody changed, made or deleted this object.
+    /// Another writer created, changed or deleted configuration in this object.
     Changed(Key),
 }
 
 /// A request on one WorkloadEntry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Read it.
     Read,
-    /// Or one of [`Step`]'s.
+    /// Execute one of the writing [`Step`]s.
     Write(Step),
 }
 
-/// What came of it.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The object as it is now.
+    /// The object in its current state.
     Object(Box<Value>),
-    /// It is not there, or no longer.
+    /// The object does not exist.
     Absent,
-    /// It is not what it was when we looked.
+    /// The object has changed since it was read.
     Conflict,
-    /// The API server says no.
+    /// The API server rejected the request.
     Refused,
-    /// The API server says nothing, or that it cannot.
+    /// The API server failed or did not answer.
     Away,
 }

@@ -44,7 +44,7 @@ fn put(controller: &str, session: u64, status: Status) -> Wish {
     Wish::Put(Box::new(record(controller, session, status)))
 }
 
-/// What is sent and told, in words.
+/// Describes effects as text.
 fn words(effects: &[Effect]) -> Vec<String> {
     let word = |effect: &Effect| match effect {
         Effect::Send(_, Request::Read) => "read".to_owned(),
@@ -63,7 +63,7 @@ fn words(effects: &[Effect]) -> Vec<String> {
     effects.iter().map(word).collect()
 }
 
-/// Lets the server answer until nothing is left to do now; what was sent and told.
+/// Answers requests until nothing is left to do at `now`; returns all effects as text.
 fn settle(writes: &mut Writes, server: &mut Server, now: Duration) -> Vec<String> {
     let mut all = Vec::new();
     loop {
@@ -89,7 +89,11 @@ fn made_then_its_status_then_stored() {
     assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["create", "status", "stored 1"]);
     writes.wish(key(), 2, put("a", 1, Status::False));
     writes.wish(key(), 3, put("a", 1, Status::True));
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["stored 3"], "the newest is there already");
+    assert_eq!(
+        settle(&mut writes, &mut server, Duration::ZERO),
+        ["stored 3"],
+        "the object already has the newest state"
+    );
     writes.wish(key(), 4, Wish::Delete(1));
     let done = settle(&mut writes, &mut server, Duration::ZERO);
     assert!(done[0].starts_with("Delete") && done[1] == "stored 4", "{done:?}");
@@ -105,7 +109,10 @@ fn ones_own_echo_is_no_news_and_anothers_word_is() {
     let own = server.object.clone().expect("it is there");
     assert!(writes.seen(key(), own).is_empty());
     server.edit(|object| object["metadata"]["labels"] = json!({"x": "y"}));
-    assert!(writes.seen(key(), server.object.clone().expect("it is there")).is_empty(), "nothing of ours");
+    assert!(
+        writes.seen(key(), server.object.clone().expect("it is there")).is_empty(),
+        "labels are not our fields"
+    );
     server.edit(|object| object["status"]["conditions"][0]["status"] = "False".into());
     assert_eq!(words(&writes.seen(key(), server.object.clone().expect("it is there"))), ["observed Some(1)"]);
     let last = server.object.take().expect("it is there");
@@ -172,16 +179,16 @@ fn an_api_server_that_is_away_is_asked_less_and_less_and_by_one() {
             writes.answered(now, key, Answer::Away);
         }
         assert!(writes.is_failing() && writes.step(now).is_empty());
-        let due = writes.next_due().expect("it goes on");
+        let due = writes.next_due().expect("a next attempt");
         waits.push((due - now).as_millis());
         now = due;
         sent = keys(&writes.step(now));
         assert_eq!(sent.len(), 1);
     }
     assert_eq!(*waits.last().expect("some"), 5000, "{waits:?}");
-    assert_eq!(writes.waiting(), 100, "nothing is forgotten");
+    assert_eq!(writes.waiting(), 100, "no write is lost");
     writes.answered(now, sent.remove(0), Answer::Absent);
-    assert_eq!(keys(&writes.step(now)).len(), 16, "and then all at once again");
+    assert_eq!(keys(&writes.step(now)).len(), 16, "concurrency is restored");
 }
 
 fn keys(effects: &[Effect]) -> Vec<Key> {
@@ -223,7 +230,7 @@ fn what_the_list_lacks_is_read_before_it_is_believed() {
     writes.wish(key(), 1, put("a", 1, Status::True));
     settle(&mut writes, &mut server, Duration::ZERO);
     writes.listed(None, &BTreeSet::new());
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["read"], "it was made after the list");
+    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["read"], "it was created after the list");
     server.object = None;
     writes.listed(None, &BTreeSet::new());
     assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["read", "observed None"]);
@@ -245,7 +252,7 @@ fn an_edit_of_the_spec_before_a_flip_is_written_survives() {
     let (mut writes, mut server) = (writes("a"), Server::default());
     writes.wish(key(), 1, put("a", 1, Status::True));
     settle(&mut writes, &mut server, Duration::ZERO);
-    // The brain, which has not heard of the edit, reconnects and flips.
+    // The registry, which does not know of the edit, sees a reconnect and a change of health.
     server.edit(|object| object["spec"]["labels"] = json!({"edited": "yes"}));
     writes.wish(key(), 2, put("a", 2, Status::False));
     let done = settle(&mut writes, &mut server, Duration::ZERO);
@@ -254,7 +261,8 @@ fn an_edit_of_the_spec_before_a_flip_is_written_survives() {
 }
 
 proptest! {
-    /// Whatever is refused, lost, delayed or written by somebody else, the newest wish is there in the end, and so is what was not ours.
+    /// Whatever is rejected, lost, delayed or written by others: the newest desired state is stored
+    /// in the end, and fields of other writers are preserved.
     #[test]
     fn the_newest_wish_wins_and_nothing_of_others_is_lost(dice in vec(0_u8..12, 1..200)) {
         let (mut writes, mut server) = (writes("a"), Server::default());
@@ -280,7 +288,7 @@ proptest! {
                     effects = writes.seen(key(), object);
                 },
                 5 => if let Some((key, request)) = sent.pop() {
-                    // It was done, and nobody heard of it.
+                    // The request was executed, but the response was lost.
                     server.answer(&request);
                     effects = writes.answered(now, key, Answer::Away);
                 },
@@ -300,7 +308,7 @@ proptest! {
                     Effect::Observed(..) | Effect::Changed(_) => {}
                 }
             }
-            prop_assert!(sent.len() <= 1, "one request a time");
+            prop_assert!(sent.len() <= 1, "one request at a time");
         }
         prop_assert_eq!((stored, writes.waiting()), (write, 0));
         let object = server.object.expect("it is there");

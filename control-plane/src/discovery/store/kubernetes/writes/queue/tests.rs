@@ -7,7 +7,7 @@ fn key(name: &str) -> Key {
     Key::new("shop", name)
 }
 
-/// All whose turn it is at a second.
+/// Returns the names of all entries that are popped at a second.
 fn turn(queue: &mut Queue, second: u64) -> String {
     std::iter::from_fn(|| queue.pop(Duration::from_secs(second))).map(|(key, _)| key.name).collect()
 }

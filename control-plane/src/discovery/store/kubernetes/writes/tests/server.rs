@@ -1,4 +1,5 @@
-//! An API server with one WorkloadEntry: versions, compare and swap, a status that goes in by itself.
+//! Simulates an API server with one WorkloadEntry: resource versions, optimistic concurrency, and a
+//! status subresource.
 
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ impl Server {
         Answer::Object(Box::new(object))
     }
 
-    /// Somebody else's change.
+    /// Changes the object as another writer would.
     pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut object = self.object.clone().expect("it is there");
         change(&mut object);
@@ -65,7 +66,7 @@ impl Server {
                 self.object = None;
                 Answer::Absent
             }
-            (Step::Done | Step::Lost, Some(_)) => panic!("nothing to send"),
+            (Step::Done | Step::Lost, Some(_)) => panic!("this step sends no request"),
         }
     }
 }
