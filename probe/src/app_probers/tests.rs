@@ -157,7 +157,7 @@ proptest! {
     fn reading_what_was_written_gives_the_same_table(probers in probers()) {
         let json = probers.to_json();
         prop_assert_eq!(read(&json), Ok(probers.clone()));
-        // As the string that the environment variable holds.
+        // The environment variable holds the probers as a string.
         prop_assert_eq!(read(&serde_json::Value::from(json).to_string()), Ok(probers));
     }
 }

@@ -41,7 +41,7 @@ fn nothing_declared_is_a_configuration() {
         r#"{"probers":"null"}"#,
         r#"{"podIP":null,"statusPort":null,"reservedPorts":null,"clusters":null}"#,
         r#"{"unknown":[1,{"a":null}]}"#,
-        // Keys here are case-sensitive: these are unknown ones.
+        // These keys are case-sensitive, so the following are unknown.
         r#"{"PodIP":"nonsense","Probers":7}"#,
     ] {
         let config = parse(text).expect(text);
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// Values of every shape, with the words of the table in the place of keys.
+/// Generates values of every shape, with the field names of the probers as keys.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
