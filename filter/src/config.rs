@@ -26,7 +26,7 @@ pub struct Config {
     probes: BTreeMap<Vec<u8>, Rc<Probe>>,
 }
 
-/// A declared probe.
+/// A declared probe with its prepared requests and its state.
 #[derive(Debug)]
 pub struct Probe {
     pub plan: Plan,

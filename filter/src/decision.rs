@@ -69,7 +69,7 @@ pub enum Decision<'a> {
     Call(Call<'a>),
 }
 
-/// An HTTP callout.
+/// The arguments of an HTTP callout.
 #[derive(Debug)]
 pub struct Call<'a> {
     /// The name of the Envoy cluster.
@@ -119,7 +119,7 @@ pub enum Answer {
         /// The reason for metrics and logs.
         reason: Reason,
     },
-    /// A local reply.
+    /// The filter sends a local reply.
     Reply {
         status: u16,
         /// The reason for the body, metrics and logs.

@@ -54,7 +54,7 @@ impl Entry {
         free
     }
 
-    /// Frees a slot.
+    /// Frees the slot of a probe that has ended.
     pub fn leave(&self) {
         self.in_flight.set(self.in_flight.get().saturating_sub(1));
     }
@@ -84,7 +84,7 @@ impl Entry {
     }
 }
 
-/// A log line.
+/// A log line about a changed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// True for a failure, which is logged as a warning; false for a success, which is logged as

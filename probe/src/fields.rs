@@ -27,12 +27,12 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds an error.
+    /// Adds the error `<path>: <text>`.
     pub fn error(&mut self, path: &str, text: impl std::fmt::Display) {
         self.errors.push(format!("{path}: {text}"));
     }
 
-    /// Adds a warning.
+    /// Adds the warning `<path>: <text>`.
     pub fn warn(&mut self, path: &str, text: impl std::fmt::Display) {
         self.warnings.push(format!("{path}: {text}"));
     }

@@ -59,7 +59,7 @@ pub struct HealthReport {
     pub epoch: String,
     /// The number of state changes in this epoch.
     pub generation: u64,
-    /// The current state.
+    /// The state of the workload at the time of the report.
     pub state: State,
     /// The word of a `HealthReason`; a newer agent may send an unknown word.
     pub reason: String,

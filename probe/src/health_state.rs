@@ -24,7 +24,7 @@ pub enum State {
 }
 
 impl State {
-    /// All states.
+    /// All states, in the order of their definition.
     pub const ALL: [Self; 3] = [Self::Unknown, Self::Healthy, Self::Unhealthy];
 
     /// Returns the name of the state as in reports.
@@ -68,9 +68,9 @@ pub enum End {
 /// A change of the state that has to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flip {
-    /// The previous state.
+    /// The state before the change.
     pub from: State,
-    /// The new state. It equals the previous one if only the reason has changed (a probe was
+    /// The state after the change. It equals the previous one if only the reason has changed (a probe was
     /// removed before its first result).
     pub to: State,
     /// The number of changes so far, including this one.

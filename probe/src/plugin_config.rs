@@ -20,7 +20,7 @@ pub struct PluginConfig {
     pub own_ports: OwnPorts,
     /// The clusters of HTTP callouts.
     pub clusters: Clusters,
-    /// The declared probes.
+    /// The declared probes and hooks by path.
     pub probers: AppProbers,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,

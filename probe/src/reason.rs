@@ -124,8 +124,8 @@ impl Reason {
             Self::Busy => ("busy", 429, "too many of these probes in flight"),
             Self::Refused => ("refused", 502, "nothing listens on the declared port"),
             Self::Overloaded => ("overloaded", 503, "too many probe connections"),
-            Self::Timeout => ("timeout", 504, "no answer within the timeout"),
-            Self::Closed => ("closed", 520, "connection closed without an answer"),
+            Self::Timeout => ("timeout", 504, "no response within the timeout"),
+            Self::Closed => ("closed", 520, "connection closed without a response"),
             Self::GrpcNotServing => ("grpc_not_serving", 521, "the service is not serving"),
             Self::GrpcUnknown => ("grpc_unknown", 522, "the service's health is unknown"),
             Self::GrpcServiceUnknown => {
@@ -133,8 +133,8 @@ impl Reason {
             }
             Self::GrpcUnimplemented => ("grpc_unimplemented", 524, "the server has no health service"),
             Self::Tls => ("tls", 525, "TLS handshake failed"),
-            Self::GrpcError => ("grpc_error", 526, "not a valid health answer"),
-            Self::Protocol => ("protocol", 527, "not a valid HTTP answer"),
+            Self::GrpcError => ("grpc_error", 526, "not a valid health response"),
+            Self::Protocol => ("protocol", 527, "not a valid HTTP response"),
             Self::Redirect => ("redirect", 528, "the redirect cannot be followed"),
             Self::Unreachable => ("unreachable", 529, "the pod's address cannot be reached"),
             Self::Configuration => ("configuration", 530, "the proxy is not set up for this probe"),

@@ -14,7 +14,7 @@ use crate::workload_probe::WorkloadProbe;
 pub const API_VERSIONS: [&str; 3] =
     ["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
 
-/// A validated WorkloadGroup.
+/// A WorkloadGroup that has been validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadGroup {
     /// The field `metadata.name`.

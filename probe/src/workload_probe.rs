@@ -26,7 +26,7 @@ const SETTINGS: [&str; 5] =
 /// The maximum length of a gRPC service name, in bytes.
 const SERVICE_BYTES: usize = 256;
 
-/// A validated probe.
+/// The probe of a virtual machine, validated and with all defaults set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadProbe {
     /// The time from the agent's start to the first probe; 0 if absent.

@@ -1,4 +1,4 @@
-//! Injects one Pod.
+//! Injects one Pod: decides, adds the sidecar, rewrites the probes and records the warnings.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::inject::{STATUS, WARNINGS, pod, rewrite, sidecar};
 pub struct Refused {
     /// The dotted path inside the Pod; empty for the Pod itself.
     pub field: String,
-    /// What the field must be.
+    /// A text such as `must be a list`.
     pub reason: &'static str,
 }
 

@@ -21,7 +21,7 @@ pub enum Mode {
 pub enum SidecarMode {
     /// An init container with `restartPolicy: Always` (Kubernetes 1.29 or newer).
     Native,
-    /// A regular container.
+    /// A regular container, for clusters without native sidecars.
     Classic,
 }
 

@@ -21,12 +21,12 @@ const RESERVED: [&str; 2] = [super::TABLE_VARIABLE, super::ADDRESS_VARIABLE];
 #[error("template: {0}")]
 pub struct TemplateError(String);
 
-/// A validated template.
+/// A template that has been validated as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// The container of the sidecar, a JSON object with a name.
     pub(super) sidecar: Value,
-    /// The other containers.
+    /// The containers other than the sidecar.
     pub(super) containers: Vec<Value>,
     pub(super) init_containers: Vec<Value>,
     pub(super) volumes: Vec<Value>,

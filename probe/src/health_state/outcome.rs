@@ -7,7 +7,7 @@ use crate::health_report::printable;
 /// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The probe succeeded.
+    /// The probe succeeded within its timeout.
     Healthy,
     /// The probe failed, or could not be run.
     Unhealthy(Unhealthy),
@@ -35,7 +35,7 @@ impl Unhealthy {
         Self { reason, text }
     }
 
-    /// Returns the reason.
+    /// Returns the reason of the failure.
     pub fn reason(&self) -> HealthReason {
         self.reason
     }
@@ -58,7 +58,7 @@ pub enum HealthReason {
     AwaitingVerdict,
     /// No probe is configured.
     NoProbe,
-    /// The probe succeeded.
+    /// As many probes in a row have succeeded as the success threshold requires.
     ProbeSucceeded,
     /// The application responded with a status outside 200 to 399.
     HttpStatus,
@@ -93,7 +93,7 @@ pub enum HealthReason {
 }
 
 impl HealthReason {
-    /// All reasons.
+    /// All reasons, in the order of their definition.
     pub const ALL: [Self; 18] = [
         Self::AwaitingVerdict,
         Self::NoProbe,

@@ -220,7 +220,7 @@ proptest! {
         ];
         for text in texts {
             let outcome = parse(&text);
-            prop_assert_eq!(&outcome, &parse(&text), "the same each time");
+            prop_assert_eq!(&outcome, &parse(&text), "parsing is deterministic");
             if let Err(error) = outcome {
                 prop_assert!(error.contains(" = ") && error.contains(": "), "{}", error);
             }

@@ -29,7 +29,7 @@ pub(crate) enum Edit {
     Port,
 }
 
-/// A planned change.
+/// A planned change of one probe or hook and of its entry in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub place: Place,
