@@ -1,5 +1,5 @@
 //! The annotation with the original probes. It documents them for readers, and allows the injector
-//! to restore lost entries of [`Table`]. It is part of the Pod, so its content is validated like
+//! to restore lost entries of `Table`. It is part of the Pod, so its content is validated like
 //! any other probe.
 
 use serde_json::{Map, Value};
