@@ -1,16 +1,21 @@
-//! The command `inject`: everything is read and injected before the first byte is written.
+//! Injects the sidecar into Pods and redirects their probes to it. Every module except `command` is
+//! pure.
 
 use std::fmt::Write as _;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::config::{InjectConfig, Target};
-use crate::files::{self, Source};
-use injector::document::{self, Injected};
-use injector::settings::Settings;
-use injector::stream::{self, Document, Format};
-use injector::workload;
-use serving::exit::{self, Failure};
+/// The environment variable of the sidecar with the declared probes as JSON.
+pub const TABLE_VARIABLE: &str = "ISTIO_KUBE_APP_PROBERS";
+/// The environment variable with the listen address of the probe listener; set if the status port
+/// is not 15020.
+pub const ADDRESS_VARIABLE: &str = "APP_HEALTH_PROBE_ADDRESS";
+/// The annotation with the details of the injection.
+pub const STATUS: &str = "app-health.io/status";
+/// The annotation with the original probes.
+pub const ORIGINAL_PROBES: &str = "app-health.io/original-probes";
+/// The annotation with the warnings.
+pub const WARNINGS: &str = "app-health.io/warnings";
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";

@@ -1,24 +1,25 @@
-//! The boundary to Envoy: proxy-wasm ABI 0.2.1, as much of it as we use. The only unsafe code of the workspace.
+//! Bindings to the part of proxy-wasm ABI 0.2.1 that the filter uses. This is the only unsafe code
+//! of the workspace.
 //!
-//! Every host call returns a `Result`, whatever status the host invents; every export takes any context id in any
-//! order. The official SDK panics on both, and a panic here would answer every probe of the pod with 503.
+//! Every host call returns a `Result` for any status that the host returns, and every exported
+//! function accepts any context id in any order. The official SDK panics in both cases, and after a
+//! panic Envoy would answer every probe of the Pod with 503.
 
-#![expect(unsafe_code, reason = "pointers cross the boundary; nothing else in the workspace needs it")]
+#![expect(unsafe_code, reason = "the ABI passes pointers")]
 
 use std::cell::RefCell;
 
 use crate::host;
 
-/// A status of the host that is not `Ok`.
+/// A status other than `Ok` that a host call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub(crate) u32);
 
-/// What a host call gives.
 pub(crate) type Result<T> = std::result::Result<T, Status>;
 
 const NOT_FOUND: Status = Status(1);
 
-/// Header maps, by the numbers of the ABI.
+/// Header maps, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Map {
@@ -28,7 +29,7 @@ pub(crate) enum Map {
     CallTrailers = 7,
 }
 
-/// Buffers, by the numbers of the ABI.
+/// Buffers, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Buffer {
@@ -37,7 +38,7 @@ pub(crate) enum Buffer {
     PluginConfiguration = 7,
 }
 
-/// Kinds of metrics, by the numbers of the ABI.
+/// Metric types, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Metric {
@@ -45,7 +46,7 @@ pub(crate) enum Metric {
     Gauge = 1,
 }
 
-/// Levels of the log, by the numbers of the ABI.
+/// Log levels, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Level {
@@ -54,7 +55,8 @@ pub(crate) enum Level {
     Error = 4,
 }
 
-/// What there is of a callout's answer; no headers for a callout that failed.
+/// The number of headers, body bytes and trailers of a callout's response. A failed callout has no
+/// headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallSize {
     pub(crate) headers: usize,
@@ -62,7 +64,7 @@ pub(crate) struct CallSize {
     pub(crate) trailers: usize,
 }
 
-/// What a callback tells Envoy.
+/// The return value of a stream callback.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Action {
@@ -130,11 +132,12 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// The buffer that the host asked for last. A host call hands over one at most.
+    /// The buffer that the host allocated last. A host call allocates at most one.
     static HANDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The host asks for `size` bytes, to hand something over in them; null when there are none.
+/// Allocates `size` bytes, into which the host writes a result. Returns null if the allocation
+/// fails.
 #[unsafe(no_mangle)]
 extern "C" fn proxy_on_memory_allocate(size: usize) -> *mut u8 {
     let mut bytes: Vec<u8> = Vec::new();
@@ -147,7 +150,8 @@ extern "C" fn proxy_on_memory_allocate(size: usize) -> *mut u8 {
     if matches!(kept, Ok(Ok(()))) { pointer } else { std::ptr::null_mut() }
 }
 
-/// The bytes that the host handed over at `pointer`; nothing where it handed over nothing.
+/// Takes the buffer that the host allocated at `pointer`, truncated to `size`. Returns no bytes if
+/// `pointer` is not the last allocated buffer.
 fn taken(pointer: *mut u8, size: usize) -> Vec<u8> {
     let taken =
         HANDED.try_with(|handed| handed.try_borrow_mut().map(|mut handed| std::mem::take(&mut *handed)));
@@ -164,14 +168,14 @@ fn check(status: u32) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(Status(status)) }
 }
 
-/// Runs a call that hands over bytes.
+/// Runs a host call that returns bytes in an allocated buffer.
 fn read(call: impl FnOnce(&mut *mut u8, &mut usize) -> u32) -> Result<Vec<u8>> {
     let (mut pointer, mut size) = (std::ptr::null_mut(), 0);
     check(call(&mut pointer, &mut size))?;
     Ok(taken(pointer, size))
 }
 
-/// Absent is no error.
+/// Turns the status `NotFound` into `None`.
 fn optional<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -180,13 +184,14 @@ fn optional<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Writes a line to Envoy's log. A log that fails has nowhere to say so.
+/// Writes a line to Envoy's log. Errors are ignored, because there is no other place to report
+/// them.
 pub(crate) fn log(level: Level, text: &str) {
     // SAFETY: the host reads `text.len()` bytes at `text` during the call.
     let _ = unsafe { proxy_log(level as u32, text.as_ptr(), text.len()) };
 }
 
-/// The wall clock, in nanoseconds since 1970.
+/// Returns the wall clock time in nanoseconds since 1970.
 pub(crate) fn now() -> Result<u64> {
     let mut time = 0;
     // SAFETY: the host writes eight bytes at `time` during the call.
@@ -194,13 +199,13 @@ pub(crate) fn now() -> Result<u64> {
     Ok(time)
 }
 
-/// A property, its path's parts joined by NUL.
+/// Returns an Envoy attribute. The parts of `path` are separated by NUL.
 pub(crate) fn property(path: &str) -> Result<Option<Vec<u8>>> {
     // SAFETY: the host reads `path` and writes pointer and size during the call.
     optional(read(|value, size| unsafe { proxy_get_property(path.as_ptr(), path.len(), value, size) }))
 }
 
-/// At most `max_size` bytes of a buffer.
+/// Returns at most `max_size` bytes from the start of a buffer.
 pub(crate) fn buffer(buffer: Buffer, max_size: usize) -> Result<Vec<u8>> {
     // SAFETY: the host writes pointer and size during the call.
     let bytes =
@@ -208,13 +213,12 @@ pub(crate) fn buffer(buffer: Buffer, max_size: usize) -> Result<Vec<u8>> {
     Ok(optional(bytes)?.unwrap_or_default())
 }
 
-/// Puts `bytes` in the place of the first `length` bytes of a buffer.
+/// Replaces the first `length` bytes of a buffer by `bytes`.
 pub(crate) fn set_buffer(buffer: Buffer, length: usize, bytes: &[u8]) -> Result<()> {
     // SAFETY: the host reads `bytes` during the call.
     check(unsafe { proxy_set_buffer_bytes(buffer as u32, 0, length, bytes.as_ptr(), bytes.len()) })
 }
 
-/// A header's value.
 pub(crate) fn header(map: Map, name: &str) -> Result<Option<Vec<u8>>> {
     // SAFETY: the host reads `name` and writes pointer and size during the call.
     optional(read(|value, size| unsafe {
@@ -222,13 +226,13 @@ pub(crate) fn header(map: Map, name: &str) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-/// Replaces a whole header map by serialised pairs.
+/// Replaces a whole header map. `pairs` is serialized by `wire::pairs`.
 pub(crate) fn set_headers(map: Map, pairs: &[u8]) -> Result<()> {
     // SAFETY: the host reads `pairs` during the call.
     check(unsafe { proxy_set_header_map_pairs(map as u32, pairs.as_ptr(), pairs.len()) })
 }
 
-/// Calls a function that Envoy offers by name; what it returns is not needed.
+/// Calls an Envoy foreign function and discards its result.
 pub(crate) fn foreign_function(name: &str, argument: &[u8]) -> Result<()> {
     let result = read(|result, size| {
         // SAFETY: the host reads `name` and `argument` and writes pointer and size during the call.
@@ -246,7 +250,7 @@ pub(crate) fn foreign_function(name: &str, argument: &[u8]) -> Result<()> {
     result.map(drop)
 }
 
-/// Answers the request in the application's place.
+/// Sends a local reply for the request of the current stream.
 pub(crate) fn send_local_response(status: u16, details: &str, body: &str) -> Result<()> {
     let headers = 0u32.to_le_bytes();
     // SAFETY: the host reads the four texts during the call.
@@ -264,7 +268,7 @@ pub(crate) fn send_local_response(status: u16, details: &str, body: &str) -> Res
     })
 }
 
-/// Starts a callout with serialised pairs; its token.
+/// Starts an HTTP callout and returns its token. `pairs` is serialized by `wire::pairs`.
 pub(crate) fn http_call(cluster: &str, pairs: &[u8], body: &[u8], timeout_ms: u32) -> Result<u32> {
     let trailers = 0u32.to_le_bytes();
     let mut token = 0;
@@ -286,19 +290,19 @@ pub(crate) fn http_call(cluster: &str, pairs: &[u8], body: &[u8], timeout_ms: u3
     Ok(token)
 }
 
-/// Resets the caller's stream.
+/// Resets the downstream stream.
 pub(crate) fn reset_request() -> Result<()> {
     // SAFETY: no memory is shared; 0 is the request's stream.
     check(unsafe { proxy_close_stream(0) })
 }
 
-/// Lets the next host calls act on the stream of `context`.
+/// Makes the following host calls act on the stream of `context`.
 pub(crate) fn set_effective_context(context: u32) -> Result<()> {
     // SAFETY: no memory is shared.
     check(unsafe { proxy_set_effective_context(context) })
 }
 
-/// Defines a metric; its id.
+/// Defines a metric and returns its id.
 pub(crate) fn define_metric(kind: Metric, name: &str) -> Result<u32> {
     let mut id = 0;
     // SAFETY: the host reads `name` and writes the id during the call.
@@ -306,19 +310,17 @@ pub(crate) fn define_metric(kind: Metric, name: &str) -> Result<u32> {
     Ok(id)
 }
 
-/// Adds one to a counter.
 pub(crate) fn increment(id: u32) -> Result<()> {
     // SAFETY: no memory is shared.
     check(unsafe { proxy_increment_metric(id, 1) })
 }
 
-/// Sets a gauge.
 pub(crate) fn record(id: u32, value: u64) -> Result<()> {
     // SAFETY: no memory is shared.
     check(unsafe { proxy_record_metric(id, value) })
 }
 
-/// Tells the host which ABI this is.
+/// Envoy recognizes the ABI version by this exported name.
 #[unsafe(no_mangle)]
 extern "C" fn proxy_abi_version_0_2_1() {}
 

@@ -1,17 +1,20 @@
-//! Who made an answer, and why there is none of the application: read from Envoy's own words.
+//! Decides whether a response was made by Envoy or by the application, and why Envoy made it.
 //!
-//! Sources: `response.code_details` and `upstream.transport_failure_reason`, in the words of Envoy's
-//! `StreamInfo::ResponseCodeDetails`; for callouts, which have neither, the text of Envoy's local reply.
+//! Sources: the attributes `response.code_details` (values in Envoy's
+//! `StreamInfo::ResponseCodeDetails`) and `upstream.transport_failure_reason`. A callout has
+//! neither; there the source is the body of Envoy's local reply.
 
 use probe::Reason;
 
-/// Why Envoy answered in the application's place; `None` when the application answered.
+/// Returns the reason for which Envoy made the response; `None` if the application made it.
 ///
-/// `details` is for example `upstream_reset_before_response_started{connection_termination}`, `failure` for
-/// example `delayed_connect_error:_Connection_refused`; both may be empty.
+/// `details` is `response.code_details`, for example
+/// `upstream_reset_before_response_started{connection_termination}`. `failure` is
+/// `upstream.transport_failure_reason`, for example `delayed_connect_error:_Connection_refused`.
+/// Both may be empty.
 pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
     const BEFORE: &[u8] = b"upstream_reset_before_response_started{";
-    // After an informational answer the final one counts as started.
+    // After an informational (1xx) response, Envoy regards the response as started.
     const AFTER: &[u8] = b"upstream_reset_after_response_started{";
     if details == b"via_upstream" {
         return None;
@@ -31,15 +34,17 @@ pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
     Some(Reason::Configuration)
 }
 
-/// Why the host did not do what a probe needs, by its status. A call that fails at once found every connection taken;
-/// anything else that is refused is missing.
+/// Returns the reason for a host call that failed with `status`. A callout that fails immediately
+/// with `INTERNAL_FAILURE` found the circuit breaker of its cluster open; with any other status
+/// something that the call needs, such as a cluster, is missing.
 pub fn of_refused_call(status: u32) -> Reason {
     const INTERNAL_FAILURE: u32 = 10;
     if status == INTERNAL_FAILURE { Reason::Overloaded } else { Reason::Configuration }
 }
 
-/// Why a callout was answered by Envoy itself, from the text of the answer, for example `upstream connect error or
-/// disconnect/reset before headers. reset reason: remote connection failure`; `None` for other texts.
+/// Returns the reason for which Envoy itself answered a callout, read from the body of its local
+/// reply, for example `upstream connect error or disconnect/reset before headers. reset reason:
+/// remote connection failure`. Returns `None` for other texts.
 pub fn of_text(text: &[u8]) -> Option<Reason> {
     const CONNECT: &[u8] = b"upstream connect error or disconnect/reset before headers";
     if text.starts_with(b"upstream request timeout") {
@@ -52,13 +57,14 @@ pub fn of_text(text: &[u8]) -> Option<Reason> {
     let position = text.windows(start.len()).position(|window| window == start)?;
     let reset = text.get(position.checked_add(start.len())?..)?;
     contains(text, CONNECT).then(|| match of_reset(reset, b"") {
-        // A callout's text does not tell a refused connection from an unreachable address.
+        // The local reply of a callout does not distinguish a refused connection from an
+        // unreachable address.
         Reason::Unreachable => Reason::Refused,
         reason => reason,
     })
 }
 
-/// Envoy's reset reason, in words joined by blanks or underscores.
+/// Returns the reason for Envoy's reset reason, whose words are separated by spaces or underscores.
 fn of_reset(reset: &[u8], failure: &[u8]) -> Reason {
     let says = |word: &str| {
         let spaced = word.replace('_', " ");
@@ -71,7 +77,8 @@ fn of_reset(reset: &[u8], failure: &[u8]) -> Reason {
             () if says("TLS_error") => Reason::Tls,
             () if says("refused") => Reason::Refused,
             () if says("timed_out") => Reason::Timeout,
-            // Only a connection that stood can be reset; before, the kernel calls it refused.
+            // Only an established connection can be reset; before that, the kernel reports
+            // "refused".
             () if says("reset_by_peer") => Reason::Closed,
             () => Reason::Unreachable,
         };

@@ -1,4 +1,4 @@
-//! The filter's configuration: the checked plugin configuration, with a plan for each prober.
+//! The filter's configuration: the validated plugin configuration, and a plan for each prober.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,33 +9,33 @@ use probe::{Clusters, ConfigError, OwnPorts, PluginConfig};
 use crate::ledger::Entry;
 use crate::plan::Plan;
 
-/// Everything that a request is decided by. One value, replaced as a whole.
+/// The configuration of one root context. A new configuration replaces it as a whole.
 #[derive(Debug)]
 pub struct Config {
-    /// The pod's address as it stands in a URL's hostname: without brackets.
+    /// The Pod's IP address as in a URL's hostname, without brackets for IPv6; empty if not
+    /// configured.
     pub pod_ip: String,
-    /// The same as it stands in an authority: with brackets for IPv6.
+    /// The Pod's IP address as in a URL's authority, with brackets for IPv6.
     pub pod_host: String,
-    /// Ports that a redirect must not reach.
+    /// The sidecar's own ports, which a redirect must not reach.
     pub own_ports: OwnPorts,
-    /// Where callouts go.
+    /// The clusters of the callouts.
     pub clusters: Clusters,
-    /// What was accepted and ignored, a line each.
+    /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
     probes: BTreeMap<Vec<u8>, Rc<Probe>>,
 }
 
-/// A declared probe: what to do, and what came of it.
+/// A declared probe with its prepared requests and its state.
 #[derive(Debug)]
 pub struct Probe {
-    /// Ready-made from the table.
     pub plan: Plan,
-    /// What metrics and logs know of it.
+    /// The counters and the last result of this probe.
     pub entry: Entry,
 }
 
 impl Config {
-    /// Reads the plugin configuration; refused as a whole.
+    /// Parses and validates the plugin configuration. An invalid part rejects all of it.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
         let PluginConfig { pod_ip, own_ports, clusters, probers, warnings } = PluginConfig::parse(bytes)?;
         let pod_ip_text = pod_ip.map(|ip| ip.to_string()).unwrap_or_default();
@@ -53,12 +53,11 @@ impl Config {
         Ok(Self { pod_ip: pod_ip_text, pod_host, own_ports, clusters, warnings, probes })
     }
 
-    /// Every declared probe.
     pub fn probes(&self) -> impl Iterator<Item = &Rc<Probe>> {
         self.probes.values()
     }
 
-    /// The probe that is declared for exactly this path.
+    /// Returns the probe that is declared for exactly this path.
     pub fn probe(&self, path: &[u8]) -> Option<&Rc<Probe>> {
         self.probes.get(path)
     }

@@ -1,6 +1,7 @@
-//! What to do: with a request, with an answer, with a chunk of its body, with the answer to a callout.
+//! Decides what to do with a request, with a response, with a chunk of a response body, and with
+//! the response to a callout.
 //!
-//! Values in, values out. The rim reads what it is asked to read, and does what it is told.
+//! The functions are pure; `host` reads their arguments from Envoy and carries out their results.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,18 +19,19 @@ mod callout;
 pub use body::{BLANKS, Body, Chunk};
 pub use callout::{CallResult, Hop, hop, on_check, on_hop};
 
-/// Whose request it is.
+/// The probe to which a request belongs, if any.
 #[derive(Debug)]
 pub enum Target<'a> {
-    /// Not ours: on to the routes.
+    /// The request does not have a path of this filter; Envoy routes it as usual.
     Pass,
-    /// Below our prefixes, and not declared: answered in place.
+    /// The path has one of the filter's prefixes but is not declared; the filter answers the
+    /// request itself.
     Unknown,
-    /// A declared probe.
     Declared(&'a Rc<Probe>),
 }
 
-/// Finds the probe of a `:path`: what stands before the first `?`, byte for byte.
+/// Finds the probe for a `:path`. The part before the first `?` must equal the declared path byte
+/// for byte.
 pub fn target<'a>(config: &'a Config, path: &[u8]) -> Target<'a> {
     let path = path.split(|byte| *byte == b'?').next().unwrap_or(path);
     match config.probe(path) {
@@ -39,45 +41,43 @@ pub fn target<'a>(config: &'a Config, path: &[u8]) -> Target<'a> {
     }
 }
 
-/// What is read of a declared probe's request.
+/// The attributes of a declared probe's request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
-    /// `:method`
     pub method: Option<&'a [u8]>,
-    /// `User-Agent`, where the plan wants it.
+    /// `None` if absent, or if [`Plan::wants_user_agent`] is false.
     pub user_agent: Option<&'a [u8]>,
-    /// Whether more than the head is to come.
+    /// True if the stream does not end with the headers.
     pub has_body: bool,
-    /// Whether there is a place for one more probe of this kind.
+    /// True if the prober has a free slot for one more probe in flight.
     pub has_place: bool,
 }
 
-/// What becomes of a declared probe's request.
+/// The decision about a declared probe's request.
 #[derive(Debug)]
 pub enum Decision<'a> {
-    /// Answered in place.
+    /// The filter answers the request itself.
     Answer(Answer),
-    /// Sent on by a route: the destination as filter state, the whole request head replaced.
+    /// A route forwards the request; the filter sets the destination as filter state and replaces
+    /// all request headers.
     Forward {
         /// The argument of `set_envoy_filter_state`.
         state: &'a [u8],
-        /// The request head.
         head: Pairs<'a>,
     },
-    /// Asked by a callout, while the request waits.
+    /// The filter sends a callout and pauses the request until it ends.
     Call(Call<'a>),
 }
 
-/// A callout.
+/// The arguments of an HTTP callout.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// The cluster's name.
+    /// The name of the Envoy cluster.
     pub cluster: &'a str,
-    /// The request head, the destination among it.
+    /// The request headers, including the destination.
     pub head: Pairs<'a>,
-    /// The request's body.
     pub body: &'a [u8],
-    /// What remains of the probe's timeout.
+    /// The rest of the probe's timeout.
     pub timeout: Duration,
 }
 
@@ -109,53 +109,52 @@ pub fn on_request<'a>(config: &'a Config, plan: &'a Plan, head: RequestHead<'a>)
     }
 }
 
-/// What kubelet gets.
+/// The response to kubelet, or a further request to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The application's status now, its body emptied as it comes.
+    /// The status is sent now; the application's body follows, emptied chunk by chunk.
     Stream {
-        /// 200 to 599
+        /// A status in 200 to 599.
         status: u16,
-        /// For metrics and logs.
+        /// The reason for metrics and logs.
         reason: Reason,
     },
-    /// An answer of our own.
+    /// The filter sends a local reply.
     Reply {
-        /// The status.
         status: u16,
-        /// For the body, metrics and logs.
+        /// The reason for the body, metrics and logs.
         reason: Reason,
     },
-    /// No answer: the caller's connection is reset. kubelet takes any answer of a hook as success.
+    /// The downstream stream is reset. A failed hook needs this, because kubelet treats any
+    /// response as success of a hook.
     Reset(Reason),
-    /// Ask again, by a callout.
+    /// The filter follows a redirect with a callout.
     Follow(Box<Request>),
 }
 
 impl Answer {
-    /// Our own answer for `reason`.
+    /// Returns a local reply for `reason`.
     pub fn reply(reason: Reason) -> Self {
         Self::Reply { status: reason.status(), reason }
     }
 
-    /// Our own answer to a probe of `plan`.
+    /// Returns a local reply for `reason`, or a reset if `plan` is a hook and `reason` a failure.
     pub fn of(plan: &Plan, reason: Reason) -> Self {
         if plan.is_hook() && !reason.is_success() { Self::Reset(reason) } else { Self::reply(reason) }
     }
 }
 
-/// What else has to be read of an answer, once its status is known.
+/// Attributes of a response that have to be read in addition to its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Nothing.
     Nothing,
     /// The header `location`.
     Location,
-    /// `response.code_details` and `upstream.transport_failure_reason`.
+    /// The attributes `response.code_details` and `upstream.transport_failure_reason`.
     Cause,
 }
 
-/// Says what [`on_response`] needs to know of an answer with this status.
+/// Returns what [`on_response`] needs to know about a response with this status.
 pub fn ask(plan: &Plan, status: u16) -> Ask {
     match (&plan.action, status) {
         (Action::Http { .. }, status) if Redirect::is_asked_by(status) => Ask::Location,
@@ -164,39 +163,40 @@ pub fn ask(plan: &Plan, status: u16) -> Ask {
     }
 }
 
-/// The head of an answer that came by a route.
+/// The headers and attributes of a response that came through a route.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseHead<'a> {
-    /// 0 where it is no number.
+    /// The status, or 0 if `:status` is not a number.
     pub status: u16,
-    /// If asked for.
+    /// Set if [`ask`] returned [`Ask::Location`].
     pub location: Option<&'a [u8]>,
-    /// If asked for: `response.code_details`.
+    /// The attribute `response.code_details`, set if [`ask`] returned [`Ask::Cause`].
     pub details: &'a [u8],
-    /// If asked for: `upstream.transport_failure_reason`.
+    /// The attribute `upstream.transport_failure_reason`, set if [`ask`] returned [`Ask::Cause`].
     pub failure: &'a [u8],
 }
 
-/// Decides about the answer that came by a route.
+/// Decides about a response that came through a route.
 pub fn on_response(config: &Config, plan: &Plan, head: ResponseHead) -> Answer {
     let envoys = match head.status {
         400.. => cause::of_details(head.details, head.failure),
         _ => None,
     };
     match (&plan.action, envoys) {
-        // The connection stood, if not for long: kubelet asks for no more.
+        // The connection was established and then closed; kubelet's TCP probe requires no more.
         (Action::Tcp { .. }, Some(Reason::Closed)) => Answer::reply(Reason::Ok),
         (_, Some(reason)) => Answer::of(plan, reason),
         (Action::Http { request, .. }, None) => {
             on_status(config, plan, request, 1, head.status, head.location)
         }
-        // Envoy's own 200: the connection was made.
+        // Envoy's local 200: the connection was established.
         _ if head.status == 200 => Answer::reply(Reason::Ok),
         _ => Answer::of(plan, Reason::Configuration),
     }
 }
 
-/// Decides about an answer of the application to the `requests`-th request of a probe.
+/// Decides about the application's response. `requests` is the number of requests of this probe so
+/// far, including the one that was answered.
 fn on_status(
     config: &Config,
     plan: &Plan,
@@ -219,7 +219,7 @@ fn on_status(
     }
 }
 
-/// A `:status`; 0 where it is no number.
+/// Parses a `:status`; returns 0 if it is not a number.
 pub fn parse_status(status: Option<&[u8]>) -> u16 {
     status.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(0)
 }

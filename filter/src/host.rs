@@ -1,5 +1,6 @@
-//! The rim: reads what decisions need, asks them, does what they say. No decision of its own, but that what
-//! the host refuses ends as `configuration`, and a callout as [`cause::of_refused_call`] says.
+//! Handles the callbacks of the proxy-wasm ABI: keeps the state of each stream, reads what
+//! [`decision`] needs from Envoy, and carries out its result. A host call that fails ends the probe
+//! as `configuration`; a failed HTTP callout ends it as [`cause::of_refused_call`] says.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ mod read;
 use metrics::Metrics;
 use read::{Read, elapsed, location};
 
-/// Envoy's foreign function that sets filter state.
 const SET_FILTER_STATE: &str = "set_envoy_filter_state";
 const CODE_DETAILS: &str = "response\0code_details";
 const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
@@ -29,42 +29,45 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::default();
 }
 
-/// Everything that a VM remembers.
+/// The state of one wasm VM, which is one Envoy worker.
 #[derive(Default)]
 struct State {
     roots: BTreeMap<u32, Option<Rc<Config>>>,
     streams: BTreeMap<u32, Stream>,
-    /// Callouts whose callers have left: Envoy goes on calling, so the application is still asked.
+    /// Callouts whose downstream stream has ended. Envoy does not cancel them, so they still count
+    /// as probes in flight.
     left: Vec<Left>,
     metrics: Metrics,
 }
 
-/// A request under way.
 struct Stream {
     root: u32,
     awaited: Awaited,
 }
 
-/// A callout without a caller, which keeps its place until it ends, or until its probe's timeout has passed once more.
+/// A callout whose downstream stream has ended. It counts as in flight until Envoy reports its end,
+/// or until the probe's timeout has passed again after the end of the stream; `until` is that time
+/// in nanoseconds since 1970.
 struct Left {
     token: u32,
     _place: Place,
     until: u64,
 }
 
-/// What a stream waits for.
+/// The event that a stream waits for.
 enum Awaited {
-    /// Its request, or nothing any more.
+    /// The stream waits for its request headers, or for nothing any more.
     Nothing,
-    /// An answer by a route.
+    /// The stream waits for the response headers of a route.
     Response(Place),
-    /// The rest of an answer's body; the probe keeps its place until then.
+    /// The stream waits for the rest of a response body; the probe is in flight until the body
+    /// ends.
     Body { _place: Place, body: Body },
-    /// The answer to a callout, with the hop that it is unless it is a gRPC check.
+    /// The stream waits for the response to a callout; `hop` is `None` for a gRPC check.
     Call { place: Place, token: u32, hop: Option<Hop> },
 }
 
-/// A probe in flight: its configuration, and its place, given back when this is dropped.
+/// A probe in flight and its configuration. Dropping it frees its slot in [`ledger::Entry`].
 struct Place {
     config: Rc<Config>,
     probe: Rc<Probe>,
@@ -126,7 +129,8 @@ pub(crate) fn on_call_response(context: u32, token: u32, size: CallSize) {
     with((), |state| state.call_response(context, token, size));
 }
 
-/// Runs `act` on the state; `otherwise` where there is none to be had.
+/// Calls `act` with the state, and returns `otherwise` if the state is borrowed already or
+/// destroyed.
 fn with<T: Copy>(otherwise: T, act: impl FnOnce(&mut State) -> T) -> T {
     let done = STATE.try_with(|state| state.try_borrow_mut().ok().map(|mut state| act(&mut state)));
     done.ok().flatten().unwrap_or(otherwise)
@@ -137,8 +141,8 @@ impl State {
         let bytes = if size == 0 { Ok(Vec::new()) } else { abi::buffer(Buffer::PluginConfiguration, size) };
         let config = match bytes {
             Ok(bytes) if bytes.len() == size => Config::parse(&bytes).map_err(|error| error.to_string()),
-            Ok(_) => Err("configuration: cannot be read as a whole".into()),
-            Err(Status(status)) => Err(format!("configuration: cannot be read, status {status}")),
+            Ok(_) => Err("configuration: Envoy returned fewer bytes than announced".into()),
+            Err(Status(status)) => Err(format!("configuration: read failed with status {status}")),
         };
         match config {
             Ok(config) => {
@@ -152,7 +156,7 @@ impl State {
                 true
             }
             Err(text) => {
-                abi::log(Level::Error, &format!("configuration refused: {text}"));
+                abi::log(Level::Error, &format!("plugin configuration rejected: {text}"));
                 self.metrics.count(ledger::CONFIG_REJECTED_TOTAL);
                 false
             }
@@ -248,7 +252,8 @@ impl State {
         }
     }
 
-    /// Asks again where a redirect points; `requests`: how many there were.
+    /// Sends the request of a redirect as a callout. `requests` is the number of requests that the
+    /// probe has sent so far.
     fn follow(&mut self, context: u32, place: Place, request: Request, requests: u32) -> Action {
         let plan = &place.probe.plan;
         let hop = Hop::new(&place.config, request, requests);
@@ -279,7 +284,8 @@ impl State {
             Chunk::Empty => abi::set_buffer(Buffer::ResponseBody, size, b""),
             Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &vec![b' '; decision::BLANKS]),
         };
-        // What could not be emptied must not leave the pod.
+        // If the body cannot be emptied, reset the stream: the application's body must not leave
+        // the Pod.
         if put.is_err() {
             let _ = abi::reset_request();
             return Action::Pause;
@@ -296,7 +302,8 @@ impl State {
             if asked { Some(context) } else { self.streams.iter().find(|(_, s)| ours(s)).map(|(id, _)| *id) };
         let Some(stream) = found else { return };
         let Awaited::Call { place, hop, .. } = self.take(stream) else { return };
-        // The host calls acted on another context until now; a failure shows in the next one.
+        // Host calls act on the context of this callback. If it is another one, switch; if that
+        // fails, the next host call fails too.
         if stream != context {
             let _ = abi::set_effective_context(stream);
         }
@@ -315,7 +322,7 @@ impl State {
         }
     }
 
-    /// Gives an answer that is there as a whole.
+    /// Sends a complete response to kubelet, or resets the stream.
     fn answer(&mut self, probe: &Probe, answer: &Answer) -> Action {
         match answer {
             Answer::Reply { status, reason } | Answer::Stream { status, reason } => {
@@ -343,7 +350,8 @@ impl State {
     }
 }
 
-/// The destination first: without it the cluster would dial the caller's own local address.
+/// Sets the destination before the headers: without the filter state, the `ORIGINAL_DST` cluster
+/// would connect to the address that the downstream connection was made to.
 fn forward(state: &[u8], head: &crate::plan::Pairs) -> abi::Result<()> {
     abi::foreign_function(SET_FILTER_STATE, state)?;
     abi::set_headers(Map::Request, &wire::pairs(head))

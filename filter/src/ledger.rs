@@ -1,40 +1,42 @@
-//! What metrics and logs are told of the answers: counts, names, and lines only on change.
+//! Metric names, the state of each prober, and the decision which results are logged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use probe::{ProbeKind, ProbePath, Reason};
 
-/// Lines that a worker may log in a window.
+/// The maximum number of log lines of one worker in [`WINDOW`].
 const LINES: u32 = 10;
-/// The window, in nanoseconds: a minute.
+/// One minute, in nanoseconds.
 const WINDOW: u64 = 60_000_000_000;
-/// Answers of one prober that may be in flight on one worker.
+/// The maximum number of probes in flight for one prober on one worker.
 const IN_FLIGHT: u32 = 8;
 
-/// Requests answered `unknown_probe`.
+/// Counts the requests that were answered with `unknown_probe`.
 pub const UNKNOWN_TOTAL: &str = "app_health_unknown_total";
-/// Refused configurations.
+/// Counts the plugin configurations that were rejected.
 pub const CONFIG_REJECTED_TOTAL: &str = "app_health_config_rejected_total";
 
-/// The counter of one prober's answers with one reason; Envoy's stats tags make labels of it.
+/// Returns the name of the counter of one prober and one reason. Envoy's stats tags turn
+/// `;name=value` into labels.
 pub fn probes_total(path: &ProbePath, reason: Reason) -> String {
     let (container, kind) = (path.container(), path.kind().word());
     format!("app_health_probes_total;container={container};kind={kind};reason={}", reason.word())
 }
 
-/// The gauge of one prober's last verdict, 1 or 0.
+/// Returns the name of the gauge of one prober's last result: 1 for success, 0 for failure.
 pub fn probe_success(path: &ProbePath) -> String {
     format!("app_health_probe_success;container={};kind={}", path.container(), path.kind().word())
 }
 
-/// What the gauge says before the first probe: kubelet's initial results (`pkg/kubelet/prober/worker.go`). A
-/// container counts as alive, but not as ready or started; a hook that did not run has not failed.
+/// Returns the value of the gauge before the first probe, which is kubelet's initial result
+/// (`pkg/kubelet/prober/worker.go`): a container counts as alive, but not as ready or started. A
+/// hook that has not run yet has not failed.
 pub fn initial_success(kind: ProbeKind) -> bool {
     !matches!(kind, ProbeKind::Readyz | ProbeKind::Startupz)
 }
 
-/// What one worker knows of one prober.
+/// The state of one prober on one worker.
 #[derive(Debug, Default)]
 pub struct Entry {
     in_flight: Cell<u32>,
@@ -43,7 +45,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Takes a place for one more probe; `false` when all are taken.
+    /// Takes a slot for one more probe in flight. Returns `false` if all slots are taken.
     pub fn enter(&self) -> bool {
         let free = self.in_flight.get() < IN_FLIGHT;
         if free {
@@ -52,24 +54,24 @@ impl Entry {
         free
     }
 
-    /// Gives the place back.
+    /// Frees the slot of a probe that has ended.
     pub fn leave(&self) {
         self.in_flight.set(self.in_flight.get().saturating_sub(1));
     }
 
-    /// The id of the counter for a reason, or of the gauge, once it is defined.
+    /// Returns the metric id of the counter for a reason, or of the gauge for `None`, if it is
+    /// defined.
     pub fn metric(&self, reason: Option<Reason>) -> Option<u32> {
         self.metrics.try_borrow().ok()?.get(&reason).copied()
     }
 
-    /// Keeps the id of a metric that was defined.
     pub fn keep_metric(&self, reason: Option<Reason>, id: u32) {
         if let Ok(mut metrics) = self.metrics.try_borrow_mut() {
             metrics.insert(reason, id);
         }
     }
 
-    /// Notes an answer; the line to log, if the reason is another than before.
+    /// Records a result, and returns the line to log if the reason has changed.
     pub fn note(&self, path: &ProbePath, reason: Reason) -> Option<Line> {
         let before = self.last.replace(Some(reason));
         let name = format!("probe {}/{}", path.container(), path.kind().word());
@@ -82,16 +84,18 @@ impl Entry {
     }
 }
 
-/// A line for the log.
+/// A log line about a changed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Into failure: a warning; out of it: information.
+    /// True for a failure, which is logged as a warning; false for a success, which is logged as
+    /// information.
     pub warn: bool,
-    /// Names of the table and our own words; nothing that a caller or the application sent.
+    /// Consists of names from the configuration and of the reason words; contains nothing that a
+    /// client or the application sent.
     pub text: String,
 }
 
-/// How many lines may still be logged.
+/// A rate limit for log lines.
 #[derive(Debug, Default)]
 pub struct Budget {
     since: Option<u64>,
@@ -100,8 +104,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether a line may be logged at `now` (nanoseconds of any clock): `Some` with the number that was
-    /// suppressed since the last one, or `None`.
+    /// Returns `None` if no line may be logged at `now` (in nanoseconds of any clock). Otherwise
+    /// returns the number of lines suppressed since the last logged one.
     pub fn admit(&mut self, now: u64) -> Option<u64> {
         let current = self.since.is_some_and(|since| now >= since && now.saturating_sub(since) < WINDOW);
         if !current {

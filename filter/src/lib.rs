@@ -1,9 +1,11 @@
-//! The filter: answers kubelet's probes inside Envoy by asking the application as kubelet would have.
+//! A proxy-wasm HTTP filter that answers kubelet's probes inside Envoy: it sends the application
+//! the request that kubelet would have sent, and returns the result to kubelet.
 //!
-//! In reading order: [`plan`] is what a prober becomes at configuration time, [`config`] is all of them,
-//! [`decision`] says what to do with a request, an answer, a chunk; [`cause`] reads from Envoy's own words who
-//! made an answer; [`ledger`] is what metrics and logs are told. All that is pure. `host` and `abi` are the rim:
-//! they exist in the wasm build only, and hold no decision.
+//! Reading order: [`plan`] prepares the requests of one prober at configuration time; [`config`]
+//! holds the plans of all probers; [`decision`] decides what to do with a request, a response and a
+//! chunk of a response body; [`cause`] derives the reason of a failure from Envoy's response
+//! details; [`ledger`] names the metrics, and decides what is logged. These modules do no I/O.
+//! `host` and `abi` call Envoy and are compiled for wasm32 only.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

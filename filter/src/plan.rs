@@ -1,4 +1,4 @@
-//! What a prober becomes at configuration time: everything that its probes need, ready-made.
+//! Prepares the requests of one prober at configuration time.
 
 use std::time::Duration;
 
@@ -6,68 +6,62 @@ use probe::{Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Sche
 
 use crate::wire;
 
-/// Name and value of each header, as they are sent.
+/// Header names and values, in the order in which they are sent.
 pub type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// Picks the route; the listener takes it away from every caller before anything reads it.
+/// The header by which Envoy selects the route. The listener removes it from downstream requests
+/// before any filter runs.
 const KIND: &[u8] = b"x-app-health-kind";
-/// The host of a callout's cluster; callouts do not see filter state.
+/// The header from which a callout's cluster takes the upstream address, because callouts have no
+/// filter state.
 const DESTINATION: &[u8] = b"x-app-health-dst";
-/// The route's timeout for this request.
+/// The header that sets the timeout of the route for this request.
 const TIMEOUT: &[u8] = b"x-envoy-upstream-rq-timeout-ms";
-/// Envoy matches no route for a request without it; the routes take it away again.
+/// Envoy matches no route for a request without it; the routes remove it again.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// One prober, prepared.
+/// A prober with its prepared requests.
 #[derive(Debug)]
 pub struct Plan {
-    /// Whose probe, and which.
     pub path: ProbePath,
-    /// The declared timeout.
     pub timeout: Duration,
-    /// How the application is asked.
     pub action: Action,
     timeout_text: String,
 }
 
-/// How the application is asked.
+/// How the filter sends a probe to the application.
 #[derive(Debug)]
 pub enum Action {
-    /// By the request itself, sent on by a route.
+    /// The filter replaces the headers of kubelet's request, and a route forwards it.
     Http {
-        /// What kubelet would have sent.
+        /// The request that kubelet would have sent.
         request: Box<Request>,
-        /// The path and query of `request`.
         target: Vec<u8>,
-        /// The value of `x-app-health-kind`.
         kind: &'static str,
-        /// The argument of `set_envoy_filter_state`.
+        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
         state: Vec<u8>,
     },
-    /// By the request, for which a route only opens a connection.
+    /// A route opens a TCP connection to the application and sends nothing.
     Tcp {
-        /// `address:port`
         destination: String,
-        /// The argument of `set_envoy_filter_state`.
+        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
         state: Vec<u8>,
     },
-    /// By a callout.
+    /// The filter sends the request as an HTTP callout.
     Grpc {
-        /// `address:port`
         destination: String,
-        /// `http` or `https`
         scheme: &'static str,
-        /// Which cluster.
+        /// Selects the cluster: plaintext or TLS.
         mode: GrpcMode,
-        /// The request's body.
+        /// The request body, a length-prefixed gRPC message.
         frame: Vec<u8>,
-        /// The value of `grpc-timeout`.
         grpc_timeout: String,
     },
 }
 
 impl Plan {
-    /// Prepares a prober; `pod` is the pod's address as it stands in an authority (brackets for IPv6).
+    /// Prepares a prober. `pod` is the Pod's IP address as written in a URL's authority, with
+    /// brackets for IPv6.
     pub fn new(path: &ProbePath, prober: &Prober, pod: &str) -> Self {
         let destination = format!("{pod}:{}", prober.port());
         let action = match &prober.handler {
@@ -89,12 +83,13 @@ impl Plan {
         Self { path: path.clone(), timeout: prober.timeout, action, timeout_text }
     }
 
-    /// Whether kubelet takes any HTTP answer as success and sets no timeout.
+    /// True for a lifecycle hook. kubelet treats any HTTP response of a hook as success and sets no
+    /// timeout.
     pub fn is_hook(&self) -> bool {
         self.path.kind().is_hook()
     }
 
-    /// Whether the caller's `User-Agent` matters.
+    /// True if the request carries the `User-Agent` of kubelet.
     pub fn wants_user_agent(&self) -> bool {
         match &self.action {
             Action::Http { request, .. } => request.user_agent == UserAgent::Caller,
@@ -103,7 +98,7 @@ impl Plan {
         }
     }
 
-    /// The request head for the route, or for the callout of a gRPC probe.
+    /// Returns the request headers for the route, or for the callout of a gRPC probe.
     pub fn head<'a>(&'a self, user_agent: &'a [u8]) -> Pairs<'a> {
         match &self.action {
             Action::Http { request, target, kind, .. } => {
@@ -115,7 +110,8 @@ impl Plan {
                 }
                 head
             }
-            // The route makes a connection of a POST; no byte of it is sent.
+            // The route has `connect_config.allow_post`, so Envoy turns the POST into a TCP
+            // connection and sends no byte of the request.
             Action::Tcp { destination, .. } => vec![
                 (b":method", b"POST"),
                 (b":path", b"/"),
@@ -140,7 +136,7 @@ impl Plan {
     }
 }
 
-/// The head of a callout that follows a redirect. `destination` is `address:port`.
+/// Returns the headers of a callout that follows a redirect. `destination` is `address:port`.
 pub fn hop_head<'a>(
     request: &'a Request,
     target: &'a [u8],
@@ -158,7 +154,8 @@ pub fn hop_head<'a>(
     head
 }
 
-/// What the application sees of a request, in the order in which Go's client writes it.
+/// Returns the headers that the application receives, in the order in which Go's HTTP client writes
+/// them.
 fn request_head<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> Pairs<'a> {
     let mut head: Pairs = vec![
         (b":method", b"GET"),
@@ -191,12 +188,13 @@ fn check(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
         },
         mode: grpc.mode,
         frame: probe::grpc_health::request_frame(&grpc.service),
-        // At most eight digits: milliseconds hold a day.
+        // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
         grpc_timeout: format!("{}m", timeout.as_millis()),
     }
 }
 
-/// The `User-Agent` that is sent for a caller's: kubelet's own, and nothing else a caller could write.
+/// Returns the `User-Agent` to send. Only kubelet's own values are passed on; any other value is
+/// replaced, so a client cannot send text of its choice to the application.
 pub fn user_agent(caller: Option<&[u8]>, kind: ProbeKind) -> &[u8] {
     let version = |text: &[u8]| {
         (1..=16).contains(&text.len())

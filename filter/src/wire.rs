@@ -1,7 +1,8 @@
-//! Bytes that cross to Envoy: header pairs and the filter state that carries a destination.
+//! Encodes what the filter passes to Envoy: header pairs, and the filter state that carries a
+//! destination.
 
-/// Header pairs as proxy-wasm writes them: their number, the length of each name and value, then all names and
-/// values, each ended by a NUL.
+/// Encodes header pairs as proxy-wasm ABI 0.2.1 requires: the number of pairs, the length of each
+/// name and value (all as little-endian `u32`), then all names and values, each terminated by NUL.
 pub fn pairs(pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
     let mut out = Vec::new();
@@ -19,16 +20,18 @@ pub fn pairs(pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
     out
 }
 
-/// The filter state that picks the host of an `ORIGINAL_DST` cluster. No header can set it.
+/// The filter state key from which an `ORIGINAL_DST` cluster takes the upstream address. Unlike a
+/// header, a client cannot set it.
 const DESTINATION: &str = "envoy.network.transport_socket.original_dst_address";
 
-/// The argument of Envoy's foreign function `set_envoy_filter_state`: a protobuf with path = 1, value = 2 and
-/// span = 3, where 1 is the request. `destination` is `address:port`.
+/// Encodes the argument of Envoy's foreign function `set_envoy_filter_state`: a protobuf message
+/// with path = 1, value = 2 and span = 3, where span 1 is the downstream request. `destination` is
+/// `address:port`.
 pub fn destination_state(destination: &str) -> Vec<u8> {
     let mut message = Vec::new();
     for (tag, text) in [(0x0a, DESTINATION), (0x12, destination)] {
         message.push(tag);
-        // Both texts are shorter than 128 bytes: one byte of length.
+        // Both texts are shorter than 128 bytes, so the length is a single byte.
         message.push(u8::try_from(text.len()).unwrap_or(0x7f));
         message.extend_from_slice(text.as_bytes());
     }

@@ -1,4 +1,5 @@
-//! Whether a Pod is touched at all, and how far: the first rule that matches decides.
+//! Decides whether a Pod is injected, only rewritten, or skipped. The first rule that matches
+//! decides.
 
 use serde_json::Value;
 
@@ -7,27 +8,27 @@ use crate::settings::{Mode, Settings};
 use crate::warning::{Code, Warning, quote};
 use crate::wishes::{INJECT, Wishes};
 
-/// Istio's own sidecar.
+/// The name of Istio's sidecar.
 const ISTIO_PROXY: &str = "istio-proxy";
-/// What a Pod writes as the sidecar's image when it declares fields of a sidecar that is to be injected.
+/// The image of a declared sidecar that the injector shall complete, as in Istio.
 pub const AUTO_IMAGE: &str = "auto";
-/// Ports of an injected sidecar besides the status port.
+/// The ports of an injected sidecar in addition to the status port: readiness and Prometheus
+/// statistics.
 const SIDECAR_PORTS: [u16; 2] = [15021, 15090];
 
-/// What becomes of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// None of our business.
+    /// The Pod is not subject to injection; the warning is set if it asked for injection.
     Skip(Option<Warning>),
-    /// It should be done and cannot be.
+    /// The Pod cannot be injected, for the reason in the warning.
     Unchanged(Warning),
-    /// The sidecar is there: rewrite.
+    /// The Pod has a sidecar; its probes are rewritten.
     Rewrite,
-    /// Inject, then rewrite.
+    /// The sidecar is added, and the probes are rewritten.
     Inject,
 }
 
-/// Decides about a Pod whose shape was checked.
+/// Decides about a Pod that [`pod::check`] has accepted.
 pub(super) fn decide(of: &Value, namespace: &str, wishes: &Wishes, settings: &Settings) -> Decision {
     let spec = &of["spec"];
     let sidecar = Presence::of(spec, &settings.sidecar_name);
@@ -40,29 +41,32 @@ pub(super) fn decide(of: &Value, namespace: &str, wishes: &Wishes, settings: &Se
     }
     if spec["hostNetwork"] == true {
         let asked = sidecar != Presence::Absent || wishes.inject == Some(true);
-        let text = "hostNetwork: the status port would be the node's";
+        let text = "hostNetwork: the status port would be a port of the node";
         return Decision::Skip(asked.then(|| Warning::of_pod(Code::HostNetwork, text)));
     }
     if wishes.inject == Some(false) {
         return Decision::Skip(None);
     }
     if settings.sidecar_name != ISTIO_PROXY && Presence::of(spec, ISTIO_PROXY) != Presence::Absent {
-        return Decision::Skip(Some(Warning::of_pod(Code::OtherInjector, "the probes are Istio's")));
+        return Decision::Skip(Some(Warning::of_pod(
+            Code::OtherInjector,
+            "the Pod has Istio's sidecar, which handles the probes",
+        )));
     }
     let injecting = matches!(sidecar, Presence::Absent | Presence::Auto) && settings.mode == Mode::Auto;
     if let Some(port) = clash(spec, wishes, injecting, &settings.sidecar_name) {
-        let text = format!("containerPort {port} is the proxy's");
+        let text = format!("containerPort {port} is a port of the proxy");
         return Decision::Unchanged(Warning::of_pod(Code::PortClash, text));
     }
     match sidecar {
         Presence::NoSidecar => {
-            let text = format!("{} is no sidecar", settings.sidecar_name);
+            let text = format!("container {} is not a sidecar, or not unique", settings.sidecar_name);
             Decision::Unchanged(Warning::of_pod(Code::Sidecar, text))
         }
         Presence::There => Decision::Rewrite,
         Presence::Absent | Presence::Auto if !injecting => {
             let asked = wishes.inject == Some(true);
-            let text = format!("{INJECT} is true, and only rewriting is on");
+            let text = format!("{INJECT} is true, but the mode is rewrite-only");
             Decision::Skip(asked.then(|| Warning::of_pod(Code::NoSidecar, text)))
         }
         Presence::Absent | Presence::Auto => match taken(spec, settings) {
@@ -72,15 +76,15 @@ pub(super) fn decide(of: &Value, namespace: &str, wishes: &Wishes, settings: &Se
     }
 }
 
-/// How a container's name is used.
+/// Whether and how a container of the given name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
     Absent,
-    /// A sidecar that runs by itself.
+    /// A complete sidecar container.
     There,
-    /// Fields for a sidecar that is to be injected.
+    /// A container with `image: auto`, which the injector shall complete.
     Auto,
-    /// An init container that ends, or several.
+    /// An init container that is not a native sidecar, or several containers of this name.
     NoSidecar,
 }
 
@@ -99,7 +103,7 @@ impl Presence {
     }
 }
 
-/// The proxy's port that another container declares.
+/// Returns a port of the proxy that another container declares.
 fn clash(spec: &Value, wishes: &Wishes, injecting: bool, sidecar: &str) -> Option<u16> {
     let others = ["initContainers", "containers"].into_iter().flat_map(|key| pod::list(spec, key));
     let ports = others
@@ -111,7 +115,7 @@ fn clash(spec: &Value, wishes: &Wishes, injecting: bool, sidecar: &str) -> Optio
     numbers.find(|port| *port == wishes.status_port || injecting && SIDECAR_PORTS.contains(port))
 }
 
-/// The name of the template that something else in the Pod has.
+/// Returns an error text if a name of the template is already used in the Pod.
 fn taken(spec: &Value, settings: &Settings) -> Option<String> {
     let template = &settings.template;
     let containers =
@@ -121,5 +125,5 @@ fn taken(spec: &Value, settings: &Settings) -> Option<String> {
         let keys: &[&str] = if *kind == "volume" { &["volumes"] } else { &["initContainers", "containers"] };
         keys.iter().flat_map(|key| pod::list(spec, key)).any(|other| pod::name(other) == pod::name(element))
     })?;
-    Some(format!("{kind} {} is there already", quote(&element["name"])))
+    Some(format!("{kind} {} already exists", quote(&element["name"])))
 }

@@ -1,4 +1,4 @@
-//! A document with workloads in, the same with injected Pods out.
+//! Injects all Pods of one Kubernetes object.
 
 use serde_json::Value;
 
@@ -7,32 +7,29 @@ use crate::warning::Warning;
 use crate::workload::{self, Site};
 use crate::{Injection, Outcome, Probe, ProbeResult, Refused, Surroundings, apply};
 
-/// A document after its injection.
+/// An object after injection.
 #[derive(Clone, Debug)]
 pub struct Injected {
-    /// What it holds now.
+    /// The object with its injected Pods.
     pub value: Value,
-    /// Whether that differs from before.
+    /// True if the object was changed.
     pub changed: bool,
-    /// Each Pod in it: where it is, what became of it.
+    /// The Pods of the object with their results.
     pub pods: Vec<(Site, Summary)>,
 }
 
-/// What became of one Pod.
+/// The result of one Pod.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Of the Pod.
     pub outcome: Outcome,
-    /// Of its probes.
     pub probes: Vec<Probe>,
-    /// What could not be done.
     pub warnings: Vec<Warning>,
-    /// As what the sidecar was injected, if it was.
+    /// `native` or `classic`, if the sidecar was injected.
     pub mode: Option<String>,
 }
 
 impl Summary {
-    /// For people: `sidecar native; app/livez, app/readyz rewritten`.
+    /// Returns a one-line description: `sidecar native; app/livez, app/readyz rewritten`.
     pub fn line(&self) -> String {
         let mut parts = Vec::new();
         if let Some(mode) = &self.mode {
@@ -44,8 +41,8 @@ impl Summary {
                 probes.map(|probe| format!("{}/{}", probe.container, probe.word)).collect();
             let word = match result {
                 ProbeResult::Rewritten => "rewritten",
-                ProbeResult::Done => "rewritten before",
-                ProbeResult::Left => "left alone",
+                ProbeResult::Done => "already rewritten",
+                ProbeResult::Left => "not rewritten",
             };
             if !names.is_empty() {
                 parts.push(format!("{} {word}", names.join(", ")));
@@ -55,10 +52,11 @@ impl Summary {
     }
 }
 
-/// Injects every Pod of a document.
+/// Injects every Pod of an object.
 ///
 /// # Errors
-/// Where it is no object, or a workload in it is none: which field, and what it must be.
+/// Fails if the document is not a mapping, or if a workload in it is malformed. The error names the
+/// field and what it must be.
 pub fn inject(document: &Value, settings: &Settings) -> Result<Injected, Refused> {
     if !document.is_object() && !document.is_null() {
         return Err(Refused { field: String::new(), reason: "must be a mapping" });

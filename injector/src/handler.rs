@@ -1,4 +1,4 @@
-//! One declared probe or hook: what it is, and the entry that carries its meaning.
+//! Reads one declared probe or hook, and makes its entry in the table.
 
 use probe::ports::OwnPorts;
 use serde_json::{Map, Value, json};
@@ -7,24 +7,24 @@ use crate::pod;
 use crate::table;
 use crate::warning::{Code, quote};
 
-/// The longest timeout that kubelet takes.
+/// The maximum `timeoutSeconds` that Kubernetes accepts.
 const LONGEST: u64 = 0x7fff_ffff;
 
-/// Why a probe is left alone: the warning's code and text.
+/// The code and text of the warning about a probe that is not rewritten.
 pub(super) type Reason = (Code, String);
 
-/// What a probe or hook declares.
+/// The content of a declared probe or hook.
 #[derive(Debug, PartialEq)]
 pub(super) enum Declared<'a> {
-    /// Nothing that goes over the network.
+    /// A handler that does not use the network.
     Local,
-    /// One handler with its fields.
+    /// Exactly one network handler with its fields.
     Handler(&'static str, &'a Map<String, Value>),
-    /// Something that cannot be carried.
+    /// A handler that cannot be rewritten.
     Wrong(Reason),
 }
 
-/// Reads `value`, a probe or a hook that is not `null`.
+/// Reads `value`, which is a probe or a hook.
 pub(super) fn declared(value: &Value, hook: bool) -> Declared<'_> {
     let wrong = |code, text: &str| Declared::Wrong((code, text.to_owned()));
     let Some(fields) = value.as_object() else { return wrong(Code::Malformed, "must be an object") };
@@ -37,7 +37,7 @@ pub(super) fn declared(value: &Value, hook: bool) -> Declared<'_> {
         known.iter().filter_map(|name| Some((*name, fields.get(*name).filter(|value| !value.is_null())?)));
     let there: Vec<_> = there.collect();
     match there.as_slice() {
-        [] => wrong(Code::Handler, "no handler that is known"),
+        [] => wrong(Code::Handler, "no supported handler"),
         [("exec" | "sleep", _)] => Declared::Local,
         [("tcpSocket", _)] if hook => wrong(Code::HookTcp, "kubelet does not support tcpSocket hooks"),
         [(name, handler)] => match handler.as_object() {
@@ -45,15 +45,16 @@ pub(super) fn declared(value: &Value, hook: bool) -> Declared<'_> {
                 Declared::Wrong((Code::Malformed, format!("{name} = {}: must be an object", quote(handler))))
             }
             Some(handler) => match unknown(name, handler) {
-                Some(field) => Declared::Wrong((Code::Handler, format!("field {field} is not known"))),
+                Some(field) => Declared::Wrong((Code::Handler, format!("field {field} is not supported"))),
                 None => Declared::Handler(name, handler),
             },
         },
-        _ => wrong(Code::Handler, "several handlers"),
+        _ => wrong(Code::Handler, "more than one handler"),
     }
 }
 
-/// A field whose meaning nobody here knows, so that it cannot be carried.
+/// Returns a field that the injector does not know. Its meaning would be lost, so the probe is not
+/// rewritten.
 fn unknown(name: &str, handler: &Map<String, Value>) -> Option<String> {
     let known: &[&str] = match name {
         "httpGet" => &["path", "port", "host", "scheme", "httpHeaders"],
@@ -75,7 +76,8 @@ fn unknown(name: &str, handler: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// The port as a number; a name is that of a port of the same container, else a number in quotes.
+/// Returns the port as a number. A string is the name of a port of the same container, or else a
+/// number.
 pub(super) fn port(handler: &Map<String, Value>, container: &Value) -> Result<Value, Reason> {
     let declared = handler.get("port").unwrap_or(&Value::Null);
     let Value::String(text) = declared else { return Ok(declared.clone()) };
@@ -87,7 +89,7 @@ pub(super) fn port(handler: &Map<String, Value>, container: &Value) -> Result<Va
     }
 }
 
-/// A handler's entry as it is written into the table under `key`.
+/// Returns the entry of a handler in the table under `key`.
 pub(super) fn entry(
     (name, handler): (&'static str, &Map<String, Value>),
     container: &Value,
@@ -104,7 +106,10 @@ pub(super) fn entry(
             }
             Some("") => {}
             Some(_) => {
-                return Err((Code::Host, format!("host {}: kubelet dials that, not the Pod", quote(host))));
+                return Err((
+                    Code::Host,
+                    format!("host {}: kubelet connects to this host, not to the Pod", quote(host)),
+                ));
             }
         }
     }
@@ -154,7 +159,8 @@ fn header(header: &Value) -> Value {
     if header.is_object() { json!({"name": part("name"), "value": part("value")}) } else { header.clone() }
 }
 
-/// The timeout that the table holds: the declared one; absent or 0 is kubelet's default, 1.
+/// Returns the timeout of the entry: the declared one, or kubelet's default of 1 if it is absent or
+/// 0.
 pub(super) fn timeout(probe: &Value) -> Value {
     match pod::field(probe, "timeoutSeconds") {
         None => 1.into(),
@@ -163,17 +169,18 @@ pub(super) fn timeout(probe: &Value) -> Value {
     }
 }
 
-/// kubelet gets a second more, so that it never gives up first and the reason is never lost.
+/// Returns the timeout for kubelet, which is one second longer, so that the filter times out first
+/// and reports the reason.
 pub(super) fn kubelets_timeout(timeout: &Value) -> Value {
     timeout.as_u64().map_or_else(|| timeout.clone(), |seconds| (seconds + 1).min(LONGEST).into())
 }
 
-/// What kubelet asks instead.
+/// Returns the `httpGet` handler that replaces the declared one.
 pub(super) fn replacement(key: &str, status_port: u16) -> Value {
     json!({"path": key, "port": status_port, "scheme": "HTTP"})
 }
 
-/// Whether this is what the injector wrote for `key`, whatever the port.
+/// Returns true if the handler is what the injector wrote for `key`, with any port.
 pub(super) fn leads_to(name: &str, handler: &Map<String, Value>, key: &str) -> bool {
     let field = |key: &str| handler.get(key).and_then(Value::as_str).unwrap_or_default();
     name == "httpGet"

@@ -1,4 +1,4 @@
-//! Pod and settings in; Pod, table and warnings out.
+//! Injects one Pod: decides, adds the sidecar, rewrites the probes and records the warnings.
 
 use serde_json::Value;
 
@@ -8,40 +8,40 @@ use crate::warning::{Code, Warning};
 use crate::wishes::Wishes;
 use crate::{STATUS, WARNINGS, pod, rewrite, sidecar};
 
-/// Something that is no Pod: which field, and what it must be.
+/// The error for a value that is not a valid Pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}{reason}", .field, if .field.is_empty() { "" } else { ": " })]
 pub struct Refused {
-    /// A dotted path inside the Pod; empty for the Pod itself.
+    /// The dotted path inside the Pod; empty for the Pod itself.
     pub field: String,
-    /// What it must be.
+    /// A text such as `must be a list`.
     pub reason: &'static str,
 }
 
-/// What surrounds a Pod.
+/// Attributes of a Pod that the Pod itself may not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surroundings<'a> {
-    /// Its namespace, or that of the object which holds it; empty if nobody knows.
+    /// The namespace of the Pod or of the object that contains it; empty if unknown.
     pub namespace: &'a str,
-    /// Whether it is the template of a Job.
+    /// True if the Pod is the template of a Job.
     pub job: bool,
 }
 
-/// What became of a Pod.
+/// The result of injecting a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It has a sidecar now.
+    /// The sidecar was added.
     Injected,
-    /// It had one, and changed.
+    /// The Pod had a sidecar and was changed.
     Rewritten,
-    /// It is as it was.
+    /// The Pod was not changed.
     Unchanged,
-    /// It was none of our business.
+    /// The Pod is not subject to injection.
     Skipped,
 }
 
 impl Outcome {
-    /// The word of audit annotation, metric and log.
+    /// Returns the word in the audit annotation, the metric and the log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Injected => "injected",
@@ -52,19 +52,19 @@ impl Outcome {
     }
 }
 
-/// What became of a probe.
+/// The result of rewriting a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeResult {
-    /// It leads to the proxy now.
+    /// The probe now targets the proxy.
     Rewritten,
-    /// It did before.
+    /// The probe targeted the proxy already.
     Done,
-    /// It is as it was declared.
+    /// The probe was not changed.
     Left,
 }
 
 impl ProbeResult {
-    /// The word of the metric.
+    /// Returns the word in the metric.
     pub fn word(self) -> &'static str {
         match self {
             Self::Rewritten => "rewritten",
@@ -74,40 +74,36 @@ impl ProbeResult {
     }
 }
 
-/// A probe or hook that goes over the network.
+/// A probe or hook that uses the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The container's name, or its place if the name is none.
+    /// The container's name, or its list and index if the name is invalid.
     pub container: String,
-    /// `livez` and so on, the last segment of the path.
+    /// The last segment of the path, for example `livez`.
     pub word: String,
-    /// `httpGet`, `tcpSocket`, `grpc`; empty where that is not clear.
+    /// `httpGet`, `tcpSocket` or `grpc`; empty if the probe is malformed.
     pub handler: &'static str,
-    /// What became of it.
     pub result: ProbeResult,
-    /// Why it was left, if it was.
+    /// The reason for [`ProbeResult::Left`].
     pub code: Option<Code>,
 }
 
-/// A Pod after its injection.
+/// A Pod after injection.
 #[derive(Clone, Debug)]
 pub struct Injection {
-    /// The Pod.
     pub pod: Value,
-    /// The value of the variable that holds the table, if there is one.
+    /// The value of the environment variable with the declared probes, if it is set.
     pub table: Option<String>,
-    /// What could not be done.
     pub warnings: Vec<Warning>,
-    /// What became of the Pod.
     pub outcome: Outcome,
-    /// What became of each probe.
+    /// The probes and hooks that use the network.
     pub probes: Vec<Probe>,
 }
 
-/// Injects the sidecar where it is absent, and rewrites the probes. Applied twice it is as applied once.
+/// Adds the sidecar if it is absent, and rewrites the probes. The operation is idempotent.
 ///
 /// # Errors
-/// Where the value is no Pod: `spec.containers: must be a list`.
+/// Fails if the value is not a valid Pod, for example with `spec.containers: must be a list`.
 pub fn apply(of: &Value, surroundings: Surroundings, settings: &Settings) -> Result<Injection, Refused> {
     pod::check(of)?;
     let wishes = Wishes::read(of, settings);
@@ -143,22 +139,23 @@ pub fn apply(of: &Value, surroundings: Surroundings, settings: &Settings) -> Res
     Ok(Injection { pod: changed, table: rewriting.table, warnings, outcome, probes: rewriting.probes })
 }
 
-/// Whether a Job made the Pod.
+/// Returns true if a Job owns the Pod.
 fn is_of_job(of: &Value) -> bool {
     let metadata = pod::field(of, "metadata").unwrap_or(&Value::Null);
     pod::list(metadata, "ownerReferences").iter().any(|owner| pod::text(owner, "kind") == "Job")
 }
 
-/// Warns of a sidecar that was injected from another template than today's.
+/// Warns if the sidecar was injected from another template than the current one.
 fn other_template(of: &Value, settings: &Settings) -> Option<Warning> {
     let status = pod::annotation(of, STATUS)?.as_str()?;
     let status: Value = serde_json::from_str(status).ok()?;
     let template = status.get("template")?.as_str()?;
-    let text = "the sidecar is of another template: inject the original again";
+    let text = "the sidecar was injected from another template: inject the original manifest again";
     (template != settings.template.hash).then(|| Warning::of_pod(Code::TemplateChanged, text))
 }
 
-/// Keeps the warnings where whoever looks at the Pod finds them: a Pod of a Deployment is created by a controller, which reads none.
+/// Adds the warnings to an annotation. A Pod of a Deployment is created by a controller, which does
+/// not show the warnings of an admission response to users.
 fn keep(of: &mut Value, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;

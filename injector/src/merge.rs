@@ -1,18 +1,21 @@
-//! Template and Pod become one: the template is the base, and the Pod wins at every leaf.
+//! Merges a declared sidecar into the template's sidecar. The template is the base, and the Pod
+//! overrides every leaf.
 
 use serde_json::{Map, Value};
 
 use crate::pod;
 
-/// Of these only one can be there: a Pod that names one means that one.
+/// Mutually exclusive fields: if the Pod sets one of them, the others are removed from the
+/// template.
 const PROBE_HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const HOOK_HANDLERS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
 const ENV_SOURCES: [&str; 2] = ["value", "valueFrom"];
 
-/// Merges `pod` into `template`; `key` is the name of the field in which both stand.
+/// Merges `pod` into `template`. `key` is the name of the field that contains both.
 ///
-/// Lists merge by Kubernetes' keys: containers, volumes, env and pull secrets by name, volumeMounts by path, ports by number and
-/// protocol. Any other list is the Pod's. `null` counts as absent.
+/// Lists merge by the same keys as in Kubernetes: containers, volumes, env and pull secrets by
+/// name, volumeMounts by path, ports by number and protocol. In any other case the Pod's list
+/// replaces the template's. `null` counts as absent.
 pub(super) fn merge(template: &Value, pod: &Value, key: &str) -> Value {
     match (template, pod) {
         (Value::Object(template), Value::Object(pod)) => Value::Object(merge_objects(template, pod, key)),
@@ -50,7 +53,7 @@ fn merge_objects(template: &Map<String, Value>, pod: &Map<String, Value>, key: &
     merged
 }
 
-/// What makes an element of the list `key` the same as another one.
+/// Returns the function that computes the merge key of an element in the list `key`.
 fn list_key(key: &str) -> Option<fn(&Value) -> Option<String>> {
     match key {
         "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets" => {
@@ -79,7 +82,7 @@ fn merge_lists(
         .iter()
         .zip(&of_template)
         .map(|(element, wanted)| {
-            // The last one counts, as for Kubernetes.
+            // If a key occurs twice, the last one counts, as in Kubernetes.
             let same = pod.iter().rev().find(|other| wanted.is_some() && list_key(other) == *wanted);
             same.map_or_else(|| element.clone(), |other| merge(element, other, key))
         })

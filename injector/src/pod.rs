@@ -1,70 +1,70 @@
-//! Reading a Pod that is a JSON value: what is absent, `null` or of another type counts as not there.
+//! Access to the fields of a Pod as a JSON value. A field that is absent, `null` or of another type
+//! counts as not set.
 
 use serde_json::{Map, Value};
 
 use crate::Refused;
 
-/// `value[key]`, if it is there and not `null`.
+/// Returns `value[key]` unless it is absent or `null`.
 pub(super) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|value| !value.is_null())
 }
 
-/// The elements of the list `value[key]`; none if there is no list.
+/// Returns the elements of the list `value[key]`; none if it is not a list.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A string field; empty if there is none.
+/// Returns a string field; empty if it is not a string.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The container's name; empty if it has none.
 pub(super) fn name(value: &Value) -> &str {
     text(value, "name")
 }
 
-/// The Pod's annotation.
 pub(super) fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "annotations")?, name)
 }
 
-/// The Pod's label.
 pub(super) fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "labels")?, name)
 }
 
-/// Whether an init container goes on beside the others: a native sidecar.
+/// Returns true if an init container is a native sidecar, which keeps running.
 pub(super) fn is_native_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }
 
-/// The object `value[key]`, made if it is not there.
+/// Returns the object `value[key]`, and creates it if it is absent. Panics unless [`check`] has
+/// accepted the Pod.
 pub(super) fn object<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
-    let fields = value.as_object_mut().expect("an object: `check` was asked");
+    let fields = value.as_object_mut().expect("an object: `check` accepted the Pod");
     if fields.get(key).is_none_or(Value::is_null) {
         fields.insert(key.to_owned(), Value::Object(Map::new()));
     }
-    fields.get_mut(key).and_then(Value::as_object_mut).expect("an object: `check` was asked")
+    fields.get_mut(key).and_then(Value::as_object_mut).expect("an object: `check` accepted the Pod")
 }
 
-/// The list `value[key]`, made if it is not there.
+/// Returns the list `value[key]`, and creates it if it is absent. Panics unless [`check`] has
+/// accepted the Pod.
 pub(super) fn list_mut<'a>(value: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
-    let fields = value.as_object_mut().expect("an object: `check` was asked");
+    let fields = value.as_object_mut().expect("an object: `check` accepted the Pod");
     if fields.get(key).is_none_or(Value::is_null) {
         fields.insert(key.to_owned(), Value::Array(Vec::new()));
     }
-    fields.get_mut(key).and_then(Value::as_array_mut).expect("a list: `check` was asked")
+    fields.get_mut(key).and_then(Value::as_array_mut).expect("a list: `check` accepted the Pod")
 }
 
-/// Sets the Pod's annotation.
 pub(super) fn annotate(pod: &mut Value, name: &str, text: String) {
     object_of_metadata(pod, "annotations").insert(name.to_owned(), Value::String(text));
 }
 
-/// `metadata.labels` or `metadata.annotations`, made if need be; new metadata goes to the front, where people look for it.
+/// Returns `metadata.labels` or `metadata.annotations`, and creates it if it is absent. New
+/// metadata is inserted near the front, where readers expect it.
 pub(super) fn object_of_metadata<'a>(pod: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
-    let fields = pod.as_object_mut().expect("an object: `check` was asked");
+    let fields = pod.as_object_mut().expect("an object: `check` accepted the Pod");
     match fields.get_mut("metadata") {
         Some(metadata) if !metadata.is_null() => {}
         Some(metadata) => *metadata = Value::Object(Map::new()),
@@ -73,10 +73,10 @@ pub(super) fn object_of_metadata<'a>(pod: &'a mut Value, key: &str) -> &'a mut M
             fields.shift_insert(front, "metadata".to_owned(), Value::Object(Map::new()));
         }
     }
-    object(fields.get_mut("metadata").expect("was put there"), key)
+    object(fields.get_mut("metadata").expect("inserted above"), key)
 }
 
-/// Whether the Pod has the shape that everything here relies on.
+/// Checks the shape of a Pod on which the other functions rely.
 pub(super) fn check(pod: &Value) -> Result<(), Refused> {
     let refuse = |field: &str, reason| Err(Refused { field: field.to_owned(), reason });
     let Some(fields) = pod.as_object() else { return refuse("", "must be an object") };

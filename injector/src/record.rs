@@ -1,11 +1,12 @@
-//! The annotation that keeps each probe as it was: for people, and to heal a table that got lost. It is data of the Pod, so it is
-//! never trusted: what comes from it is checked like anything else.
+//! The annotation with the original probes. It documents them for readers, and allows the injector
+//! to restore lost entries of `Table`. It is part of the Pod, so its content is validated like
+//! any other probe.
 
 use serde_json::{Map, Value};
 
 use crate::{ORIGINAL_PROBES, pod};
 
-/// Container, field, probe.
+/// The original probes by container and field.
 #[derive(Debug)]
 pub(super) struct Record {
     containers: Map<String, Value>,
@@ -13,19 +14,18 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads it; what is no record counts as none.
+    /// Reads the annotation; malformed content counts as absent.
     pub(super) fn read(of: &Value) -> Self {
         let text = pod::annotation(of, ORIGINAL_PROBES).and_then(Value::as_str);
         let containers = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         Self { containers, changed: false }
     }
 
-    /// A probe as it was.
     pub(super) fn original(&self, container: &str, field: &str) -> Option<&Value> {
         self.containers.get(container)?.get(field)
     }
 
-    /// Keeps a probe; it replaces an older one.
+    /// Records the original of a probe and replaces an older one.
     pub(super) fn insert(&mut self, container: &str, field: &str, probe: Value) {
         self.changed = true;
         let fields = self.containers.entry(container).or_insert_with(|| Value::Object(Map::new()));
@@ -35,7 +35,7 @@ impl Record {
         fields[field] = probe;
     }
 
-    /// Writes it if something was kept.
+    /// Writes the annotation if a probe was recorded.
     pub(super) fn write(self, of: &mut Value) {
         if self.changed {
             pod::annotate(of, ORIGINAL_PROBES, Value::Object(self.containers).to_string());

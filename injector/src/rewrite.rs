@@ -1,4 +1,5 @@
-//! The probes: planned over a Pod that is only read, then written at once, or not at all where the table cannot be had.
+//! Rewrites the probes of a Pod. All changes are planned first and then applied together, or none
+//! if the table of probes cannot be written.
 
 mod change;
 mod walk;
@@ -13,18 +14,18 @@ use crate::{Probe, TABLE_VARIABLE};
 
 pub(super) use walk::Sidecar;
 
-/// What was done to the probes of a Pod.
 #[derive(Debug, Default)]
 pub(super) struct Rewriting {
-    /// The value of the variable, if there is one.
+    /// The value of the sidecar's environment variable, if it is set.
     pub table: Option<String>,
-    /// Each probe that goes over the network.
+    /// Every probe or hook that uses the network.
     pub probes: Vec<Probe>,
-    /// What was left alone, and why.
+    /// One warning for each probe that was not rewritten.
     pub warnings: Vec<Warning>,
 }
 
-/// Rewrites the Pod's probes to `status_port`. `name`: the sidecar, which is there once.
+/// Rewrites the Pod's probes to `status_port`. `name` is the sidecar's name, which is unique in the
+/// Pod.
 pub(super) fn rewrite(of: &mut Value, name: &str, status_port: u16) -> Rewriting {
     let Some(sidecar) = Sidecar::find(&of["spec"], name) else { return Rewriting::default() };
     let unreadable = |text: String, code| {
@@ -61,7 +62,8 @@ pub(super) fn rewrite(of: &mut Value, name: &str, status_port: u16) -> Rewriting
     Rewriting { table: text, probes: plan.probes, warnings: plan.warnings }
 }
 
-/// The variable's value; given twice, the last counts. Absent is `None`, `valueFrom` an error.
+/// Returns the value of the environment variable, `None` if it is absent. If it is set twice, the
+/// last one counts. `valueFrom` is an error.
 fn variable(sidecar: &Value) -> Result<Option<&str>, String> {
     let Some(env) = pod::field(sidecar, "env") else { return Ok(None) };
     let Some(env) = env.as_array() else { return Err("env must be a list".to_owned()) };

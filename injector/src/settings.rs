@@ -1,32 +1,32 @@
-//! What both commands may be told, checked.
+//! The settings that the commands `inject` and `webhook` share.
 
 use crate::template::Template;
 
-/// The status port of Istio, and of this project.
+/// The default status port of Istio and of this project.
 pub const STATUS_PORT: u16 = 15020;
-/// The container that carries Envoy and the table.
+/// The default name of the sidecar container.
 pub const SIDECAR_NAME: &str = "app-health-proxy";
 
-/// Whether a sidecar that is absent is injected.
+/// Whether a missing sidecar is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// Inject it where it is absent, and rewrite.
+    /// Inject the sidecar if it is absent, and rewrite the probes.
     Auto,
-    /// Rewrite where it is there, and never inject.
+    /// Rewrite the probes of Pods that have a sidecar; never inject one.
     RewriteOnly,
 }
 
-/// As what the sidecar runs.
+/// The kind of container in which the sidecar runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SidecarMode {
     /// An init container with `restartPolicy: Always` (Kubernetes 1.29 or newer).
     Native,
-    /// An ordinary container.
+    /// A regular container, for clusters without native sidecars.
     Classic,
 }
 
 impl SidecarMode {
-    /// The word of flag and annotation.
+    /// Returns the word in the flag and the annotation.
     pub fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -35,28 +35,24 @@ impl SidecarMode {
     }
 }
 
-/// The settings of every Pod; a Pod's own labels and annotations beat some of them.
+/// The default settings; some can be overridden by a Pod's labels and annotations.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name of the container that is the sidecar.
     pub sidecar_name: String,
-    /// Whether a sidecar is injected at all.
     pub mode: Mode,
-    /// What is injected.
     pub template: Template,
-    /// As what.
     pub sidecar_mode: SidecarMode,
-    /// Whether a classic sidecar holds the application back.
+    /// True if the application waits for a classic sidecar.
     pub hold: bool,
-    /// Whether probes are rewritten.
     pub rewrite_probes: bool,
-    /// Where the sidecar answers probes; 0 switches rewriting off.
+    /// The port on which the sidecar receives probes; 0 disables rewriting.
     pub status_port: u16,
-    /// Namespaces whose Pods are never touched.
+    /// Namespaces whose Pods are never changed.
     pub ignored_namespaces: Vec<String>,
 }
 
-/// Whether the sidecar may answer probes on `port`: none of the proxy's other ports.
+/// Returns true if the sidecar may receive probes on `port`: it must not be another port of the
+/// proxy.
 pub fn may_be_status_port(port: u16) -> bool {
     port == STATUS_PORT || !probe::ports::ALWAYS.contains(&port)
 }

@@ -1,4 +1,5 @@
-//! The sidecar: its fields, its place, its hooks, and what comes along with it.
+//! Adds the sidecar container to a Pod: its fields, its position, its lifecycle hooks, and the
+//! other parts of the template.
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +12,8 @@ use crate::{ADDRESS_VARIABLE, STATUS};
 
 const AGENT: &str = "app-health-agent";
 
-/// Puts the sidecar and all that the template holds into a Pod that has none, or one with `image: auto`.
-///
-/// `job`: the Pod belongs to a Job.
+/// Adds the sidecar and the rest of the template to a Pod that has no sidecar, or one with `image:
+/// auto`. `job` is true if the Pod belongs to a Job.
 pub(super) fn inject(of: &mut Value, wishes: &Wishes, settings: &Settings, job: bool) -> Vec<Warning> {
     let template = &settings.template;
     let mut warnings = Vec::new();
@@ -31,7 +31,10 @@ pub(super) fn inject(of: &mut Value, wishes: &Wishes, settings: &Settings, job: 
             hooks.kept("preStop", template.sidecar.pointer("/lifecycle/preStop").is_some());
             hooks.kept("postStart", template.sidecar.pointer("/lifecycle/postStart").is_some());
             if wishes.asked_hold == Some(false) {
-                warnings.push(Warning::of_pod(Code::Hold, "a native sidecar starts first"));
+                warnings.push(Warning::of_pod(
+                    Code::Hold,
+                    "holdApplicationUntilProxyStarts has no effect: a native sidecar always starts first",
+                ));
             }
             true
         }
@@ -50,7 +53,8 @@ pub(super) fn inject(of: &mut Value, wishes: &Wishes, settings: &Settings, job: 
     warnings
 }
 
-/// Takes the declared sidecar out of the Pod, without the fields that are not its author's to say.
+/// Removes the declared sidecar from the Pod and returns it without the fields that only the
+/// template may set.
 fn take(of: &mut Value, name: &str) -> Option<Value> {
     for key in ["initContainers", "containers"] {
         let Some(list) = of["spec"].get_mut(key).and_then(Value::as_array_mut) else { continue };
@@ -64,7 +68,7 @@ fn take(of: &mut Value, name: &str) -> Option<Value> {
     None
 }
 
-/// Another status port than 15020 is told to the agent, and declared.
+/// Sets the status port in the container ports, and in the agent's environment if it is not 15020.
 fn status_port(sidecar: &mut Value, port: u16) {
     if let Some(env) = sidecar.get_mut("env").and_then(Value::as_array_mut) {
         env.retain(|entry| pod::name(entry) != ADDRESS_VARIABLE);
@@ -83,7 +87,7 @@ fn status_port(sidecar: &mut Value, port: u16) {
     }
 }
 
-/// The sidecar's hooks, and what its author made of them.
+/// The hooks of the sidecar, as declared in the Pod.
 struct Hooks<'a> {
     declared: Option<&'a Value>,
     name: &'a str,
@@ -91,21 +95,22 @@ struct Hooks<'a> {
 }
 
 impl Hooks<'_> {
-    /// Whether the Pod declares this hook of the sidecar itself.
+    /// Returns true if the Pod itself declares this hook of the sidecar.
     fn declares(&self, hook: &str) -> bool {
         let lifecycle = self.declared.and_then(|declared| pod::field(declared, "lifecycle"));
         lifecycle.is_some_and(|lifecycle| pod::field(lifecycle, hook).is_some())
     }
 
-    /// Warns if a hook of ours makes room for one of the Pod's.
+    /// Warns if a hook of the Pod replaces the template's hook.
     fn kept(&mut self, hook: &str, ours: bool) {
         if ours && self.declares(hook) {
-            let text = "stays as it is declared, the template's is left out";
+            let text = "kept as declared, the template's hook is not added";
             self.warnings.push(Warning::of_field(Code::HookKept, self.name, hook, text));
         }
     }
 
-    /// A classic sidecar gets SIGTERM together with the application, and has to drain for a while.
+    /// Sets the `preStop` hook of a classic sidecar. kubelet sends SIGTERM to it and to the
+    /// application at the same time, so the sidecar has to keep serving for a while.
     fn pre_stop(&mut self, sidecar: &mut Value) {
         if self.declares("preStop") {
             return self.kept("preStop", true);
@@ -118,11 +123,13 @@ impl Hooks<'_> {
         }
     }
 
-    /// Makes kubelet wait for the sidecar before it starts the next container; whether it does.
+    /// Sets a `postStart` hook, so that kubelet waits for the sidecar before it starts the next
+    /// container. Returns false if the hook cannot be set.
     fn hold(&mut self, sidecar: &mut Value, always: bool) -> bool {
         let mut wait = vec![json!(AGENT), json!("wait")];
         if !always {
-            // A failed hook would kill the sidecar for good where nothing restarts it.
+            // kubelet kills a container whose hook fails; unless the restart policy is `Always`, it
+            // would not be started again.
             wait.extend([json!("--onTimeout"), json!("continue")]);
         }
         let there = sidecar.pointer("/lifecycle/postStart").filter(|hook| !hook.is_null());
@@ -134,7 +141,7 @@ impl Hooks<'_> {
                 wait.extend(command.iter().cloned());
             }
             (Some(_), None) => {
-                let text = "stays as it is, so nothing holds the application back";
+                let text = "kept as declared, so the application does not wait for the sidecar";
                 self.warnings.push(Warning::of_field(Code::HookKept, self.name, "postStart", text));
                 return false;
             }
@@ -152,7 +159,7 @@ fn may_have_hooks(sidecar: &Value) -> bool {
     sidecar.get("lifecycle").is_none_or(|lifecycle| lifecycle.is_null() || lifecycle.is_object())
 }
 
-/// Puts the sidecar where it belongs, and the template's other containers around it.
+/// Inserts the sidecar and the template's other containers at their positions.
 fn place(of: &mut Value, mut sidecar: Value, settings: &Settings, mode: SidecarMode, held: bool) {
     let template = &settings.template;
     let spec = &mut of["spec"];
@@ -176,14 +183,14 @@ fn place(of: &mut Value, mut sidecar: Value, settings: &Settings, mode: SidecarM
     }
 }
 
-/// Behind the name, where people look for what a container is.
+/// Inserts `restartPolicy` right after the name, where readers expect it.
 fn set_restart_policy(sidecar: &mut Value) {
     if let Some(fields) = sidecar.as_object_mut() {
         fields.shift_insert(1.min(fields.len()), "restartPolicy".to_owned(), "Always".into());
     }
 }
 
-/// An empty list of init containers just before the containers.
+/// Adds an empty list of init containers just before the containers.
 fn before_containers(spec: &mut Value) {
     if let Some(fields) = spec.as_object_mut() {
         fields.shift_remove("initContainers");
@@ -192,7 +199,7 @@ fn before_containers(spec: &mut Value) {
     }
 }
 
-/// Volumes, pull secrets, labels and annotations of the template, and the record of what was done.
+/// Adds volumes, pull secrets, labels and annotations of the template, and the status annotation.
 fn along(of: &mut Value, wishes: &Wishes, settings: &Settings) {
     let template = &settings.template;
     for (key, elements) in
@@ -220,7 +227,8 @@ fn along(of: &mut Value, wishes: &Wishes, settings: &Settings) {
     pod::annotate(of, STATUS, status(wishes, settings).to_string());
 }
 
-/// What was added, for whoever wants to take it out again.
+/// Returns the value of the status annotation, which lists what was added, so that tools can remove
+/// it again.
 fn status(wishes: &Wishes, settings: &Settings) -> Value {
     let template = &settings.template;
     let names = |elements: &[Value]| elements.iter().map(pod::name).map(Value::from).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! A stream of documents: where each begins and ends, byte for byte, and what it holds.
+//! Splits a stream into YAML and JSON documents, and keeps the exact bytes of each.
 
 use std::ops::Range;
 
@@ -7,48 +7,44 @@ use serde_json::Value;
 use crate::json::Unique;
 use crate::yaml;
 
-/// The largest document, in bytes.
+/// The maximum size of a document in bytes.
 pub const DOCUMENT_LIMIT: usize = 8 << 20;
 
-/// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// As YAML.
     Yaml,
-    /// As JSON.
     Json,
 }
 
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document<'a> {
-    /// All its bytes, the marker before it included.
+    /// All bytes of the document, including the marker before it.
     pub text: &'a str,
-    /// The line on which it begins, from 1.
+    /// The line on which it begins, counted from 1.
     pub line: usize,
-    /// Its number among those that hold something, from 1; 0 for one that holds nothing.
+    /// The number of the document among those with content, counted from 1; 0 if it has none.
     pub number: usize,
-    /// How it came.
     pub format: Format,
-    /// What it holds; `null` for nothing.
+    /// The parsed content; `null` if it has none.
     pub value: Value,
 }
 
-/// A document that cannot be read.
+/// A document that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: document {number}: {reason}")]
 pub struct StreamError {
-    /// In the stream, from 1.
+    /// The line in the stream, counted from 1.
     pub line: usize,
-    /// From 1.
+    /// The column, counted from 1.
     pub column: usize,
-    /// Of the document.
+    /// The number of the document.
     pub number: usize,
-    /// The reader's words.
+    /// The error text of the parser.
     pub reason: String,
 }
 
-/// Reads a stream of YAML or JSON documents, each by itself: one that is wrong does not hide the others.
+/// Parses a stream of YAML or JSON documents. An error in one document does not affect the others.
 pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     let mut documents = Vec::new();
     let mut number = 0;
@@ -66,7 +62,7 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     documents
 }
 
-/// Cuts at the lines `---` and `...`. YAML forbids those in column 0 of a scalar, so nothing else is cut.
+/// Splits at the lines `---` and `...`. YAML does not allow them at column 0 inside a scalar.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut at, mut directive) = (0, 0, false);
@@ -77,7 +73,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
             word.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
         };
         if marks("---") {
-            // A directive belongs to the document whose marker follows.
+            // A directive belongs to the document after the next marker.
             if !directive && at > start {
                 pieces.push(start..at);
                 start = at;
@@ -97,7 +93,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Whether a line holds nothing: blanks, a comment, a directive.
+/// Returns true if a line has no content: only whitespace, a comment or a directive.
 fn is_blank(line: &str) -> bool {
     let line = line.trim_start_matches('\u{feff}').trim_start();
     line.is_empty() || line.starts_with(['#', '%'])
@@ -128,7 +124,7 @@ fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Docume
     }
 }
 
-/// JSON values one after the other; `None` if this is no JSON, which leaves YAML.
+/// Parses consecutive JSON values; `None` if this is not JSON, and so YAML.
 fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<Document<'_>, StreamError>>> {
     let offset = piece.len() - piece.trim_start_matches('\u{feff}').len();
     let mut values = serde_json::Deserializer::from_str(&piece[offset..]).into_iter::<Unique>();
@@ -139,7 +135,7 @@ fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<
         match value {
             Ok(Unique(value)) => {
                 let mut end = offset + values.byte_offset();
-                // The line end behind a value belongs to it.
+                // The whitespace after a value belongs to it.
                 end +=
                     piece[end..].find(|char: char| !char.is_ascii_whitespace()).unwrap_or(piece.len() - end);
                 let line = line + piece[..start].matches('\n').count();
@@ -170,8 +166,8 @@ fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<
 }
 
 impl Document<'_> {
-    /// The bytes of the same document with another value: what stood before its content stays (marker, comments), and so does a
-    /// marker at its end.
+    /// Returns the document with another value. Markers, comments and directives before the content
+    /// are kept, and so is an end marker.
     pub fn with(&self, value: &Value, format: Format) -> String {
         let body = match format {
             Format::Yaml => yaml::text(value),

@@ -1,4 +1,5 @@
-//! The prober table as the text that it is: entries that are not ours keep their bytes.
+//! The declared probes as the JSON text of the environment variable. Existing entries keep their
+//! bytes.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +8,20 @@ use serde_json::{Value, json};
 
 use crate::warning;
 
-/// The longest value, in bytes: at 128 KiB the kernel refuses to start the sidecar.
+/// The maximum length of the value in bytes. From 128 KiB on (`MAX_ARG_STRLEN`), the kernel refuses
+/// to start the sidecar.
 pub(super) const LIMIT: usize = 120 << 10;
-/// Stands for the Pod's address, which nobody knows yet.
+/// A placeholder for the Pod's IP address, which is unknown before the Pod is scheduled
+/// (TEST-NET-1, RFC 5737).
 const ANY_POD: &str = "192.0.2.1";
 
-/// The table by its keys, each entry as compact JSON or as it was written.
+/// The entries by key, each as JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table(BTreeMap<String, String>);
 
 impl Table {
-    /// Reads a value of the variable; refused, with the words of `probe`, where the filter would refuse it.
+    /// Parses the value of the variable. A value that the filter would reject is an error with the
+    /// text of `probe`.
     pub(super) fn read(text: &str, status_port: u16) -> Result<Self, String> {
         accept(&Value::from(text), status_port).map_err(|error| warning::of_probe(&error, ""))?;
         if matches!(text.trim_ascii(), "" | "null") {
@@ -32,20 +36,19 @@ impl Table {
         self.0.contains_key(key)
     }
 
-    /// Adds an entry, or replaces the one of the same key.
     pub(super) fn insert(&mut self, key: String, entry: String) {
         self.0.insert(key, entry);
     }
 
-    /// Compact JSON, keys in byte order.
+    /// Returns compact JSON with the keys in byte order.
     pub(super) fn text(&self) -> String {
         let pairs = self.0.iter().map(|(key, entry)| format!("{}:{entry}", Value::from(key.as_str())));
         format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
     }
 }
 
-/// An entry as it is written, if the filter takes it; otherwise the words of `probe`. kubelet expands `$(NAME)` and `$$` in the
-/// variable's value, so there is no `$` in it.
+/// Returns the text of an entry; an error with the text of `probe` if the filter would reject it.
+/// Kubernetes expands `$(NAME)` and `$$` in the value of a variable, so every `$` is escaped.
 pub(super) fn entry(key: &str, value: &Value, status_port: u16) -> Result<String, String> {
     accept(&json!({ key: value }), status_port).map_err(|error| warning::of_probe(&error, key))?;
     Ok(value.to_string().replace('$', "\\u0024"))

@@ -1,4 +1,4 @@
-//! What is injected: a partial Pod with the sidecar, read from YAML and checked as a whole.
+//! The template of the sidecar: a partial Pod, read from YAML and validated.
 
 use std::collections::BTreeSet;
 
@@ -9,41 +9,36 @@ use crate::pod;
 use crate::settings::SIDECAR_NAME;
 use crate::yaml;
 
-/// The template that comes with this binary.
-const BUILT_IN: &str = include_str!("../../envoy-config/kubernetes/sidecar.yaml");
-/// What stands there for the image.
+/// The template that is part of this binary.
+const BUILT_IN: &str = include_str!("../../../envoy-config/kubernetes/sidecar.yaml");
+/// The placeholder for the image in the built-in template.
 const BUILT_IN_IMAGE: &str = "app-health:<version>";
-/// Variables that the injector sets itself.
+/// Variables that only the injector may set.
 const RESERVED: [&str; 2] = [super::TABLE_VARIABLE, super::ADDRESS_VARIABLE];
 
-/// A template that was refused: what and why.
+/// The error for an invalid template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("template: {0}")]
 pub struct TemplateError(String);
 
-/// A checked template.
+/// A template that has been validated as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// The container of the sidecar, a JSON object with its name.
+    /// The container of the sidecar, a JSON object with a name.
     pub(super) sidecar: Value,
-    /// Containers that come along, an object each.
+    /// The containers other than the sidecar.
     pub(super) containers: Vec<Value>,
-    /// Init containers that come along.
     pub(super) init_containers: Vec<Value>,
-    /// Volumes.
     pub(super) volumes: Vec<Value>,
-    /// Pull secrets.
     pub(super) image_pull_secrets: Vec<Value>,
-    /// Labels of the Pod.
     pub(super) labels: Map<String, Value>,
-    /// Annotations of the Pod.
     pub(super) annotations: Map<String, Value>,
-    /// 8 hex digits of its SHA-256.
+    /// The first 8 hexadecimal digits of the template's SHA-256.
     pub(super) hash: String,
 }
 
 impl Template {
-    /// The one that comes with this binary; its sidecar gets the name `sidecar_name`.
+    /// Returns the built-in template; its sidecar gets the name `sidecar_name`.
     pub fn built_in(sidecar_name: &str, image: Option<&str>) -> Result<Self, TemplateError> {
         let mut value = yaml::value(BUILT_IN).map_err(|error| TemplateError(error.to_string()))?;
         let released = format!("app-health:{}", env!("CARGO_PKG_VERSION"));
@@ -60,8 +55,9 @@ impl Template {
         Self::checked(value, sidecar_name, image)
     }
 
-    /// Reads one: a partial Pod with nothing but `metadata.{labels,annotations}` and
-    /// `spec.{containers,initContainers,volumes,imagePullSecrets}`. `image` replaces the sidecar's.
+    /// Parses a template: a partial Pod with only `metadata.{labels,annotations}` and
+    /// `spec.{containers,initContainers,volumes,imagePullSecrets}`. `image` replaces the sidecar's
+    /// image.
     pub fn parse(text: &str, sidecar_name: &str, image: Option<&str>) -> Result<Self, TemplateError> {
         let value = yaml::value(text).map_err(|error| TemplateError(error.to_string()))?;
         Self::checked(value, sidecar_name, image)
@@ -80,7 +76,9 @@ impl Template {
         unique_names(spec)?;
         let is_sidecar = |container: &&Value| pod::name(container) == sidecar_name;
         if pod::list(spec, "containers").iter().filter(is_sidecar).count() != 1 {
-            return refuse(&format!("spec.containers: must hold the sidecar {sidecar_name:?} once"));
+            return refuse(&format!(
+                "spec.containers: must contain the container {sidecar_name:?} exactly once"
+            ));
         }
         for container in value["spec"]["containers"].as_array_mut().into_iter().flatten() {
             if pod::name(container) != sidecar_name {
@@ -130,7 +128,7 @@ fn only(value: &Value, place: &str, known: &[&str]) -> Result<(), TemplateError>
         Value::Null => Ok(()),
         Value::Object(fields) => match fields.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
-            Some(key) => refuse(&format!("{}: only {} may be there", at(key), known.join(", "))),
+            Some(key) => refuse(&format!("{}: only {} are allowed", at(key), known.join(", "))),
         },
         _ => refuse(&format!("{place}: must be a mapping")),
     }
@@ -139,7 +137,7 @@ fn only(value: &Value, place: &str, known: &[&str]) -> Result<(), TemplateError>
 fn no_patch_directive(value: &Value) -> Result<(), TemplateError> {
     match value {
         Value::Object(fields) => match fields.keys().find(|key| key.starts_with("$")) {
-            Some(key) => refuse(&format!("{key}: patch directives are not known here")),
+            Some(key) => refuse(&format!("{key}: patch directives are not supported")),
             None => fields.values().try_for_each(no_patch_directive),
         },
         Value::Array(elements) => elements.iter().try_for_each(no_patch_directive),
@@ -153,7 +151,7 @@ fn unique_names(spec: &Value) -> Result<(), TemplateError> {
         for element in keys.iter().flat_map(|key| pod::list(spec, key)) {
             let name = pod::name(element);
             if name.is_empty() || !names.insert(name) {
-                return refuse(&format!("spec.{}: name {name:?} must be there, and once", keys[0]));
+                return refuse(&format!("spec.{}: name {name:?} must be set and unique", keys[0]));
             }
         }
     }

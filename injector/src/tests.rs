@@ -1,5 +1,6 @@
-//! Goldens: `x.yaml` in, `x.yaml.injected` out, with its warnings on top. The first line of an input may hold flags:
-//! `# app-health inject --sidecar-mode classic`. `UPDATE_GOLDEN=1` writes what the code says now.
+//! Golden tests: for each `x.yaml`, `x.yaml.injected` contains the results and warnings as
+//! comments, and then the output. The first line of an input may contain flags: `# app-health
+//! inject --sidecar-mode classic`. `UPDATE_GOLDEN=1` rewrites the golden files.
 
 mod properties;
 
@@ -14,14 +15,14 @@ use super::settings::Settings;
 use super::stream;
 use crate::flags::SettingsArgs;
 
-/// Flags of both commands.
+/// The flags that both commands have.
 #[derive(clap::Parser)]
 struct Flags {
     #[command(flatten)]
     settings: SettingsArgs,
 }
 
-/// The settings that flags make.
+/// Returns the settings for the given flags.
 pub(crate) fn settings(flags: &str) -> Settings {
     let words = ["app-health"].into_iter().chain(flags.split_whitespace());
     let Flags { settings } = Flags::try_parse_from(words).expect("flags");
@@ -35,7 +36,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/inject")
 }
 
-/// Every input, in order: its path and text.
+/// Returns the paths and texts of all inputs in order.
 pub(crate) fn inputs() -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(folder()).expect("the folder of the goldens");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -44,13 +45,13 @@ pub(crate) fn inputs() -> Vec<(PathBuf, String)> {
     files.into_iter().map(|file| (file.clone(), fs::read_to_string(file).expect("an input"))).collect()
 }
 
-/// The settings that an input's first line asks for.
+/// Returns the settings for the flags in the first line of an input.
 pub(crate) fn settings_of(text: &str) -> Settings {
     let first = text.lines().next().unwrap_or_default();
     settings(first.strip_prefix("# app-health inject").unwrap_or_default())
 }
 
-/// What the code makes of a stream: lines on what became of each Pod, warnings, then the documents.
+/// Injects a stream; returns the comments (the result of each Pod, warnings), and the documents.
 fn injected(text: &str, settings: &Settings) -> (String, String) {
     let (mut notes, mut stream) = (String::new(), String::new());
     for document in stream::read(text) {
@@ -102,8 +103,8 @@ fn goldens() {
             wrong.push(file);
         }
     }
-    assert!(wrong.is_empty(), "refresh with UPDATE_GOLDEN=1, and read the diff: {wrong:#?}");
-    assert!(inputs().len() >= 60, "every row of what is rewritten has its golden");
+    assert!(wrong.is_empty(), "run with UPDATE_GOLDEN=1 and review the diff: {wrong:#?}");
+    assert!(inputs().len() >= 60, "golden files are missing");
 }
 
 #[test]

@@ -1,69 +1,69 @@
-//! What the injector could not do, as values: people read the text, metrics count the code, tools may use the rest.
+//! The warnings of the injector. Users read the text; the code is a label of a metric.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// How much of a value a warning shows, in bytes.
+/// The maximum length of a value in a warning, in bytes.
 const EXCERPT: usize = 64;
 
-/// A warning's name; the set is closed, so that it can be a metric's label.
+/// The kind of a warning. The set is closed, so that it can be the label of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
-    /// A label or annotation has a value that it cannot have.
+    /// A label or annotation has an invalid value.
     Annotation,
-    /// An init container's probe waits for a proxy that starts later.
+    /// The probe of an init container that starts before the proxy.
     BeforeProxy,
-    /// Not exactly one handler, or a field of it that nobody here knows.
+    /// A probe with no handler, with several handlers, or with an unknown field.
     Handler,
-    /// Hold was switched off, and a native sidecar starts first all the same.
+    /// Hold was switched off for a native sidecar, which always starts first.
     Hold,
-    /// A postStart hook may come before the proxy.
+    /// A `postStart` hook may run before the proxy is running.
     HookEarly,
-    /// The sidecar's own hook stays as its author wrote it.
+    /// The Pod declares a hook of the sidecar, which is kept.
     HookKept,
-    /// A `tcpSocket` hook.
+    /// A `tcpSocket` hook, which kubelet does not support.
     HookTcp,
-    /// A probe that kubelet sends elsewhere than to the Pod.
+    /// A probe of another host than the Pod.
     Host,
-    /// The Pod shares the node's network.
+    /// The Pod uses the network of the node.
     HostNetwork,
-    /// A probe on an ordinary init container.
+    /// A probe of an ordinary init container.
     Init,
     /// A classic sidecar in a Job.
     Job,
-    /// What `probe` refuses, or what is no Pod.
+    /// A value that `probe` rejects, or a malformed Pod.
     Malformed,
-    /// A container whose name cannot be part of a path.
+    /// A container name that is not valid in a path, or not unique.
     Name,
-    /// A port's name that the container does not have.
+    /// A port name that the container does not declare.
     NamedPort,
-    /// Injection was asked for, and only rewriting is on.
+    /// Injection was requested, but the mode is rewrite-only.
     NoSidecar,
-    /// The proxy's address, but the proxy does not know the probe.
+    /// A probe that targets the proxy, which has no entry for it.
     Orphan,
-    /// Istio's sidecar is there.
+    /// The Pod has Istio's sidecar.
     OtherInjector,
     /// A probe of the proxy itself.
     OwnPort,
-    /// A container has the proxy's port.
+    /// A container declares a port of the proxy.
     PortClash,
-    /// The sidecar's name on something that is none.
+    /// A container with the sidecar's name is not a sidecar, or there are several.
     Sidecar,
-    /// Status port 0.
+    /// The status port is 0.
     StatusPort,
-    /// The prober table that is there cannot be read.
+    /// The existing table of probes cannot be parsed.
     Table,
-    /// The prober table would be too large.
+    /// The table of probes would be too large.
     TableSize,
-    /// Another template than the one the Pod was injected with.
+    /// The Pod was injected from another template.
     TemplateChanged,
-    /// A name of the template is taken.
+    /// A name in the template is already used in the Pod.
     TemplateName,
 }
 
 impl Code {
-    /// The name, as in a warning's parentheses and in the metric's label.
+    /// Returns the word in the text of the warning and in the label of the metric.
     pub fn word(self) -> &'static str {
         match self {
             Self::Annotation => "annotation",
@@ -95,24 +95,23 @@ impl Code {
     }
 }
 
-/// One warning; as a text `app-health: <container>.<field>: <text> (<code>)`.
+/// One warning. Its text is `app-health: <container>.<field>: <text> (<code>)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Which kind.
     pub code: Code,
-    /// The container and its field (`livenessProbe`, `preStop`), if it is about one.
+    /// The container and the field, for example `livenessProbe`, if the warning is about one.
     pub place: Option<(String, String)>,
-    /// One line of printable ASCII, never a header's value.
+    /// One line of printable ASCII, without the values of HTTP headers.
     pub text: String,
 }
 
 impl Warning {
-    /// About the Pod.
+    /// Returns a warning about the Pod.
     pub fn of_pod(code: Code, text: impl Into<String>) -> Self {
         Self { code, place: None, text: text.into() }
     }
 
-    /// About a container's field.
+    /// Returns a warning about a field of a container.
     pub fn of_field(
         code: Code,
         container: impl Into<String>,
@@ -133,7 +132,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A value as JSON in printable ASCII, cut at 64 bytes.
+/// Returns a value as JSON in printable ASCII, cut at 64 bytes.
 pub fn quote(value: &Value) -> String {
     let mut quoted = String::new();
     for char in value.to_string().chars() {
@@ -149,7 +148,8 @@ pub fn quote(value: &Value) -> String {
     quoted
 }
 
-/// What `probe` says against an entry or a table, without what may be secret: values of headers, and pieces of the whole.
+/// Returns the text of an error of `probe`, without parts that may be secret: values of headers,
+/// and excerpts of objects and arrays.
 pub fn of_probe(error: &probe::ConfigError, key: &str) -> String {
     let place = error.key.strip_prefix(&format!("probers[\"{key}\"]")).unwrap_or(&error.key);
     let place = place.trim_start_matches('.');

@@ -1,4 +1,4 @@
-//! What a Pod's labels and annotations ask for, on top of the settings.
+//! Reads the labels and annotations with which a Pod overrides the settings.
 
 use serde_json::Value;
 
@@ -7,42 +7,41 @@ use crate::settings::{STATUS_PORT, Settings, SidecarMode, may_be_status_port};
 use crate::warning::{Code, Warning, quote};
 use crate::yaml;
 
-/// `true` or `false`: whether the Pod is injected at all; a label beats an annotation.
+/// The label or annotation that switches injection on or off; the label has precedence.
 pub(super) const INJECT: &str = "sidecar.istio.io/inject";
-/// Whether probes are rewritten.
+/// The annotation that switches the rewriting of probes on or off.
 pub(super) const REWRITE: &str = "sidecar.istio.io/rewriteAppHTTPProbers";
-/// Where the sidecar answers probes.
+/// The annotation with the port on which the sidecar receives probes.
 pub(super) const PORT: &str = "status.sidecar.istio.io/port";
-/// YAML with `holdApplicationUntilProxyStarts` and `statusPort`.
+/// The annotation with Istio's proxy configuration, of which `holdApplicationUntilProxyStarts` and
+/// `statusPort` are read.
 pub(super) const PROXY_CONFIG: &str = "proxy.istio.io/config";
-/// Native or classic.
+/// The annotation that selects a native or a classic sidecar.
 pub(super) const NATIVE: &str = "sidecar.istio.io/nativeSidecar";
 
-/// What Go's `strconv.ParseBool` takes for true and false, so far as a Pod may write it.
+/// The strings that Go's `strconv.ParseBool` accepts as true and false.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "True", "TRUE"];
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
 
 /// The settings of one Pod.
 #[derive(Debug)]
 pub(super) struct Wishes {
-    /// Injection, if the Pod says something about it.
+    /// The Pod's own setting, if there is one.
     pub inject: Option<bool>,
-    /// Whether probes are rewritten.
     pub rewrite: bool,
-    /// Of probes, sidecar and table alike.
+    /// The port on which the sidecar receives probes; never 0.
     pub status_port: u16,
-    /// Whether the application waits for a classic sidecar.
+    /// True if the application waits for a classic sidecar.
     pub hold: bool,
-    /// What the Pod itself says about that.
+    /// The Pod's own setting of `hold`, if there is one.
     pub asked_hold: Option<bool>,
-    /// As what the sidecar runs.
     pub sidecar_mode: SidecarMode,
-    /// What could not be understood.
+    /// One warning for each invalid label or annotation.
     pub warnings: Vec<Warning>,
 }
 
 impl Wishes {
-    /// Reads them; garbage is warned of, and what counts without it is used.
+    /// Reads the labels and annotations. An invalid value gives a warning and the default is used.
     pub(super) fn read(of: &Value, settings: &Settings) -> Self {
         let mut warnings = Vec::new();
         let label = pod::label(of, INJECT);
@@ -120,7 +119,7 @@ fn port(value: &Value, default: u16, warnings: &mut Vec<Warning>) -> Option<u16>
     port
 }
 
-/// The two fields of `proxy.istio.io/config` that concern an injector of probes.
+/// The fields of `proxy.istio.io/config` that the injector uses.
 #[derive(Default)]
 struct ProxyConfig {
     hold: Option<bool>,
@@ -132,8 +131,8 @@ impl ProxyConfig {
         let Some(value) = pod::annotation(of, PROXY_CONFIG) else { return Self::default() };
         let config = value.as_str().and_then(|text| yaml::value(text).ok());
         let Some(config) = config.filter(|config| config.is_object() || config.is_null()) else {
-            // Its text may hold anything, so none of it is shown.
-            let text = format!("{PROXY_CONFIG}: must be YAML with fields, using none");
+            // The annotation may contain secrets, so the warning does not quote it.
+            let text = format!("{PROXY_CONFIG}: must be a YAML mapping, ignoring it");
             warnings.push(Warning::of_pod(Code::Annotation, text));
             return Self::default();
         };

@@ -1,10 +1,11 @@
-//! Where the Pods are in an object: the Pod itself, the template of a workload, the items of a list.
+//! Finds the Pods in a Kubernetes object: the Pod itself, the Pod template of a workload, the items
+//! of a list.
 
 use serde_json::Value;
 
 use crate::{Refused, pod};
 
-/// Kind, its API group in any version, and where its Pod template stands.
+/// Kind, API group (any version), and path of the Pod template.
 const KINDS: [(&str, &str, &[&str]); 9] = [
     ("Pod", "", &[]),
     ("PodTemplate", "", &["template"]),
@@ -17,16 +18,16 @@ const KINDS: [(&str, &str, &[&str]); 9] = [
     ("CronJob", "batch", &["spec", "jobTemplate", "spec", "template"]),
 ];
 
-/// A Pod, or the template of one, inside a document.
+/// The location of a Pod or Pod template in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// `Deployment/shop`.
+    /// The object that contains the Pod, for example `Deployment/shop`.
     pub object: String,
-    /// The namespace of the object; empty if it says none.
+    /// The namespace of the object; empty if it is not set.
     pub namespace: String,
-    /// Whether a Job makes the Pods.
+    /// True if a Job creates the Pods.
     pub job: bool,
-    /// How to get there: keys, and indices of lists.
+    /// The path from the object to the Pod.
     path: Vec<Step>,
 }
 
@@ -37,7 +38,6 @@ enum Step {
 }
 
 impl Site {
-    /// The Pod.
     pub fn pod<'a>(&self, document: &'a Value) -> &'a Value {
         self.path.iter().fold(document, |value, step| match step {
             Step::Key(key) => &value[*key],
@@ -45,7 +45,6 @@ impl Site {
         })
     }
 
-    /// The same, to be changed.
     pub fn pod_mut<'a>(&self, document: &'a mut Value) -> &'a mut Value {
         self.path.iter().fold(document, |value, step| match step {
             Step::Key(key) => &mut value[*key],
@@ -53,7 +52,8 @@ impl Site {
         })
     }
 
-    /// A field of the Pod as a field of the document: `items[3].spec.template.spec.containers`.
+    /// Converts a field of the Pod to a field of the object:
+    /// `items[3].spec.template.spec.containers`.
     pub fn field(&self, field: &str) -> String {
         let mut path = dotted(&self.path);
         if !path.is_empty() && !field.is_empty() {
@@ -71,7 +71,8 @@ fn dotted(path: &[Step]) -> String {
     steps.collect::<Vec<_>>().join(".")
 }
 
-/// What a document is called: `Deployment/shop`, `Deployment` without a name, nothing without a kind.
+/// Returns the kind and name of an object: `Deployment/shop`, `Deployment` without a name, empty
+/// without a kind.
 pub fn object(document: &Value) -> String {
     let kind = pod::text(document, "kind");
     let metadata = pod::field(document, "metadata").unwrap_or(&Value::Null);
@@ -81,10 +82,10 @@ pub fn object(document: &Value) -> String {
     }
 }
 
-/// Every Pod of a document; none in an object of another kind.
+/// Returns every Pod of an object; none if its kind contains no Pods.
 ///
 /// # Errors
-/// Where a workload has no Pod template, or a list no items.
+/// Fails if a workload has no Pod template, or the items of a list are malformed.
 pub fn sites(document: &Value) -> Result<Vec<Site>, Refused> {
     let mut sites = Vec::new();
     let (kind, version) = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
@@ -130,7 +131,7 @@ fn object_of(kind: &str, value: &Value) -> String {
     name.unwrap_or_else(|| kind.to_owned())
 }
 
-/// The items of a list; in one of a kind they need not say their own.
+/// Reads the items of a list. In a list of one kind, the items may omit kind and version.
 fn items(
     value: &Value,
     (kind, version): (&str, &str),

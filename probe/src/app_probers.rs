@@ -1,4 +1,5 @@
-//! The prober table: the JSON of `ISTIO_KUBE_APP_PROBERS`, which the injector writes and the filter reads.
+//! The declared probes of a Pod: the JSON of `ISTIO_KUBE_APP_PROBERS`, which the injector writes
+//! and the filter reads.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,13 @@ use crate::prober::{GrpcMode, Handler, Place, Prober, Scheme};
 
 const PROBERS: usize = 10_000;
 
-/// Every declared probe by its path.
+/// The declared probes by path, at most 10000.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppProbers(BTreeMap<ProbePath, Prober>);
 
 impl AppProbers {
-    /// Reads the table; accepted or refused as a whole. `warnings` gets a line for each field that is ignored
-    /// though somebody may have meant it.
+    /// Reads the probes; one invalid entry rejects all of them. `warnings` gets a line for each
+    /// field that is ignored but may have been meant.
     pub(crate) fn read(
         value: &Json,
         own_ports: &OwnPorts,
@@ -28,7 +29,7 @@ impl AppProbers {
         if entries.len() > PROBERS {
             return Err(ConfigError::limit("probers", &format!("{PROBERS} probers")));
         }
-        // Sorted, so that the same table is refused with the same words each time.
+        // Sorted, so that the same input always gives the same error.
         let mut entries: Vec<_> = entries.iter().collect();
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut probers = BTreeMap::new();
@@ -47,19 +48,19 @@ impl AppProbers {
         Ok(Self(probers))
     }
 
-    /// The entries in the order of their paths.
+    /// Returns the entries in the order of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&ProbePath, &Prober)> {
         self.0.iter()
     }
 
-    /// Whether nothing is declared: every probe path is answered 404.
+    /// Returns true if no probe is declared; then every probe path is answered with 404.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The table as JSON, keys sorted; reading it gives the same table.
+    /// Returns the probes as JSON with sorted keys. Reading it gives an equal value.
     pub fn to_json(&self) -> String {
-        // Whether serde_json sorts keys depends on what else is built.
+        // Whether serde_json itself sorts keys depends on the features of the whole build.
         let sorted: BTreeMap<String, Value> =
             self.0.iter().map(|(path, prober)| (path.to_string(), prober_json(prober))).collect();
         Value::Object(Map::from_iter(sorted)).to_string()
@@ -72,7 +73,7 @@ impl FromIterator<(ProbePath, Prober)> for AppProbers {
     }
 }
 
-/// The keys stand in order here, for the same reason.
+/// Writes the keys in sorted order, because serde_json may not sort them.
 fn prober_json(prober: &Prober) -> Value {
     let (name, handler) = match &prober.handler {
         Handler::HttpGet(http) => {

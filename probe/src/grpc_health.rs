@@ -1,17 +1,20 @@
-//! The gRPC health protocol, as much of it as a probe needs: one request frame, one answer.
+//! The part of the gRPC health checking protocol that a probe needs: one request and one response.
 //!
-//! Rules: `grpc/health/v1/health.proto`, gRPC over HTTP/2, and what grpc-go, which kubelet uses, makes of an answer.
+//! Sources: `grpc/health/v1/health.proto`, the gRPC over HTTP/2 specification, and the handling of
+//! responses in grpc-go, which kubelet uses.
 
 use crate::reason::Reason;
 
-/// The method, as it stands in `:path`.
+/// The `:path` of the method.
 pub const CHECK: &str = "/grpc.health.v1.Health/Check";
-/// The most of an answer's body that is looked at, in bytes; a health answer has some ten.
+/// The maximum number of bytes of a response body that are examined. A health response has about
+/// ten.
 pub const ANSWER_BYTES: usize = 16 << 10;
-/// Before each message: whether it is compressed, and its length.
+/// The length of the prefix of each message: the compressed flag and the message length.
 const FRAME_HEAD: usize = 5;
 
-/// The request's body: a frame with a message that names `service`, or nothing when it is empty.
+/// Returns the request body: a length-prefixed `HealthCheckRequest` for `service`. Empty means the
+/// whole server.
 pub fn request_frame(service: &str) -> Vec<u8> {
     let mut message = Vec::new();
     if !service.is_empty() {
@@ -23,22 +26,22 @@ pub fn request_frame(service: &str) -> Vec<u8> {
     [[0].as_slice(), &length.to_be_bytes(), &message].concat()
 }
 
-/// An answer, read off the wire. The HTTP status is not in it: where the content type is gRPC's, grpc-go does not
-/// look at it.
+/// A response to the check. The HTTP status is not included, because grpc-go ignores it if the
+/// content type is gRPC's.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// `content-type`
+    /// The header `content-type`.
     pub content_type: Option<&'a [u8]>,
-    /// `grpc-status` of the trailers, or of the headers where there are no trailers.
+    /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
     pub grpc_status: Option<&'a [u8]>,
-    /// The body's whole length, in bytes.
+    /// The length of the whole body in bytes.
     pub body_length: usize,
-    /// The body, or its first [`ANSWER_BYTES`].
+    /// The body, or its first [`ANSWER_BYTES`] bytes.
     pub body: &'a [u8],
 }
 
 impl Answer<'_> {
-    /// What the answer says of the service's health.
+    /// Returns the result of the check.
     pub fn reason(&self) -> Reason {
         if !self.content_type.is_some_and(is_grpc) {
             return Reason::GrpcError;
@@ -61,8 +64,8 @@ impl Answer<'_> {
         }
     }
 
-    /// The one uncompressed message of the body. What follows it and is too short for the head of another one is
-    /// nothing to grpc-go.
+    /// Returns the single uncompressed message of the body. As in grpc-go, trailing bytes are
+    /// ignored if they are too few for a further message prefix.
     fn message(&self) -> Option<&[u8]> {
         let (frame, message) = self.body.split_first_chunk::<FRAME_HEAD>()?;
         let [0, length @ ..] = *frame else { return None };
@@ -72,14 +75,15 @@ impl Answer<'_> {
     }
 }
 
-/// `application/grpc`, alone or with a subtype or parameters, in this case and no other.
+/// Returns true for `application/grpc`, alone or followed by a subtype or parameters. The
+/// comparison is case-sensitive.
 fn is_grpc(content_type: &[u8]) -> bool {
     let rest = content_type.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
-/// Field 1 of a `HealthCheckResponse`; unknown fields are skipped, the last value counts. `None` for bytes that
-/// are no message.
+/// Returns field 1 of a `HealthCheckResponse`. Unknown fields are skipped, and the last value
+/// counts. Returns `None` if the bytes are not a valid message.
 fn serving_status(mut message: &[u8]) -> Option<i32> {
     let mut status = 0;
     let mut groups: Vec<u64> = Vec::new();
@@ -95,7 +99,7 @@ fn serving_status(mut message: &[u8]) -> Option<i32> {
                 let value;
                 (value, message) = varint(message)?;
                 if field == 1 && groups.is_empty() {
-                    // An enum is an int32: the low 32 bits count.
+                    // An enum is an `int32`, so only the low 32 bits count.
                     let [a, b, c, d, ..] = value.to_le_bytes();
                     status = i32::from_le_bytes([a, b, c, d]);
                 }
@@ -121,7 +125,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     for shift in (0..64).step_by(7) {
         let (byte, tail) = rest.split_first()?;
         rest = tail;
-        // The tenth byte has room for one bit.
+        // The tenth byte of a 64-bit varint holds a single bit.
         if shift == 63 && *byte > 1 {
             return None;
         }

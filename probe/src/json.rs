@@ -1,7 +1,7 @@
-//! JSON as it was written: pairs in their order, a key that stands twice still there twice.
+//! A JSON value that keeps the order of an object's fields, and duplicate keys.
 //!
-//! `serde_json::Value` keeps the last of two equal keys; a prober that is silently another one is what a
-//! configuration must not become, so the table is read through this type.
+//! `serde_json::Value` silently keeps the last of two equal keys. A configuration with duplicate
+//! keys must be rejected, so it is parsed into this type.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::ConfigError;
 
-/// Objects and arrays nested deeper than this are refused before they are parsed.
+/// The maximum nesting of objects and arrays; deeper input is rejected before it is parsed.
 const LEVELS: usize = 32;
-/// How much of a value an error shows, in bytes.
+/// The maximum length of a value in an error text, in bytes.
 const EXCERPT: usize = 64;
 
-/// A JSON value; an object is the list of its pairs.
+/// A JSON value. An object is the list of its key/value pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -26,7 +26,7 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// Parses `bytes` whole; errors name `key` and say line and column.
+    /// Parses all of `bytes`. An error names `key`, and the line and column of a syntax error.
     pub(crate) fn parse(key: &str, bytes: &[u8]) -> Result<Self, ConfigError> {
         if depth(bytes) > LEVELS {
             return Err(ConfigError::limit(key, &format!("{LEVELS} levels")));
@@ -34,7 +34,6 @@ impl Json {
         serde_json::from_slice(bytes).map_err(|error| ConfigError::text(key, bytes, error.to_string()))
     }
 
-    /// The pairs of an object.
     pub(crate) fn object(&self, key: &str) -> Result<&[(String, Json)], ConfigError> {
         match self {
             Self::Object(pairs) => Ok(pairs),
@@ -42,7 +41,7 @@ impl Json {
         }
     }
 
-    /// An integer, cut to 64 bits; `80.0`, `8e1` and `"80"` are none.
+    /// Returns an integer, clamped to 64 bits. `80.0`, `8e1` and `"80"` are not integers.
     pub(crate) fn integer(&self, key: &str) -> Result<i64, ConfigError> {
         let wrong = || ConfigError::new(key, self, "must be an integer");
         match self {
@@ -55,7 +54,6 @@ impl Json {
         }
     }
 
-    /// A string.
     pub(crate) fn string(&self, key: &str) -> Result<&str, ConfigError> {
         match self {
             Self::String(text) => Ok(text),
@@ -63,7 +61,6 @@ impl Json {
         }
     }
 
-    /// The elements of an array.
     pub(crate) fn array(&self, key: &str) -> Result<&[Json], ConfigError> {
         match self {
             Self::Array(elements) => Ok(elements),
@@ -71,7 +68,7 @@ impl Json {
         }
     }
 
-    /// The value in printable ASCII, cut at 64 bytes.
+    /// Returns the value in printable ASCII, cut at 64 bytes.
     pub(crate) fn excerpt(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -82,7 +79,7 @@ impl Json {
         text
     }
 
-    /// Writes until a little more than an excerpt is there.
+    /// Writes until the output exceeds the length of an excerpt.
     fn write(&self, out: &mut String) {
         if out.len() > EXCERPT {
             return;
@@ -120,7 +117,7 @@ impl Json {
     }
 }
 
-/// A JSON string in printable ASCII.
+/// Writes a JSON string in printable ASCII.
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
     for char in text.chars() {
@@ -145,7 +142,7 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Whether a key stands twice among `pairs`. `fold`: names that differ only by case are equal.
+/// Returns true if two pairs have the same key; `fold` ignores ASCII case.
 pub(crate) fn duplicate(pairs: &[(String, Json)], fold: bool) -> bool {
     let name = |key: &str| if fold { key.to_ascii_lowercase() } else { key.to_owned() };
     let mut names: Vec<String> = pairs.iter().map(|(key, _)| name(key)).collect();
@@ -153,13 +150,14 @@ pub(crate) fn duplicate(pairs: &[(String, Json)], fold: bool) -> bool {
     names.windows(2).any(|pair| matches!(pair, [a, b] if a == b))
 }
 
-/// The value of the field `name`; `null` counts as absent. `fold`: ASCII case does not matter, as Go decodes.
+/// Returns the value of the field `name`; `null` counts as absent. `fold` ignores ASCII case, as
+/// Go's `encoding/json` does.
 pub(crate) fn field<'a>(pairs: &'a [(String, Json)], name: &str, fold: bool) -> Option<&'a Json> {
     let same = |key: &str| if fold { key.eq_ignore_ascii_case(name) } else { key == name };
     pairs.iter().find(|(key, _)| same(key)).map(|(_, value)| value).filter(|value| **value != Json::Null)
 }
 
-/// The deepest nesting of brackets outside strings.
+/// Returns the maximum nesting depth of brackets outside strings.
 fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut inside, mut escaped) = (0usize, 0usize, false, false);
     for byte in bytes {

@@ -1,11 +1,16 @@
-//! What a probe is, for everybody who has to agree on it: filter, agent, injector.
+//! The definition of probes that filter, agent and injector share.
 //!
-//! Pure: values in, values out; no I/O, no clock, no environment. Builds for wasm32 and natively.
-//! In reading order: [`path`] and [`prober`] are the vocabulary, [`app_probers`] and [`plugin_config`]
-//! read them from JSON, [`request`], [`url`] and [`redirect`] are what kubelet would send, [`grpc_health`]
-//! is what it would read, [`reason`] is what we answer. Of virtual machines, where there is no kubelet: [`workload_probe`] and
-//! [`workload_group`] are what is configured, read through [`fields`], [`health_state`] is what follows from outcomes, and
-//! [`health_report`] is what agent and discovery server tell each other.
+//! All functions are pure: no I/O, no clock, no environment. The crate builds natively and for
+//! wasm32.
+//!
+//! Kubernetes probes: [`path`] and [`prober`] define the types; [`app_probers`] and
+//! [`plugin_config`] read them from JSON; [`request`], [`url`] and [`redirect`] compute what
+//! kubelet would send; [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the
+//! results.
+//!
+//! Probes of virtual machines, which have no kubelet: [`workload_probe`] and [`workload_group`]
+//! define the configuration, read with [`fields`]; [`health_state`] applies the thresholds;
+//! [`health_report`] defines the messages between agent and discovery server.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

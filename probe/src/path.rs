@@ -1,24 +1,24 @@
-//! The paths on which probes and lifecycle hooks arrive.
+//! The URL paths on which probes and lifecycle hooks arrive.
 
 use std::fmt;
 
-/// Which of a container's probes or hooks a path stands for.
+/// The kind of a container's probe or lifecycle hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProbeKind {
-    /// livenessProbe
+    /// The container's `livenessProbe`.
     Livez,
-    /// readinessProbe
+    /// The container's `readinessProbe`.
     Readyz,
-    /// startupProbe
+    /// The container's `startupProbe`.
     Startupz,
-    /// lifecycle.preStop
+    /// The container's `lifecycle.preStop`.
     Prestopz,
-    /// lifecycle.postStart
+    /// The container's `lifecycle.postStart`.
     Poststartz,
 }
 
 impl ProbeKind {
-    /// The last segment of the path, which is also the label `kind` of the metrics.
+    /// Returns the last segment of the path, which is also the label `kind` of the metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Livez => "livez",
@@ -29,16 +29,18 @@ impl ProbeKind {
         }
     }
 
-    /// Lifecycle hooks: any HTTP answer is a success to kubelet, and it sets no timeout.
+    /// Returns true for a lifecycle hook: kubelet treats any HTTP response as success and sets no
+    /// timeout.
     pub fn is_hook(self) -> bool {
         matches!(self, Self::Prestopz | Self::Poststartz)
     }
 }
 
-/// Paths below these prefixes belong to probes: what is not declared there is answered 404 in place.
+/// The path prefixes of probes and hooks. An undeclared path below them is answered with 404.
 pub const PREFIXES: [&str; 2] = ["/app-health/", "/app-lifecycle/"];
 
-/// `/app-health/<container>/{livez,readyz,startupz}` or `/app-lifecycle/<container>/{prestopz,poststartz}`.
+/// A path of the form `/app-health/<container>/{livez,readyz,startupz}` or
+/// `/app-lifecycle/<container>/{prestopz,poststartz}`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProbePath {
     container: String,
@@ -46,8 +48,8 @@ pub struct ProbePath {
 }
 
 impl ProbePath {
-    /// Parses a path byte for byte; `None` for anything but the two forms. A container's name is
-    /// 1 to 253 bytes of `A-Za-z0-9._-`.
+    /// Parses a path byte for byte; returns `None` unless it has one of the two forms. A container
+    /// name is 1 to 253 bytes of `A-Za-z0-9._-`.
     pub fn parse(path: &str) -> Option<Self> {
         let (prefix, rest) =
             PREFIXES.iter().find_map(|prefix| Some((*prefix, path.strip_prefix(prefix)?)))?;
@@ -65,12 +67,12 @@ impl ProbePath {
         valid.then(|| Self { container: container.into(), kind })
     }
 
-    /// The container's name.
+    /// Returns the container's name.
     pub fn container(&self) -> &str {
         &self.container
     }
 
-    /// Which of its probes.
+    /// Returns the kind of the probe or hook.
     pub fn kind(&self) -> ProbeKind {
         self.kind
     }

@@ -1,4 +1,5 @@
-//! The plugin configuration: what Envoy hands to the filter, and what the agent checks before it writes it.
+//! The plugin configuration that Envoy passes to the filter. The agent validates it before writing
+//! it into the bootstrap.
 
 use std::net::IpAddr;
 
@@ -10,40 +11,42 @@ use crate::ports::OwnPorts;
 const BYTES: usize = 1 << 20;
 const STATUS_PORT: u16 = 15020;
 
-/// A configuration that cannot be wrong.
+/// A validated plugin configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginConfig {
-    /// The only address ever dialled; `None` only where there is no prober.
+    /// The Pod's IP address, the only address that is probed; `None` only if no prober is declared.
     pub pod_ip: Option<IpAddr>,
-    /// Ports that are refused as a target.
+    /// The ports that a probe must not target.
     pub own_ports: OwnPorts,
-    /// The clusters of callouts.
+    /// The clusters of HTTP callouts.
     pub clusters: Clusters,
-    /// The declared probes.
+    /// The declared probes and hooks by path.
     pub probers: AppProbers,
-    /// What was accepted and ignored, a line each.
+    /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
 }
 
-/// The names of the clusters on which the filter makes calls of its own.
+/// The names of the Envoy clusters that the filter uses for HTTP callouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clusters {
-    /// gRPC health in plaintext.
+    /// The cluster for gRPC checks in plaintext, by default `app_health_grpc`.
     pub grpc: String,
-    /// gRPC health over TLS.
+    /// The cluster for gRPC checks over TLS, by default `app_health_grpc_tls`.
     pub grpc_tls: String,
-    /// Redirects in plaintext.
+    /// The cluster for redirects in plaintext, by default `app_health_callout_http`.
     pub http: String,
-    /// Redirects over TLS.
+    /// The cluster for redirects over TLS, by default `app_health_callout_https`.
     pub https: String,
 }
 
 impl PluginConfig {
-    /// Reads a configuration whole; the first error in the order of the keys wins.
+    /// Parses and validates a configuration of at most 1 MiB; returns the first error in the order
+    /// of the keys.
     ///
-    /// Shape: `{"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": [19000], "clusters": {"grpc": …,
-    /// "grpcTLS": …, "http": …, "https": …}, "probers": {…} or the same as a string}`; all optional, but
-    /// `podIP` is needed when there is a prober. Nothing, `null` and `{}` are a configuration without probers.
+    /// Shape: `{"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": [19000], "clusters":
+    /// {"grpc": …, "grpcTLS": …, "http": …, "https": …}, "probers": {…} or the same as a string}`.
+    /// All fields are optional, but `podIP` is required if there is a prober. An empty text, `null`
+    /// and `{}` are a configuration without probers.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
         if bytes.len() > BYTES {
             return Err(ConfigError::limit("configuration", "1 MiB"));
@@ -127,7 +130,8 @@ fn clusters(fields: &[(String, Json)]) -> Result<Clusters, ConfigError> {
     })
 }
 
-/// The table, as an object or as a string that holds one: the value of `ISTIO_KUBE_APP_PROBERS`, verbatim.
+/// Reads the probers from an object, or from a string that holds one, which is the value of
+/// `ISTIO_KUBE_APP_PROBERS`.
 fn probers(
     fields: &[(String, Json)],
     own_ports: &OwnPorts,

@@ -1,4 +1,4 @@
-//! What performs a probe: the handler with its checked fields, and the timeout.
+//! A prober: a Kubernetes probe or lifecycle handler with validated fields, and its timeout.
 
 use std::time::Duration;
 
@@ -11,71 +11,72 @@ use crate::url::Url;
 const HEADERS: usize = 100;
 const HEADER_BYTES: usize = 16 << 10;
 const PATH_BYTES: usize = 8 << 10;
-/// A day: the longest timeout, and that of a hook without one, since kubelet sets none.
+/// One day in seconds: the maximum timeout, and the default for hooks, for which kubelet sets none.
 const DAY: u64 = 86_400;
 
-/// One entry of the table.
+/// One declared probe, with the fields of Istio's `Prober`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prober {
-    /// What is done.
+    /// The action of the probe.
     pub handler: Handler,
-    /// The declared `timeoutSeconds`: 1 s where absent or 0, at most a day; a day for a hook without one.
+    /// The declared `timeoutSeconds`, at most one day. If it is absent or 0: 1 s for a probe, one
+    /// day for a hook.
     pub timeout: Duration,
 }
 
-/// kubelet's handlers that reach the application over the network.
+/// The probe handlers of Kubernetes that reach the application over the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handler {
-    /// `httpGet`
+    /// A Kubernetes `httpGet`.
     HttpGet(HttpGet),
-    /// `tcpSocket`
+    /// A Kubernetes `tcpSocket`.
     TcpSocket(TcpSocket),
-    /// `grpc`
+    /// A Kubernetes `grpc`.
     Grpc(Grpc),
 }
 
-/// `httpGet`: a GET whose status decides.
+/// An `httpGet` handler: the status of a GET decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpGet {
-    /// As declared: may be empty, may hold a query.
+    /// The path as declared; may be empty, and may contain a query.
     pub path: String,
-    /// 1 to 65535, none of the proxy's own.
+    /// The port, 1 to 65535; never a port of the proxy.
     pub port: u16,
-    /// In plaintext or over TLS.
+    /// The scheme, by default HTTP.
     pub scheme: Scheme,
-    /// As declared, in order.
+    /// The headers as declared, in their order.
     pub headers: Vec<Header>,
 }
 
-/// `tcpSocket`: a connection is enough.
+/// A `tcpSocket` handler: an established connection is a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSocket {
-    /// 1 to 65535, none of the proxy's own.
+    /// The port, 1 to 65535; never a port of the proxy.
     pub port: u16,
 }
 
-/// `grpc`: `grpc.health.v1.Health/Check`.
+/// A `grpc` handler, which calls `grpc.health.v1.Health/Check`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grpc {
-    /// 1 to 65535, none of the proxy's own.
+    /// The port, 1 to 65535; never a port of the proxy.
     pub port: u16,
-    /// The service asked for; empty for the whole server.
+    /// The name of the service; empty for the whole server.
     pub service: String,
-    /// In plaintext or over TLS.
+    /// The mode, by default plaintext.
     pub mode: GrpcMode,
 }
 
-/// `httpGet.scheme`; plaintext where absent.
+/// The value of `httpGet.scheme`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Plaintext HTTP/1.1.
     Http,
-    /// TLS without any verification; HTTP/2 or HTTP/1.1 by ALPN.
+    /// TLS without certificate verification; ALPN selects HTTP/2 or HTTP/1.1.
     Https,
 }
 
 impl Scheme {
-    /// As in a URL.
+    /// Returns the scheme as in a URL, in lower case.
     pub fn word(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -84,37 +85,38 @@ impl Scheme {
     }
 }
 
-/// `grpc.mode` (KEP-4939); plaintext where absent.
+/// The value of `grpc.mode` (KEP-4939).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrpcMode {
     /// HTTP/2 with prior knowledge.
     Plaintext,
-    /// TLS without any verification.
+    /// TLS without certificate verification.
     Tls,
 }
 
 /// A declared header of `httpGet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// A token, in the case in which it was declared.
+    /// The name, a valid header token, in the declared case.
     pub name: String,
-    /// Without control characters but the tab.
+    /// The value, without control characters except tab.
     pub value: String,
 }
 
 impl Header {
-    /// Whether this is the header `name`, whatever its case.
+    /// Returns true if the header has this name; ASCII case is ignored.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// The value as Go's client writes it: without blanks around it.
+    /// Returns the value as Go's client writes it, without leading and trailing whitespace.
     pub fn sent(&self) -> &str {
         self.value.trim_matches([' ', '\t', '\n', '\r'])
     }
 }
 
-/// Where a prober stands, what it is for, and which ports it must leave alone.
+/// The context in which a prober is read: its key for errors, its kind, and the ports that it must
+/// not use.
 pub(crate) struct Place<'a> {
     pub(crate) key: String,
     pub(crate) kind: ProbeKind,
@@ -123,7 +125,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Prober {
-    /// The port that is dialled.
+    /// Returns the port of the application.
     pub fn port(&self) -> u16 {
         match &self.handler {
             Handler::HttpGet(http) => http.port,
@@ -132,8 +134,8 @@ impl Prober {
         }
     }
 
-    /// Reads one entry. Field names match whatever their ASCII case, as Go decodes them; unknown fields are
-    /// ignored.
+    /// Reads one entry. Like Go, it ignores the ASCII case of field names and ignores unknown
+    /// fields.
     pub(crate) fn read(value: &Json, place: &mut Place) -> Result<Self, ConfigError> {
         let key = place.key.clone();
         let fields = fields(value, &key)?;
@@ -209,7 +211,8 @@ fn http_get(fields: &[(String, Json)], key: &str, port: u16) -> Result<HttpGet, 
         _ => return Err(wrong(fields, key, "scheme", "must be HTTP or HTTPS")),
     };
     let url = Url::probe(scheme, "0.0.0.0:1", path);
-    // A user name would become an `Authorization`, which belongs among the headers.
+    // A user name in the path would become an `Authorization` header; such a header must be
+    // declared in `httpHeaders`.
     if url.user.is_some() || !url.can_be_sent() {
         return Err(wrong(fields, key, "path", "cannot be sent as kubelet sends it"));
     }
@@ -226,7 +229,7 @@ fn grpc(fields: &[(String, Json)], key: &str, port: u16) -> Result<Grpc, ConfigE
     Ok(Grpc { port, service: text(fields, key, "service")?.into(), mode })
 }
 
-/// A string field, empty where absent.
+/// Returns a string field; empty if absent.
 fn text<'a>(fields: &'a [(String, Json)], key: &str, name: &str) -> Result<&'a str, ConfigError> {
     json::field(fields, name, true).map_or(Ok(""), |value| value.string(&format!("{key}.{name}")))
 }
@@ -265,7 +268,7 @@ fn header(element: &Json, key: &str) -> Result<Header, ConfigError> {
     }
     let lower = name.to_ascii_lowercase();
     if lower.starts_with("x-envoy-") || lower.starts_with("x-app-health-") {
-        return refuse("name", "is read by the proxy itself: cannot be sent as kubelet sends it");
+        return refuse("name", "is reserved for Envoy and cannot be sent to the application");
     }
     if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
         return refuse("value", "must not contain CR, LF or NUL");
@@ -274,7 +277,8 @@ fn header(element: &Json, key: &str) -> Result<Header, ConfigError> {
         return refuse("value", "must not contain control characters");
     }
     let header = Header { name: name.into(), value: value.into() };
-    // What Go's client takes for a host; in the place of anything else it sends an empty `Host`.
+    // The characters that Go's client accepts in a host. For any other value it would send an empty
+    // `Host`.
     let host = |byte: u8| byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(&byte);
     if header.is("host") && !header.value.bytes().all(host) {
         return refuse("value", "must be a host");

@@ -1,55 +1,58 @@
-//! Why a probe got its answer: the word, the status and the text. An interface: users see the status in
-//! `kubectl describe`, the word in metrics and logs; changes need a changelog entry.
+//! The results of a Kubernetes probe with their words, statuses and texts.
+//!
+//! They are public interfaces: users see the status in `kubectl describe`, and the word in metrics
+//! and logs. A change needs an entry in the changelog.
 
-/// Why a probe was answered as it was.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The application answered 200-299, accepted the connection, or is SERVING.
+    /// The application responded with 200 to 299, accepted the connection, or is SERVING.
     Ok,
-    /// A final 3xx: kubelet counts it as success, with a warning event.
+    /// The response is a 3xx that is not followed; kubelet treats it as success with a warning
+    /// event.
     OkRedirect,
-    /// The application answered 400-599.
+    /// The application responded with 400 to 599.
     Application,
     /// The probe's request has a body.
     BadRequest,
-    /// The path is in no prober table.
+    /// The path is not declared in the probers.
     UnknownProbe,
     /// The probe's request is not a GET.
     Method,
-    /// Too many of the same probe are in flight.
+    /// Too many probes of the same prober are in flight.
     Busy,
-    /// Nothing listens on the declared port.
+    /// The connection to the declared port was refused.
     Refused,
-    /// Envoy's own limits on probe connections are reached.
+    /// Envoy's limit on probe connections is reached.
     Overloaded,
-    /// No answer within the declared timeout.
+    /// The application did not respond within the declared timeout.
     Timeout,
-    /// The application closed or reset the connection before its headers were complete.
+    /// The application closed or reset the connection before it had sent all headers.
     Closed,
-    /// gRPC health: NOT_SERVING.
+    /// The gRPC health status is NOT_SERVING.
     GrpcNotServing,
-    /// gRPC health: UNKNOWN, an empty message or a number that nobody knows.
+    /// The gRPC health status is UNKNOWN, missing, or a number that the protocol does not define.
     GrpcUnknown,
-    /// gRPC health: the server does not know the service.
+    /// The gRPC server does not know the service.
     GrpcServiceUnknown,
-    /// The server has no gRPC health service.
+    /// The gRPC server does not implement the health service.
     GrpcUnimplemented,
     /// The TLS handshake failed.
     Tls,
-    /// The answer is no gRPC health answer.
+    /// The response is not a valid gRPC health response.
     GrpcError,
-    /// The answer is no HTTP answer.
+    /// The response is not a valid HTTP response.
     Protocol,
     /// The redirect cannot be followed.
     Redirect,
-    /// The pod's address cannot be reached.
+    /// The Pod's address cannot be reached.
     Unreachable,
-    /// The proxy lacks a cluster, a route or a function that this probe needs.
+    /// Envoy lacks a cluster, a route or a foreign function that the probe needs.
     Configuration,
 }
 
 impl Reason {
-    /// Every reason, in the order of the status table.
+    /// All reasons, in the order of the table in the documentation.
     pub const ALL: [Self; 21] = [
         Self::Ok,
         Self::OkRedirect,
@@ -74,33 +77,35 @@ impl Reason {
         Self::Configuration,
     ];
 
-    /// The word in answers, metrics and logs.
+    /// Returns the word for responses, metrics and logs.
     pub fn word(self) -> &'static str {
         self.row().0
     }
 
-    /// The status that kubelet sees where the answer is ours; for [`Reason::Application`] the application's
-    /// own status takes its place.
+    /// Returns the HTTP status that kubelet receives. For [`Reason::Application`], the
+    /// application's own status is sent instead.
     pub fn status(self) -> u16 {
         self.row().1
     }
 
-    /// What went wrong, in one line, without a byte of the application or the caller; empty for success.
+    /// Returns a description in one line, empty for a success. It contains nothing that the
+    /// application or the client sent.
     pub fn text(self) -> &'static str {
         self.row().2
     }
 
-    /// Whether kubelet counts the probe as passed.
+    /// Returns true if kubelet treats the probe as successful.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Ok | Self::OkRedirect)
     }
 
-    /// Whether the caller alone is to blame: such an answer says nothing about the application.
+    /// Returns true if the client's request was malformed, so the result says nothing about the
+    /// application.
     pub fn is_callers(self) -> bool {
         matches!(self, Self::BadRequest | Self::UnknownProbe | Self::Method)
     }
 
-    /// The body of the answer: `<word>: <text>`, or nothing where there is no text.
+    /// Returns the response body: `<word>: <text>`, or nothing if there is no text.
     pub fn body(self) -> String {
         match self.row() {
             (_, _, "") => String::new(),
@@ -113,14 +118,14 @@ impl Reason {
             Self::Ok => ("ok", 200, ""),
             Self::OkRedirect => ("ok_redirect", 200, ""),
             Self::Application => ("application", 500, ""),
-            Self::BadRequest => ("bad_request", 400, "a probe has no body"),
+            Self::BadRequest => ("bad_request", 400, "a probe must not have a body"),
             Self::UnknownProbe => ("unknown_probe", 404, "no such probe is declared"),
-            Self::Method => ("method", 405, "only GET"),
-            Self::Busy => ("busy", 429, "too many of this probe at once"),
+            Self::Method => ("method", 405, "only GET is allowed"),
+            Self::Busy => ("busy", 429, "too many of these probes in flight"),
             Self::Refused => ("refused", 502, "nothing listens on the declared port"),
             Self::Overloaded => ("overloaded", 503, "too many probe connections"),
-            Self::Timeout => ("timeout", 504, "no answer within the timeout"),
-            Self::Closed => ("closed", 520, "connection closed without an answer"),
+            Self::Timeout => ("timeout", 504, "no response within the timeout"),
+            Self::Closed => ("closed", 520, "connection closed without a response"),
             Self::GrpcNotServing => ("grpc_not_serving", 521, "the service is not serving"),
             Self::GrpcUnknown => ("grpc_unknown", 522, "the service's health is unknown"),
             Self::GrpcServiceUnknown => {
@@ -128,8 +133,8 @@ impl Reason {
             }
             Self::GrpcUnimplemented => ("grpc_unimplemented", 524, "the server has no health service"),
             Self::Tls => ("tls", 525, "TLS handshake failed"),
-            Self::GrpcError => ("grpc_error", 526, "not a valid health answer"),
-            Self::Protocol => ("protocol", 527, "not a valid HTTP answer"),
+            Self::GrpcError => ("grpc_error", 526, "not a valid health response"),
+            Self::Protocol => ("protocol", 527, "not a valid HTTP response"),
             Self::Redirect => ("redirect", 528, "the redirect cannot be followed"),
             Self::Unreachable => ("unreachable", 529, "the pod's address cannot be reached"),
             Self::Configuration => ("configuration", 530, "the proxy is not set up for this probe"),

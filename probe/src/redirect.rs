@@ -1,35 +1,38 @@
-//! kubelet's rule for redirects, as a function of the request, the answer and how many requests there were.
+//! kubelet's rules for following redirects.
 //!
-//! Rules: `RedirectChecker` in `pkg/probe/http/http.go` of Kubernetes, and `Client.do` of Go's `net/http`.
+//! Sources: `RedirectChecker` in `pkg/probe/http/http.go` of Kubernetes, and `Client.do` of Go's
+//! `net/http`.
 
 use crate::ports::OwnPorts;
 use crate::request::Request;
 use crate::url::Url;
 
-/// All requests of one probe, the first included.
+/// The maximum number of requests of one probe, including the first one.
 const REQUESTS: u32 = 10;
-/// Describe a body; Go's client drops them with it, once an answer was 301, 302 or 303.
+/// Headers that describe a request body. Go's client drops them together with the body after a 301,
+/// 302 or 303.
 const OF_A_BODY: [&str; 4] = ["content-encoding", "content-language", "content-location", "content-type"];
 
-/// What an answer's status and `Location` mean.
+/// The meaning of a response's status and `Location`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirect {
-    /// The answer is the last one: no redirect, one without `Location`, or one to another host.
+    /// The response is final: no redirect, no `Location`, or a redirect to another host.
     Last,
-    /// Ask again, at the pod's address and the URL's port.
+    /// The probe sends a further request, to the Pod's address and the port of the URL.
     Follow(Box<Request>),
-    /// A failure: unreadable, one request too many, nothing that could be dialled, or a port of the proxy.
+    /// The probe fails: the `Location` is invalid, cannot be requested or names a port of the
+    /// proxy, or there were too many requests.
     Broken,
 }
 
 impl Redirect {
-    /// Whether a status asks for a redirect at all, so that `Location` matters.
+    /// Returns true if the status is a redirect, so that `Location` matters.
     pub fn is_asked_by(status: u16) -> bool {
         matches!(status, 301 | 302 | 303 | 307 | 308)
     }
 
-    /// Decides what follows the answer to `request`, the `requests`-th of its probe. `pod_ip` is the address
-    /// that is probed, without brackets.
+    /// Decides what follows the response to `request`. `requests` is the number of requests of the
+    /// probe so far, including `request`. `pod_ip` is the probed address without brackets.
     pub fn of(
         request: &Request,
         status: u16,
@@ -65,19 +68,20 @@ fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request 
     if referer.is_some() {
         headers.retain(|(name, _)| name != "referer");
     }
-    // A declared `Host` outlives a relative redirect, unless it says no more than the URL.
+    // A declared `Host` is kept for a relative redirect, unless it equals the host of the URL.
     let kept = |host: &Vec<u8>| reference.scheme.is_empty() && *host != request.url.host;
     let host = request.host.clone().filter(kept);
     let authorization = url.user.as_deref().filter(|_| !is_declared(&headers, "authorization")).map(basic);
     Request { host, headers, user_agent: request.user_agent, referer, authorization, url }
 }
 
-/// Whether the first declared header of that name is more than empty; Go's client looks at no other.
+/// Returns true if the first declared header of that name has a value. Go's client ignores the
+/// others.
 fn is_declared(headers: &[(String, Vec<u8>)], name: &str) -> bool {
     headers.iter().find(|(other, _)| other == name).is_some_and(|(_, value)| !value.is_empty())
 }
 
-/// The value of `Authorization` for `name:password`.
+/// Returns the value of `Authorization` for the credentials `name:password`.
 fn basic(credentials: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut value = b"Basic ".to_vec();

@@ -1,45 +1,48 @@
 //! The request that kubelet would send for an `httpGet` probe.
 //!
-//! Rules: `pkg/probe/http/request.go` of Kubernetes for path and default headers, Go's `net/http` for what its
-//! client leaves out or adds.
+//! Sources: `pkg/probe/http/request.go` of Kubernetes for the path and the default headers, and
+//! Go's `net/http` for the headers that its client omits or adds.
 
 use crate::prober::HttpGet;
 use crate::url::Url;
 
-/// Written by Go's client itself or not at all, whatever was declared.
+/// Declared headers that Go's client ignores: it writes these itself or not at all.
 const NOT_SENT: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
-/// Forbidden in HTTP/2; over TLS the version is chosen after the request was written.
+/// Headers that HTTP/2 forbids. Over TLS, the HTTP version is negotiated after the request was
+/// written, so they are never sent there.
 const CONNECTION: [&str; 4] = ["connection", "keep-alive", "upgrade", "proxy-connection"];
 
-/// Who names the client.
+/// The source of the `User-Agent` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserAgent {
-    /// kubelet's own `kube-probe/<major>.<minor>`, which the caller sent to us.
+    /// kubelet's own `kube-probe/<major>.<minor>`, taken from its request to the proxy.
     Caller,
-    /// The Pod declares one, which is among the headers, or declares an empty one, which is none.
+    /// The Pod declares one in `httpHeaders`. If the declared value is empty, none is sent.
     Declared,
 }
 
-/// One request of a probe: the first, or one that follows a redirect.
+/// One request of a probe: the first one, or one that follows a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked, and of whom.
+    /// The URL of the request.
     pub url: Url,
-    /// The declared `Host`; otherwise the URL's host is sent.
+    /// The declared `Host`; if `None`, the host of the URL is sent.
     pub host: Option<Vec<u8>>,
-    /// Everything else but `User-Agent` where the caller names it: lower-case names, in the order of sending. What
-    /// of it concerns the connection depends on the scheme: see [`Request::sent_headers`].
+    /// All other headers, except `User-Agent` for [`UserAgent::Caller`]: lower-case names, in the
+    /// order in which they are sent. Headers about the connection depend on the scheme: see
+    /// [`Request::sent_headers`].
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Where the `User-Agent` comes from.
+    /// The source of the `User-Agent`.
     pub user_agent: UserAgent,
     /// The `Referer` of a request that follows a redirect.
     pub referer: Option<Vec<u8>>,
-    /// The `Authorization` that a redirect's URL gives by a user name.
+    /// The `Authorization` of a request that follows a redirect to a URL with a user name.
     pub authorization: Option<Vec<u8>>,
 }
 
 impl Request {
-    /// The first request of a probe of `authority`, which is `address:port`, the address in brackets for IPv6.
+    /// Returns the first request of a probe. `authority` is `address:port`, with the address in
+    /// brackets for IPv6.
     pub fn new(probe: &HttpGet, authority: &str) -> Self {
         let declared = |name: &str| probe.headers.iter().find(|header| header.is(name));
         let user_agent = declared("user-agent");
@@ -72,13 +75,14 @@ impl Request {
         }
     }
 
-    /// What stands in `Host`.
+    /// Returns the value of the `Host` header.
     pub fn authority(&self) -> &[u8] {
         self.host.as_deref().unwrap_or(&self.url.host)
     }
 
-    /// Name and value of each header as it is sent, but for user agent, `Referer` and `Authorization` of a redirect:
-    /// nothing about the connection over TLS, and in plaintext `Connection: close`, unless it asks for another protocol.
+    /// Returns the names and values of the headers as they are sent, except a `User-Agent` of the
+    /// caller, `Referer` and `Authorization`. Over TLS, headers about the connection are omitted.
+    /// In plaintext, `Connection: close` is added, unless the Pod declares a protocol upgrade.
     pub fn sent_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tls = self.url.scheme == b"https";
         let adds = !tls && !closes(&self.headers) && !upgrades(&self.headers);
@@ -87,19 +91,22 @@ impl Request {
         sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
     }
 
-    /// Whether the Pod declares a value for this header (lower case), so that it has to arrive.
+    /// Returns true if the Pod declares a non-empty value for this header (lower case), so that it
+    /// has to be sent.
     pub fn declares(&self, name: &str) -> bool {
         self.headers.iter().any(|(other, value)| other == name && !value.is_empty())
     }
 }
 
-/// Whether the first declared `Connection` says `close` already; Go's client looks at no other.
+/// Returns true if the first declared `Connection` contains `close`. Go's client ignores the
+/// others.
 fn closes(headers: &[(String, Vec<u8>)]) -> bool {
     let first = headers.iter().find(|(name, _)| name == "connection");
     first.is_some_and(|(_, value)| has_token(value, b"close"))
 }
 
-/// Whether another protocol is asked for: then Go's client adds no `close` (`isProtocolSwitchHeader` of net/http).
+/// Returns true if the headers request a protocol upgrade. Then Go's client adds no `close`
+/// (`isProtocolSwitchHeader` of `net/http`).
 fn upgrades(headers: &[(String, Vec<u8>)]) -> bool {
     let first = headers.iter().find(|(name, _)| name == "upgrade");
     let mut connections = headers.iter().filter(|(name, _)| name == "connection");

@@ -1,7 +1,8 @@
-//! URLs as kubelet's HTTP client reads, resolves and writes them.
+//! URLs as kubelet's HTTP client parses, resolves and writes them.
 //!
-//! Go's `net/url` is the rule, not RFC 3986: what it takes apart differently decides what the application is
-//! asked. Works on bytes, because a `Location` may hold any.
+//! The rules are those of Go's `net/url` and not those of RFC 3986, because every difference would
+//! change the request that the application receives. The functions work on bytes, because a
+//! `Location` may hold any.
 
 use crate::prober::Scheme;
 
@@ -12,24 +13,25 @@ use escape::{FRAGMENT, PATH};
 /// A URL. Path and fragment are kept percent-encoded, as they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Lower case; empty in a relative reference.
+    /// The scheme in lower case; empty in a relative reference.
     pub scheme: Vec<u8>,
-    /// What follows a scheme without a slash (`mailto:x`); nothing of it can be dialled.
+    /// True if the scheme is not followed by a slash (`mailto:x`). Such a URL cannot be requested.
     pub opaque: bool,
-    /// The decoded `name:password` before the host; the colon is there also without a password.
+    /// The decoded `name:password` before the host; it contains the colon even if there is no
+    /// password.
     pub user: Option<Vec<u8>>,
-    /// Host and port as written, an IPv6 address in brackets.
+    /// Host and port as written, with an IPv6 address in brackets.
     pub host: Vec<u8>,
-    /// Percent-encoded; may be empty.
+    /// The percent-encoded path; may be empty.
     pub path: Vec<u8>,
-    /// Raw; `Some` and empty for a bare `?`.
+    /// The query without the `?`, not decoded; `Some` and empty for a bare `?`.
     pub query: Option<Vec<u8>>,
-    /// Percent-encoded; never sent but in a `Referer`.
+    /// The percent-encoded fragment; only a `Referer` contains it.
     pub fragment: Vec<u8>,
 }
 
 impl Url {
-    /// Parses a reference; `None` where Go's `url.Parse` returns an error.
+    /// Parses a reference; returns `None` where Go's `url.Parse` returns an error.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (text, fragment) = cut(text, b'#').unwrap_or((text, b""));
         if text.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
@@ -69,14 +71,14 @@ impl Url {
             _ => rest,
         };
         url.path = match path {
-            // Go keeps a lone asterisk as it is, however it was written.
+            // Go keeps a path of a single asterisk, encoded or not, as `*`.
             b"*" | b"%2A" => b"*".to_vec(),
             path => escape::normal(path, PATH)?,
         };
         Some(url)
     }
 
-    /// The URL of a probe: what kubelet makes of a declared path. A path that does not parse is taken
+    /// Returns the URL of a probe with the declared path. A path that cannot be parsed is taken
     /// literally and encoded (`formatURL` in kubelet's `pkg/probe/http/request.go`).
     pub fn probe(scheme: Scheme, host: &str, declared: &str) -> Self {
         let literal = || Self {
@@ -97,7 +99,7 @@ impl Url {
         url
     }
 
-    /// Resolves `reference` against `self` as `URL.ResolveReference` does.
+    /// Resolves `reference` against `self`, as Go's `URL.ResolveReference` does.
     pub fn resolve(&self, reference: &Self) -> Self {
         let mut url = reference.clone();
         if url.scheme.is_empty() {
@@ -108,7 +110,7 @@ impl Url {
             return url;
         }
         if reference.path.is_empty() && reference.query.is_none() {
-            // A bare `?` is not inherited.
+            // A bare `?` of the base is not inherited.
             url.query = self.query.clone().filter(|query| !query.is_empty());
             if reference.fragment.is_empty() {
                 url.fragment.clone_from(&self.fragment);
@@ -120,7 +122,7 @@ impl Url {
         url
     }
 
-    /// The host without port and brackets.
+    /// Returns the host without port and brackets.
     pub fn hostname(&self) -> &[u8] {
         let host = self.split_port().0;
         match host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")) {
@@ -129,7 +131,8 @@ impl Url {
         }
     }
 
-    /// The port that is dialled; `None` for a scheme that is not http or https and for a number that is no port.
+    /// Returns the port to connect to; `None` if the scheme is neither http nor https, or the port
+    /// is not a valid number.
     pub fn port(&self) -> Option<u16> {
         match (self.split_port().1, self.scheme.as_slice()) {
             (b"", b"http") => Some(80),
@@ -139,7 +142,7 @@ impl Url {
         }
     }
 
-    /// What stands in the request line: path, and query if there is one.
+    /// Returns the request target: the path, and the query if there is one.
     pub fn request_target(&self) -> Vec<u8> {
         let mut target = if self.path.is_empty() { b"/".to_vec() } else { self.path.clone() };
         if let Some(query) = &self.query {
@@ -149,7 +152,7 @@ impl Url {
         target
     }
 
-    /// The whole URL, as it stands in a `Referer`.
+    /// Returns the whole URL as a `Referer` contains it.
     pub fn text(&self) -> Vec<u8> {
         let mut text = [self.scheme.as_slice(), b"://", &self.host, &self.path].concat();
         if let Some(query) = &self.query {
@@ -163,8 +166,8 @@ impl Url {
         text
     }
 
-    /// Whether Envoy can send what kubelet's client would: nothing
-    /// opaque, no raw blank in the query (it ends the request line's second word).
+    /// Returns true if Envoy can send the request that kubelet's client would send. It cannot send
+    /// an opaque URL, or a query with an unencoded space, which would end the request target.
     pub fn can_be_sent(&self) -> bool {
         let blank = self.query.as_deref().is_some_and(|query| query.contains(&b' '));
         !self.opaque && !blank
@@ -179,13 +182,13 @@ impl Url {
     }
 }
 
-/// The two sides of the first `byte`.
+/// Splits at the first `byte`, which is in neither part.
 fn cut(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let (head, tail) = text.split_at_checked(text.iter().position(|other| *other == byte)?)?;
     Some((head, tail.get(1..)?))
 }
 
-/// The scheme before the colon, or none; `None` for a colon that comes first.
+/// Splits off the scheme, which may be empty. Returns `None` if the text starts with a colon.
 fn scheme(text: &[u8]) -> Option<(&[u8], &[u8])> {
     for (index, byte) in text.iter().enumerate() {
         match byte {
@@ -199,7 +202,7 @@ fn scheme(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((b"", text))
 }
 
-/// User name and password, if there are any, and the host as it is kept.
+/// Returns the user name and password, if any, and the host.
 fn parse_authority(scheme: &[u8], authority: &[u8]) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
     let Some(at) = authority.iter().rposition(|byte| *byte == b'@') else {
         return Some((None, parse_host(scheme, authority)?));
@@ -224,7 +227,7 @@ fn parse_host(scheme: &[u8], host: &[u8]) -> Option<Vec<u8>> {
         None => {
             let first = host.iter().position(|byte| *byte == b':');
             let last = host.iter().rposition(|byte| *byte == b':');
-            // Several colons are forgiven outside http and https (lists of database hosts).
+            // Schemes other than http and https may have several colons (lists of database hosts).
             let colon = if matches!(scheme, b"http" | b"https") { first } else { last };
             let port = colon.and_then(|colon| host.get(colon..)).unwrap_or(b"");
             if is_optional_port(port) { escape::decode_host(host) } else { None }
@@ -232,7 +235,7 @@ fn parse_host(scheme: &[u8], host: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// An IPv6 address in brackets, with an optional zone and port.
+/// Parses an IPv6 address in brackets with an optional zone and port.
 fn parse_literal(host: &[u8]) -> Option<Vec<u8>> {
     let close = host.iter().rposition(|byte| *byte == b']')?;
     let (literal, port) = (host.get(1..close)?, host.get(close.checked_add(1)?..)?);
@@ -250,13 +253,13 @@ fn parse_literal(host: &[u8]) -> Option<Vec<u8>> {
     Some([b"[".as_slice(), &address, &zone, b"]", port].concat())
 }
 
-/// Nothing, or a colon and any number of digits.
+/// Returns true if `port` is empty, or a colon followed by any number of digits.
 fn is_optional_port(port: &[u8]) -> bool {
     port.strip_prefix(b":").is_none_or(|digits| digits.iter().all(u8::is_ascii_digit))
         && (port.is_empty() || port.starts_with(b":"))
 }
 
-/// Joins two encoded paths and removes their dot segments; the rule of Go's `resolvePath`.
+/// Joins two encoded paths and removes dot segments, as Go's `resolvePath` does.
 fn resolve_path(base: &[u8], reference: &[u8]) -> Vec<u8> {
     let full = match (base, reference) {
         (base, b"") => base.to_vec(),

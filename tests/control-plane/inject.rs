@@ -128,8 +128,8 @@ fn exit_codes() {
         (&["-f", "pod.yaml", "-o", "absent/x.yaml"], 73, "absent/x.yaml: No such file"),
         (&["-f", "pod.yaml", "-o", "/dev/full"], 73, "/dev/full: No space left"),
         (&["--template", "absent.yaml"], 78, "--template = absent.yaml"),
-        (&["--template", "template.yaml"], 78, "must hold the sidecar"),
-        (&["--status-port", "15021"], 78, "--status-port = 15021: is already used by the proxy"),
+        (&["--template", "template.yaml"], 78, "must contain the container"),
+        (&["--status-port", "15021"], 78, "--status-port = 15021: is another port of the proxy"),
     ];
     for (arguments, code, words) in cases {
         let ended = inject(&folder.0, arguments, "");
@@ -235,7 +235,7 @@ fn diff_and_dry_run_say_what_would_change() {
     let colored = inject(&folder.0, &["-f", "shop.yaml", "--diff", "--color", "always"], "");
     assert!(colored.stdout.contains("\u{1b}[32m+        path: /app-health/app/livez\u{1b}[0m\n"));
     let dry = inject(&folder.0, &["-f", "shop.yaml", "--dry-run"], "");
-    let lines = "shop.yaml: document 1: ConfigMap: passes\nshop.yaml: document 2: Pod/shop: sidecar native; app/livez rewritten\n";
+    let lines = "shop.yaml: document 1: ConfigMap: no Pods\nshop.yaml: document 2: Pod/shop: sidecar native; app/livez rewritten\n";
     assert_eq!((dry.code, dry.stdout.as_str()), (0, lines));
     assert_eq!((folder.read("shop.yaml"), folder.names().len()), (stream, 1));
 }

@@ -85,7 +85,7 @@ fn a_refused_configuration_names_key_value_and_reason() {
     for (configuration, text) in rows {
         let (vm, accepted, log) = configure(&configuration);
         assert!(!accepted, "{configuration}");
-        assert_eq!(log, [(LogLevel::Error, format!("configuration refused: {text}"))]);
+        assert_eq!(log, [(LogLevel::Error, format!("plugin configuration rejected: {text}"))]);
         assert_eq!(vm.host().metrics.value(REJECTED), Some(1));
     }
 }
@@ -106,7 +106,7 @@ fn what_is_not_json_is_refused_in_printable_characters() {
     for configuration in rows {
         let (_, accepted, log) = configure(configuration);
         let [(LogLevel::Error, line)] = log.as_slice() else { panic!("{log:?}") };
-        assert!(!accepted && line.starts_with("configuration refused: "), "{line}");
+        assert!(!accepted && line.starts_with("plugin configuration rejected: "), "{line}");
         assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
         assert!(line.contains("line 1 column"), "{line}");
     }
@@ -155,7 +155,7 @@ fn nesting_is_refused_beyond_32_levels_and_never_traps() {
             let (_, accepted, log) = configure(format!(r#"{{"other": {value}}}"#));
             assert_eq!(accepted, fits, "{levels}: {log:?}");
             if !fits {
-                assert_eq!(log[0].1, "configuration refused: configuration = …: more than 32 levels");
+                assert_eq!(log[0].1, "plugin configuration rejected: configuration = …: more than 32 levels");
             }
         }
     }
@@ -174,7 +174,7 @@ fn sizes_have_limits() {
     let of_size = |size: usize| format!("{{{}}}", " ".repeat(size - 2));
     assert!(configure(of_size(1 << 20)).1);
     let (_, accepted, log) = configure(of_size((1 << 20) + 1));
-    let text = "configuration refused: configuration = …: more than 1 MiB";
+    let text = "plugin configuration rejected: configuration = …: more than 1 MiB";
     assert_eq!((accepted, log), (false, vec![(LogLevel::Error, text.to_owned())]));
 }
 
@@ -198,5 +198,5 @@ fn ten_thousand_probers_are_served_and_one_more_is_refused() {
     check(&mut vm, rows);
     let (_, accepted, log) = configure(table(10_001));
     assert!(!accepted);
-    assert_eq!(log[0].1, "configuration refused: probers = …: more than 10000 probers");
+    assert_eq!(log[0].1, "plugin configuration rejected: probers = …: more than 10000 probers");
 }

@@ -49,7 +49,7 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
             })
             .collect();
         let busy = Life::get(path).live(&mut vm).unwrap();
-        assert_eq!(busy, reply(429, "busy: too many of this probe at once"), "{path} round {round}");
+        assert_eq!(busy, reply(429, "busy: too many of these probes in flight"), "{path} round {round}");
         for context in contexts {
             then(&mut vm, context);
             vm.finish(context).unwrap();

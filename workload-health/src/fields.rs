@@ -1,7 +1,8 @@
-//! A document read field by field: everything that is wrong with it is collected, each with its path, so that whoever wrote it
-//! corrects it once.
+//! Reads a document field by field and collects all errors with their paths, so that its author can
+//! correct them at once.
 //!
-//! Istio's shapes: a field that is `null` is absent, an unknown one is a warning, since a newer Istio may know it.
+//! The rules are Istio's: a field with the value `null` is absent. An unknown field is a warning,
+//! because a newer Istio may define it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -10,32 +11,34 @@ use serde_json::{Map, Number, Value};
 
 use crate::health_report::printable;
 
-/// How much of a value an error shows, in bytes.
+/// The maximum length of a value in an error text, in bytes.
 const EXCERPT: usize = 64;
-/// Up to here every whole number is one of `f64` too.
+/// The largest `f64` up to which every whole number has an exact `f64` representation (2^53).
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What was found wrong, a line each that begins with a path: `spec.probe.grpc.port: must be between 1 and 65535, got 0`.
+/// The errors and warnings about a document, one line each, which begins with a path:
+/// `spec.probe.grpc.port: must be between 1 and 65535, got 0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The document is refused.
+    /// Errors reject the document.
     pub errors: Vec<String>,
-    /// It is not.
+    /// Warnings do not reject the document.
     pub warnings: Vec<String>,
 }
 
 impl Findings {
-    /// Something that refuses the document.
+    /// Adds the error `<path>: <text>`.
     pub fn error(&mut self, path: &str, text: impl std::fmt::Display) {
         self.errors.push(format!("{path}: {text}"));
     }
 
-    /// Something to be told.
+    /// Adds the warning `<path>: <text>`.
     pub fn warn(&mut self, path: &str, text: impl std::fmt::Display) {
         self.warnings.push(format!("{path}: {text}"));
     }
 
-    /// `value` with the warnings, if nothing refuses it. `None` without an error cannot be: then the value is missing.
+    /// Returns `value` with the warnings if there are no errors. The caller must add an error if
+    /// `value` is `None`.
     pub fn checked<T>(self, value: Option<T>) -> Result<Checked<T>, Vec<String>> {
         match value {
             Some(value) if self.errors.is_empty() => Ok(Checked { value, warnings: self.warnings }),
@@ -44,16 +47,16 @@ impl Findings {
     }
 }
 
-/// A value without errors, and what is to be told about it.
+/// A valid value with its warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked<T> {
-    /// With all defaults.
+    /// The value with all defaults set.
     pub value: T,
-    /// A line each.
+    /// The warnings, one line each.
     pub warnings: Vec<String>,
 }
 
-/// An object and where it stands.
+/// An object and its path in the document.
 #[derive(Clone, Debug)]
 pub struct Object<'a> {
     path: String,
@@ -61,7 +64,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// `value` at `path`; an error if it is no object.
+    /// Returns the object `value` at `path`; adds an error if it is not an object.
     pub fn of(value: &'a Value, path: impl Into<String>, findings: &mut Findings) -> Option<Self> {
         let path = path.into();
         let fields = value.as_object();
@@ -71,44 +74,44 @@ impl<'a> Object<'a> {
         Some(Self { path, fields: fields? })
     }
 
-    /// Where the object stands: `spec.probe`.
+    /// Returns the path of the object, for example `spec.probe`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Where a field stands: `spec.probe.grpc`.
+    /// Returns the path of a field, for example `spec.probe.grpc`.
     pub fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Whether the key is written, if only as `null`.
+    /// Returns true if the key exists, even with the value `null`.
     pub fn mentions(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
-    /// The field, unless it is absent or `null`.
+    /// Returns the value of a field, unless it is absent or `null`.
     pub fn value(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
 
-    /// Warns of each field that is none of `names`.
+    /// Adds a warning for each field that is not in `names`.
     pub fn warn_unknown(&self, names: &[&str], findings: &mut Findings) {
         for name in self.fields.keys().filter(|name| !names.contains(&name.as_str())) {
             findings.warn(&self.path_of(&printable(name)), "unknown field, ignored");
         }
     }
 
-    /// An object below.
+    /// Returns a nested object; adds an error if the field is not an object.
     pub fn object(&self, name: &str, findings: &mut Findings) -> Option<Object<'a>> {
         Object::of(self.value(name)?, self.path_of(name), findings)
     }
 
-    /// A text; empty where absent.
+    /// Returns a string field; empty if absent.
     pub fn text(&self, name: &str, findings: &mut Findings) -> &'a str {
         self.value(name).map_or("", |value| text(value, &self.path_of(name), findings).unwrap_or_default())
     }
 
-    /// The elements of a list, none where absent, each with its path.
+    /// Returns the elements of an array with their paths; none if absent.
     pub fn list(&self, name: &str, findings: &mut Findings) -> Vec<(String, &'a Value)> {
         let path = self.path_of(name);
         match self.value(name) {
@@ -124,7 +127,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A map of texts; empty where absent.
+    /// Returns a map of strings; empty if absent.
     pub fn texts(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, String> {
         let Some(object) = self.object(name, findings) else { return BTreeMap::new() };
         let mut texts = BTreeMap::new();
@@ -136,7 +139,7 @@ impl<'a> Object<'a> {
         texts
     }
 
-    /// A map of ports by name; empty where absent.
+    /// Returns a map of ports by name; empty if absent.
     pub fn ports(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, u16> {
         let Some(object) = self.object(name, findings) else { return BTreeMap::new() };
         let mut ports = BTreeMap::new();
@@ -148,7 +151,7 @@ impl<'a> Object<'a> {
         ports
     }
 
-    /// A port, which must be there.
+    /// Returns a required port; adds an error unless it is 1 to 65535.
     pub fn port(&self, name: &str, findings: &mut Findings) -> Option<NonZeroU16> {
         let path = self.path_of(name);
         let number = match self.value(name) {
@@ -162,7 +165,7 @@ impl<'a> Object<'a> {
         port
     }
 
-    /// A count that an `int32` of Istio's holds, `default` where absent or 0.
+    /// Returns a number that fits into Istio's `int32`; `default` if it is absent or 0.
     pub fn count(&self, name: &str, default: u32, findings: &mut Findings) -> u32 {
         let Some(value) = self.value(name) else { return default };
         let path = self.path_of(name);
@@ -184,16 +187,17 @@ impl<'a> Object<'a> {
     }
 }
 
-/// `value` as a text, or an error.
+/// Returns `value` as a string; adds an error if it is not one.
 pub fn text<'a>(value: &'a Value, path: &str, findings: &mut Findings) -> Option<&'a str> {
     let text = value.as_str();
     if text.is_none() {
-        findings.error(path, format_args!("expected text, got {}", shown(value)));
+        findings.error(path, format_args!("expected a string, got {}", shown(value)));
     }
     text
 }
 
-/// A whole number, cut to 64 bits; `10.0`, which a protobuf `Struct` makes of 10, is one.
+/// Returns a whole number, clamped to 64 bits. `10.0` counts, because a protobuf `Struct` stores 10
+/// as `10.0`.
 pub fn whole_number(number: &Number) -> Option<i64> {
     if let Some(whole) = number.as_i64() {
         return Some(whole);
@@ -202,11 +206,11 @@ pub fn whole_number(number: &Number) -> Option<i64> {
         return Some(i64::MAX);
     }
     let float = number.as_f64()?;
-    // Exact within these bounds, so that nothing is cut off.
+    // Within these bounds the conversion is exact.
     (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
 }
 
-/// JSON in printable ASCII, cut at 64 bytes.
+/// Returns the value as JSON in printable ASCII, cut at 64 bytes.
 pub fn shown(value: &Value) -> String {
     let mut text = printable(&value.to_string());
     if text.len() > EXCERPT {

@@ -1,7 +1,8 @@
-//! What agent and discovery server say to each other of a workload's health: names, the report, the hello.
+//! The messages about health between agent and discovery server: the names in `node.metadata`, the
+//! report, and the first message of the server.
 //!
-//! Only JSON: the protobuf messages around it stop at the rim of either side. A `google.protobuf.Struct` keeps numbers as `f64`, so
-//! whole numbers are read from `7.0` too.
+//! This module defines only the JSON; agent and server build the protobuf messages around it. A
+//! `google.protobuf.Struct` stores numbers as `f64`, so whole numbers are also read from `7.0`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,67 +12,73 @@ use serde_json::{Map, Value, json};
 use crate::fields::{shown, whole_number};
 use crate::health_state::State;
 
-/// The type of a report (istio `pkg/model/xds.go`).
+/// The type URL of a health report (istio `pkg/model/xds.go`).
 pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
-/// The type of the hello, which only our server sends.
+/// The type URL of [`Hello`], which only the app-health discovery server sends.
 pub const PROBE_TYPE: &str = "type.googleapis.com/app_health.v1.Probe";
-/// `node.metadata`: the namespace of the workload.
+/// The key of `node.metadata` with the namespace of the workload.
 pub const NAMESPACE: &str = "NAMESPACE";
-/// `node.metadata`: its service account.
+/// The key of `node.metadata` with the service account of the workload.
 pub const SERVICE_ACCOUNT: &str = "SERVICE_ACCOUNT";
-/// `node.metadata`: its addresses, a list or a text with commas.
+/// The key of `node.metadata` with the IP addresses of the workload, as a list or as
+/// comma-separated text.
 pub const INSTANCE_IPS: &str = "INSTANCE_IPS";
-/// `node.metadata`: the WorkloadGroup that an entry shall be made from.
+/// The key of `node.metadata` with the name of the WorkloadGroup for auto-registration.
 pub const AUTO_REGISTER_GROUP: &str = "AUTO_REGISTER_GROUP";
-/// `node.metadata`: the WorkloadEntry that exists already.
+/// The key of `node.metadata` with the name of an existing WorkloadEntry.
 pub const WORKLOAD_ENTRY: &str = "WORKLOAD_ENTRY";
-/// `node.metadata`: the network.
+/// The key of `node.metadata` with the network of the workload.
 pub const NETWORK: &str = "NETWORK";
-/// `node.metadata`: labels of the workload.
+/// The key of `node.metadata` with the labels of the workload.
 pub const LABELS: &str = "LABELS";
-/// `node.metadata`: the cluster.
+/// The key of `node.metadata` with the cluster of the workload.
 pub const CLUSTER_ID: &str = "CLUSTER_ID";
-/// `node.metadata`: Istio's proxy configuration; its `readinessProbe` says that there is a probe.
+/// The key of `node.metadata` with Istio's proxy configuration. If it has a `readinessProbe`, the
+/// workload has a probe.
 pub const PROXY_CONFIG: &str = "PROXY_CONFIG";
-/// In [`PROXY_CONFIG`].
+/// The key of the probe in [`PROXY_CONFIG`].
 pub const READINESS_PROBE: &str = "readinessProbe";
-/// `node.metadata`: what of our protocol the agent speaks, `{"version":1}`.
+/// The key of `node.metadata` with the protocol version of the agent, `{"version":1}`.
 pub const APP_HEALTH: &str = "APP_HEALTH";
-/// `node.metadata`: the [`HealthReport`], towards our server only.
+/// The key of `node.metadata` with the [`HealthReport`], sent only to an app-health discovery
+/// server.
 pub const APP_HEALTH_REPORT: &str = "APP_HEALTH_REPORT";
-/// Of [`APP_HEALTH`].
+/// The current version in [`APP_HEALTH`].
 pub const PROTOCOL_VERSION: u64 = 1;
 
-/// The longest text of a peer that is kept, in bytes.
+/// The maximum length of a text received from a peer, in bytes; the rest is cut off.
 pub const TEXT_BYTES: usize = 256;
-/// The longest epoch, in bytes.
+/// The maximum length of an epoch, in bytes.
 const EPOCH_BYTES: usize = 64;
 
-/// One report: the whole state, never a change of it.
+/// One health report. It always contains the whole state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
-    /// The agent's process: 1 to 64 printable bytes, of ours 32 hexadecimal digits.
+    /// Identifies the agent process: 1 to 64 printable ASCII characters. Agents of this project
+    /// send 32 hexadecimal digits.
     pub epoch: String,
-    /// Flips in this epoch.
+    /// The number of state changes in this epoch.
     pub generation: u64,
-    /// The state.
+    /// The state of the workload at the time of the report.
     pub state: State,
-    /// A word of `HealthReason`, or one of a newer agent.
+    /// The word of a `HealthReason`; a newer agent may send an unknown word.
     pub reason: String,
-    /// For people.
+    /// A description for people.
     pub message: String,
-    /// Age of the state, in milliseconds.
+    /// The time since the last state change, in milliseconds.
     pub since_ms: u64,
-    /// Age of the last probe, if there was one.
+    /// The time since the last probe, in milliseconds, if there was one.
     pub last_probe_ago_ms: Option<u64>,
-    /// The probe's period and timeout together, in milliseconds: no two probes begin further apart on a machine that runs.
+    /// The sum of the probe's period and timeout, in milliseconds: the longest time between the
+    /// starts of two probes on a running machine.
     pub interval_ms: Option<u64>,
-    /// Before the first verdict: when it is there at the latest, in milliseconds from now.
+    /// The longest time until the first threshold is reached, in milliseconds; set while the state
+    /// is `Unknown`.
     pub verdict_within_ms: Option<u64>,
 }
 
 impl HealthReport {
-    /// The value of [`APP_HEALTH_REPORT`].
+    /// Returns the value of [`APP_HEALTH_REPORT`].
     pub fn to_json(&self) -> Value {
         let mut report = json!({
             "epoch": self.epoch,
@@ -94,7 +101,8 @@ impl HealthReport {
         report
     }
 
-    /// Reads one. `Err`: the field and why, `APP_HEALTH_REPORT.state: must be …`.
+    /// Parses a report. The error names the field and the reason: `APP_HEALTH_REPORT.state: must be
+    /// …`.
     pub fn parse(value: &Value) -> Result<Self, String> {
         let fields = object(value, APP_HEALTH_REPORT)?;
         let wrong = |name: &str, text: &str| format!("{APP_HEALTH_REPORT}.{name}: {text}");
@@ -119,25 +127,25 @@ impl HealthReport {
         })
     }
 
-    /// What an acknowledgement of this report carries: `<epoch>/<generation>`.
+    /// Returns the text that acknowledges this report: `<epoch>/<generation>`.
     pub fn acknowledgement(&self) -> String {
         format!("{}/{}", self.epoch, self.generation)
     }
 }
 
-/// The first message of our server, and each later one that changes the probe.
+/// The first message of the discovery server on a stream; it is sent again when the probe changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello {
-    /// Number of the agent's stream; 0: the entry is still pending.
+    /// The number of the agent's stream; 0 while the WorkloadEntry is pending.
     pub session: u64,
-    /// How often the state is to be said again, in whole seconds.
+    /// The interval at which the agent has to repeat its report, in whole seconds.
     pub heartbeat: Duration,
-    /// `spec.probe`; absent: none.
+    /// The `spec.probe` of the WorkloadGroup; `None` if it has none.
     pub probe: Option<Value>,
 }
 
 impl Hello {
-    /// `{"session":17,"heartbeatSeconds":60,"probe":{…}}`
+    /// Returns JSON of the form `{"session":17,"heartbeatSeconds":60,"probe":{…}}`.
     pub fn to_json(&self) -> Value {
         let mut hello = json!({ "session": self.session, "heartbeatSeconds": self.heartbeat.as_secs() });
         if let (Some(probe), Some(fields)) = (&self.probe, hello.as_object_mut()) {
@@ -146,7 +154,8 @@ impl Hello {
         hello
     }
 
-    /// Reads one. The probe is not looked at: a bad one is answered, not the hello that brings it.
+    /// Parses the message. The probe is not validated here: an invalid probe must be reported as
+    /// such, and must not reject the message.
     pub fn parse(value: &Value) -> Result<Self, String> {
         let fields = object(value, "hello")?;
         let session = number(fields, "session").ok_or("hello.session: expected a whole number")?;
@@ -157,7 +166,8 @@ impl Hello {
     }
 }
 
-/// At most 256 bytes of printable ASCII: every other byte is written as `\x0a`, and what does not fit is left out.
+/// Returns at most 256 bytes of printable ASCII: every other byte is written as `\x0a`, and the
+/// rest is cut off.
 pub fn printable(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

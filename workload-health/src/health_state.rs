@@ -1,6 +1,8 @@
-//! The state of a workload's health: outcomes go in, one after another, and now and then it flips.
+//! The state machine of a workload's health: it takes probe outcomes, and changes the state when a
+//! threshold is reached.
 //!
-//! Pure: no clock. Thresholds as kubelet has them; what flips stays until as many outcomes of the other kind came in a row.
+//! The thresholds work as in kubelet: the state stays until the configured number of consecutive
+//! opposite outcomes is reached. There is no clock.
 
 mod outcome;
 
@@ -10,22 +12,22 @@ pub use outcome::{HealthReason, Outcome, Unhealthy};
 
 use crate::workload_probe::Thresholds;
 
-/// What is known of a workload.
+/// The health of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// No verdict yet, or nothing probes.
+    /// No threshold has been reached yet, or no probe is configured.
     Unknown,
-    /// Traffic may come.
+    /// The workload may receive traffic.
     Healthy,
-    /// It may not.
+    /// The workload must not receive traffic.
     Unhealthy,
 }
 
 impl State {
-    /// Every state.
+    /// All states, in the order of their definition.
     pub const ALL: [Self; 3] = [Self::Unknown, Self::Healthy, Self::Unhealthy];
 
-    /// As it crosses the wire.
+    /// Returns the name of the state as in reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown",
@@ -41,7 +43,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// A word that is no state.
+/// The error for a text that is not the name of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be Unknown, Healthy or Unhealthy")]
 pub struct NoState;
@@ -54,43 +56,45 @@ impl FromStr for State {
     }
 }
 
-/// Why no outcome counts any more.
+/// The reason for which probes no longer count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The agent drains.
+    /// The agent is draining.
     Draining,
-    /// The agent is about to end.
+    /// The agent is about to exit.
     Terminating,
 }
 
-/// A change that others have to hear of.
+/// A change of the state that has to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flip {
-    /// Before.
+    /// The state before the change.
     pub from: State,
-    /// Now; may be the same with another reason (a probe that is removed before its first verdict).
+    /// The state after the change. It equals the previous one if only the reason has changed (a probe was
+    /// removed before its first result).
     pub to: State,
-    /// The generation that begins with it.
+    /// The number of changes so far, including this one.
     pub generation: u64,
 }
 
-/// The threshold state.
+/// The state and the counters of consecutive outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthState {
-    /// Absent: nothing probes.
+    /// The thresholds; `None` if no probe is configured.
     thresholds: Option<Thresholds>,
     state: State,
     reason: HealthReason,
     message: String,
     generation: u64,
-    /// Consecutive successes and failures that may still lead to a flip.
+    /// The number of consecutive successes that count towards the next change; `bad` counts
+    /// failures.
     ok: u32,
     bad: u32,
     is_final: bool,
 }
 
 impl HealthState {
-    /// Nothing is known. `thresholds`: of the probe, if there is one.
+    /// Returns the state `Unknown`. `thresholds` are those of the probe, if there is one.
     pub fn new(thresholds: Option<Thresholds>) -> Self {
         let reason = if thresholds.is_some() { HealthReason::AwaitingVerdict } else { HealthReason::NoProbe };
         Self {
@@ -105,7 +109,8 @@ impl HealthState {
         }
     }
 
-    /// A probe came to its end. Without a probe, and after the end, nothing follows from that.
+    /// Records the outcome of a probe, and returns the change that it causes. Without a probe and
+    /// after [`HealthState::end`], an outcome changes nothing.
     pub fn observe(&mut self, outcome: Outcome) -> Option<Flip> {
         let thresholds = self.thresholds.filter(|_| !self.is_final)?;
         match outcome {
@@ -135,7 +140,8 @@ impl HealthState {
         }
     }
 
-    /// Another probe, or none any more. Another one lets the state stand: an edit must not flap.
+    /// Sets the thresholds of a changed probe, or removes the probe. A changed probe keeps the
+    /// state, so that an edit does not interrupt traffic.
     pub fn set_probe(&mut self, thresholds: Option<Thresholds>) -> Option<Flip> {
         if self.is_final {
             return None;
@@ -156,7 +162,7 @@ impl HealthState {
         }
     }
 
-    /// Unhealthy for good. A drain may still be followed by the end.
+    /// Sets the final state `Unhealthy`. Draining may still be followed by terminating.
     pub fn end(&mut self, end: End) -> Option<Flip> {
         let reason = match end {
             End::Draining if self.is_final => return None,
@@ -168,32 +174,33 @@ impl HealthState {
         Some(self.flip(State::Unhealthy, reason, reason.text().to_owned()))
     }
 
-    /// The state.
+    /// Returns the current state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Why.
+    /// Returns the reason of the current state.
     pub fn reason(&self) -> HealthReason {
         self.reason
     }
 
-    /// The same in a line of printable ASCII, at most 256 bytes, never empty.
+    /// Returns a description of the reason: one line of 1 to 256 bytes of printable ASCII.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Number of flips.
+    /// Returns the number of changes so far.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether nothing can change any more but a drain into an end.
+    /// Returns true after [`HealthState::end`].
     pub fn is_final(&self) -> bool {
         self.is_final
     }
 
-    /// Consecutive successes and failures that count towards the next flip.
+    /// Returns the numbers of consecutive successes and failures that count towards the next
+    /// change.
     pub fn counters(&self) -> (u32, u32) {
         (self.ok, self.bad)
     }

@@ -1,6 +1,7 @@
-//! A WorkloadGroup document, as much of it as agent and discovery server share.
+//! The part of a WorkloadGroup that agent and discovery server share.
 //!
-//! Istio's `networking.istio.io` WorkloadGroup, versions v1, v1beta1 and v1alpha3. Reading YAML is the caller's.
+//! Source: Istio's `networking.istio.io` WorkloadGroup, versions v1, v1beta1 and v1alpha3. The
+//! caller parses the YAML.
 
 use std::collections::BTreeMap;
 
@@ -9,46 +10,47 @@ use serde_json::Value;
 use crate::fields::{self, Checked, Findings, Object};
 use crate::workload_probe::WorkloadProbe;
 
-/// The versions that are one and the same schema.
+/// The API versions, which all have the same schema.
 pub const API_VERSIONS: [&str; 3] =
     ["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
 
-/// A checked document.
+/// A WorkloadGroup that has been validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadGroup {
-    /// `metadata.name`
+    /// The field `metadata.name`.
     pub name: String,
-    /// `metadata.namespace`
+    /// The field `metadata.namespace`.
     pub namespace: Option<String>,
-    /// `spec.metadata.labels`, copied to each entry.
+    /// The field `spec.metadata.labels`, copied to each WorkloadEntry.
     pub labels: BTreeMap<String, String>,
-    /// `spec.metadata.annotations`, copied to each entry.
+    /// The field `spec.metadata.annotations`, copied to each WorkloadEntry.
     pub annotations: BTreeMap<String, String>,
-    /// `spec.template`
+    /// The field `spec.template`.
     pub template: WorkloadTemplate,
-    /// `spec.probe`
+    /// The field `spec.probe`.
     pub probe: Option<WorkloadProbe>,
 }
 
-/// `spec.template`: what each entry begins with.
+/// The `spec.template`: the initial content of each WorkloadEntry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadTemplate {
-    /// By name.
+    /// The ports by name, 1 to 65535.
     pub ports: BTreeMap<String, u16>,
-    /// Labels.
+    /// The labels of the workload.
     pub labels: BTreeMap<String, String>,
-    /// Whoever registers must prove it, if it is set.
+    /// The service account. If set, an agent must prove this identity to register.
     pub service_account: Option<String>,
-    /// Network.
+    /// The network of the workload.
     pub network: Option<String>,
-    /// `region/zone/sub-zone`
+    /// The locality, in the form `region/zone/sub-zone`.
     pub locality: Option<String>,
-    /// 1 where absent or 0.
+    /// The load balancing weight; 1 if absent or 0.
     pub weight: u32,
 }
 
 impl WorkloadGroup {
-    /// Reads a document. `Err`: everything that is wrong, each line begins with a path in the document.
+    /// Parses a document. The error lists everything that is wrong; each line begins with a path in
+    /// the document.
     pub fn parse(document: &Value) -> Result<Checked<Self>, Vec<String>> {
         let mut findings = Findings::default();
         let group = read(document, &mut findings);
@@ -56,7 +58,7 @@ impl WorkloadGroup {
     }
 }
 
-/// Errors unless `document` says that it is a `kind` of Istio's.
+/// Adds errors unless `document` has this `kind` and a supported Istio `apiVersion`.
 pub fn check_kind(document: &Object, kind: &str, findings: &mut Findings) {
     let bare = |name| match document.value(name) {
         None => "none".to_owned(),
@@ -76,7 +78,8 @@ pub fn check_kind(document: &Object, kind: &str, findings: &mut Findings) {
     }
 }
 
-/// `metadata.name` and `metadata.namespace`, with errors unless they are names that Kubernetes would take.
+/// Returns `metadata.name` and `metadata.namespace`; adds errors if Kubernetes would not accept
+/// them.
 pub fn names(document: &Object, findings: &mut Findings) -> Option<(String, Option<String>)> {
     if document.value("metadata").is_none() {
         findings.error("metadata.name", "is required");
@@ -98,7 +101,8 @@ pub fn names(document: &Object, findings: &mut Findings) -> Option<(String, Opti
     Some((name.to_owned(), (!namespace.is_empty()).then(|| namespace.to_owned())))
 }
 
-/// Lower-case letters, digits and `-`, 1 to 63, with a letter or digit at both ends (RFC 1123 as Kubernetes reads it).
+/// Returns true for 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends
+/// (RFC 1123 label as in Kubernetes).
 pub fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = |byte: Option<u8>| byte.is_some_and(inner);
@@ -108,7 +112,8 @@ pub fn is_dns_label(text: &str) -> bool {
         && ends(text.bytes().last())
 }
 
-/// Such labels with dots between, at most 253 bytes; a label of a name may be longer than 63 there.
+/// Returns true for such labels separated by dots, at most 253 bytes in total. As in Kubernetes, a
+/// single label may be longer than 63 bytes here.
 pub fn is_dns_subdomain(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {

@@ -1,7 +1,9 @@
-//! `WorkloadGroup.spec.probe`: the probe of a virtual machine, with its defaults and its checks.
+//! The `spec.probe` of a WorkloadGroup, which is the probe of a virtual machine: defaults and
+//! validation.
 //!
-//! Istio's schema (`networking/v1alpha3/workload_group.proto`, `ReadinessProbe`). One reading for a file, for the discovery server
-//! and for a push, so the texts are the same everywhere. What performs the probe is not here.
+//! Source: `ReadinessProbe` in Istio's `networking/v1alpha3/workload_group.proto`. The agent's
+//! file, the discovery server and its updates to the agent are read by the same code, so the error
+//! texts are the same. The agent runs the probe.
 
 mod http_get;
 
@@ -14,68 +16,69 @@ use crate::fields::{self, Checked, Findings, Object};
 pub use http_get::WorkloadHttpGet;
 use probe::ports;
 
-/// Where a probe stands in its document.
+/// The path of the probe in its document.
 const PATH: &str = "spec.probe";
 /// The handlers, in the order in which errors list them.
 const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
-/// Everything beside the handlers.
+/// The other fields of the probe.
 const SETTINGS: [&str; 5] =
     ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
-/// The longest name of a service, in bytes.
+/// The maximum length of a gRPC service name, in bytes.
 const SERVICE_BYTES: usize = 256;
 
-/// A checked probe.
+/// The probe of a virtual machine, validated and with all defaults set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadProbe {
-    /// From the agent's start to the first probe; 0 where absent.
+    /// The time from the agent's start to the first probe; 0 if absent.
     pub initial_delay: Duration,
-    /// For connect, TLS, request and redirects together; 1 s where absent or 0.
+    /// The timeout for connect, TLS, request and redirects together; 1 s if absent or 0.
     pub timeout: Duration,
-    /// From start to start; 10 s where absent or 0.
+    /// The time from the start of one probe to the start of the next; 10 s if absent or 0.
     pub period: Duration,
-    /// 1 and 3 where absent or 0.
+    /// The thresholds; 1 success and 3 failures if absent or 0.
     pub thresholds: Thresholds,
-    /// What is done.
+    /// The action of the probe.
     pub handler: WorkloadHandler,
 }
 
-/// How many equal outcomes in a row change the state.
+/// The number of consecutive equal outcomes that change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// To Healthy.
+    /// The number of successes that change the state to Healthy.
     pub success: NonZeroU32,
-    /// To Unhealthy. 3 where absent, as Kubernetes has it and Istio's reference says; one lost packet must not empty a service.
+    /// The number of failures that change the state to Unhealthy. The default is 3 as in Kubernetes
+    /// and Istio's reference: a single lost packet must not remove all endpoints of a service.
     pub failure: NonZeroU32,
 }
 
-/// What a probe does.
+/// The action of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadHandler {
     /// A GET whose status decides.
     HttpGet(WorkloadHttpGet),
-    /// A connection is enough.
+    /// An established connection is a success.
     TcpSocket {
-        /// None of the proxy's own.
+        /// The port; never a port of the proxy.
         port: NonZeroU16,
-        /// An IP address or a DNS name; absent: the instance IP.
+        /// An IP address or a DNS name; the instance IP if absent.
         host: Option<String>,
     },
-    /// `grpc.health.v1.Health/Check`, in plaintext, at the instance IP.
+    /// A call of `grpc.health.v1.Health/Check` in plaintext to the instance IP.
     Grpc {
-        /// None of the proxy's own.
+        /// The port; never a port of the proxy.
         port: NonZeroU16,
-        /// Empty: the whole server. At most 256 bytes.
+        /// The name of the service, at most 256 bytes; empty for the whole server.
         service: String,
     },
     /// A command whose exit code decides.
     Exec {
-        /// At least one element, none empty, none with a NUL.
+        /// The program and its arguments: at least one element, none empty, none with NUL.
         command: Vec<String>,
     },
 }
 
 impl WorkloadHandler {
-    /// `http`, `https`, `tcp`, `grpc` or `exec`, for metrics and texts.
+    /// Returns `http`, `https`, `tcp`, `grpc` or `exec`, for metrics and texts.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::HttpGet(http) => http.scheme.word(),
@@ -85,7 +88,7 @@ impl WorkloadHandler {
         }
     }
 
-    /// The port that is dialled.
+    /// Returns the port of the application; `None` for a command.
     pub fn port(&self) -> Option<NonZeroU16> {
         match self {
             Self::HttpGet(http) => Some(http.port),
@@ -94,7 +97,7 @@ impl WorkloadHandler {
         }
     }
 
-    /// Where the port stands: `spec.probe.grpc.port`.
+    /// Returns the path of the port in the document, for example `spec.probe.grpc.port`.
     pub fn port_path(&self) -> Option<&'static str> {
         match self {
             Self::HttpGet(_) => Some("spec.probe.httpGet.port"),
@@ -106,14 +109,15 @@ impl WorkloadHandler {
 }
 
 impl WorkloadProbe {
-    /// Reads `spec.probe`. `Err`: everything that is wrong, each line begins with `spec.probe`.
+    /// Parses `spec.probe`. The error lists everything that is wrong; each line begins with
+    /// `spec.probe`.
     pub fn parse(value: &Value) -> Result<Checked<Self>, Vec<String>> {
         let mut findings = Findings::default();
         let probe = Self::read(value, &mut findings);
         findings.checked(probe)
     }
 
-    /// The same among the findings of a larger document.
+    /// Reads the probe as part of a larger document.
     pub(crate) fn read(value: &Value, findings: &mut Findings) -> Option<Self> {
         let object = Object::of(value, PATH, findings)?;
         let known: Vec<&str> = SETTINGS.into_iter().chain(HANDLERS).collect();
@@ -144,7 +148,8 @@ impl WorkloadProbe {
         })
     }
 
-    /// Istio's shape with every default written out; `parse` gives the same probe again.
+    /// Returns the probe in Istio's shape with every default written out; `parse` returns an equal
+    /// probe.
     pub fn to_json(&self) -> Value {
         let mut fields = Map::new();
         let numbers = [
@@ -173,7 +178,8 @@ impl WorkloadProbe {
     }
 }
 
-/// Exactly one. Each that is there is read, so that all its errors are told.
+/// Requires exactly one handler. If there are several, all are read, so that all their errors are
+/// listed.
 fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
     let found: Vec<&str> = HANDLERS.into_iter().filter(|name| object.mentions(name)).collect();
     if found.len() != 1 {
@@ -232,7 +238,7 @@ fn exec(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
     Some(WorkloadHandler::Exec { command })
 }
 
-/// A port that an application can have.
+/// Returns a port that does not belong to the proxy.
 fn port(fields: &Object, findings: &mut Findings) -> Option<NonZeroU16> {
     let port = fields.port("port", findings)?;
     if ports::ALWAYS.contains(&port.get()) {

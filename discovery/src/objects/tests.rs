@@ -55,7 +55,7 @@ fn entries() {
         (json!({"address": "::1", "ports": {"a": 0}}), &["spec.ports.a: must be between 1 and 65535, got 0"]),
         (
             json!({"address": 7, "weight": -1}),
-            &["spec.address: expected text, got 7", "spec.weight: must be 0 or more, got -1"],
+            &["spec.address: expected a string, got 7", "spec.weight: must be 0 or more, got -1"],
         ),
     ];
     for (spec, errors) in rows {

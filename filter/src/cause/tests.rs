@@ -62,7 +62,7 @@ fn resets_of_a_route() {
         ("local_reset", "", Reason::Closed),
         ("remote_refused_stream_reset", "", Reason::Closed),
         ("local_refused_stream_reset", "", Reason::Closed),
-        // What nobody knows is no sign of a connection that stood.
+        // An unknown reset reason does not prove that a connection was established.
         ("something_new", "", Reason::Configuration),
         ("", "", Reason::Configuration),
         ("protocol_error", "", Reason::Protocol),

@@ -1,31 +1,33 @@
-//! What takes the place of the application's body, chunk by chunk.
+//! Replaces the application's response body chunk by chunk: the application's text must not reach
+//! kubelet's events.
 
-/// kubelet reads this much of a body before it judges, in bytes (`maxRespBodyLength` in `pkg/probe/http`).
+/// The number of bytes of a body that kubelet reads (`maxRespBodyLength` in `pkg/probe/http`).
 const BODY: u64 = 10 << 10;
 
-/// How much of an answer's body has passed.
+/// The state of one response body.
 #[derive(Debug, Default)]
 pub struct Body {
     seen: u64,
     filled: bool,
 }
 
-/// What takes the place of a chunk.
+/// The replacement of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// The chunk is empty already.
+    /// The chunk is empty and stays as it is.
     Untouched,
-    /// Nothing.
+    /// The chunk is replaced by no bytes.
     Empty,
-    /// As many blanks as make kubelet stop reading, once.
+    /// The chunk is replaced by [`BLANKS`] spaces, after which kubelet stops reading. This happens
+    /// at most once in a body.
     Blanks,
 }
 
-/// One more than kubelet reads.
+/// The number of spaces: one more than kubelet reads.
 pub const BLANKS: usize = 10_241;
 
 impl Body {
-    /// Decides about a chunk of `size` bytes; `end`: the body ends with it.
+    /// Decides about a chunk of `size` bytes. `end` is true for the last chunk.
     pub fn on_chunk(&mut self, size: usize, end: bool) -> Chunk {
         self.seen = self.seen.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
         if self.seen >= BODY && !end && !self.filled {

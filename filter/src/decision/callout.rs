@@ -1,4 +1,5 @@
-//! Callouts: requests that follow redirects, and what becomes of the answers that come all at once.
+//! Decisions about HTTP callouts: gRPC checks and requests that follow a redirect. The response to
+//! a callout arrives as a whole.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::cause;
 use crate::config::Config;
 use crate::plan::{self, Plan};
 
-/// A request that follows a redirect, as a callout. `None` when its time is up.
+/// Returns the callout for a request that follows a redirect; `None` if the probe's timeout has
+/// passed.
 pub fn hop<'a>(
     config: &'a Config,
     hop: &'a Hop,
@@ -37,7 +39,8 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The hop that follows `requests` requests. Its port was checked when the redirect was read.
+    /// Prepares the request that follows after `requests` requests. The port is valid, because
+    /// [`probe::Redirect`] has checked it.
     pub fn new(config: &Config, request: Request, requests: u32) -> Self {
         let destination = format!("{}:{}", config.pod_host, request.url.port().unwrap_or(0));
         Self {
@@ -48,40 +51,38 @@ impl Hop {
         }
     }
 
-    /// How many requests there were, this one included.
+    /// Returns the number of requests of the probe, including this one.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 }
 
-/// What came of a callout.
+/// The result of a callout.
 #[derive(Clone, Copy, Debug)]
 pub enum CallResult<'a> {
-    /// No headers: the answer was not complete in time, was too large, or broke.
+    /// The callout failed without headers: the response was incomplete at the timeout, too large,
+    /// or malformed.
     Failed {
-        /// Whether the probe's timeout has passed.
+        /// True if the probe's timeout has passed.
         late: bool,
     },
-    /// An answer, the application's or Envoy's own.
+    /// A response, either the application's or a local reply of Envoy.
     Answered {
-        /// `:status`
         status: Option<&'a [u8]>,
-        /// `location`
         location: Option<&'a [u8]>,
-        /// `content-type`
         content_type: Option<&'a [u8]>,
-        /// `grpc-status` of the trailers, or of the headers where there are no trailers.
+        /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
         grpc_status: Option<&'a [u8]>,
-        /// `grpc-message`, likewise.
+        /// The `grpc-message` of the trailers, or of the headers if there are no trailers.
         grpc_message: Option<&'a [u8]>,
-        /// The body's whole length, in bytes.
+        /// The length of the whole body in bytes.
         body_length: usize,
         /// The first bytes of the body.
         body: &'a [u8],
     },
 }
 
-/// Decides about the answer to a gRPC probe's callout.
+/// Decides about the response to a gRPC check.
 pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
     let reason = match result {
         CallResult::Failed { late: true } => Reason::Timeout,
@@ -98,7 +99,7 @@ pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
     Answer::of(plan, reason)
 }
 
-/// Decides about the answer to a hop's callout.
+/// Decides about the response to a request that followed a redirect.
 pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> Answer {
     let answer = match result {
         CallResult::Failed { late } => {
@@ -113,7 +114,7 @@ pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> An
         }
     };
     match answer {
-        // A callout's answer is there as a whole: nothing is left to stream.
+        // A callout's response is complete, so no body remains to be streamed.
         Answer::Stream { status, reason } => Answer::Reply { status, reason },
         answer => answer,
     }

@@ -56,7 +56,7 @@ fn targets() {
         ("/app-health/app/livez", "/app-health/app/livez"),
         ("/app-health/app-2/livez", "/app-health/app-2/livez"),
         ("/app-lifecycle/http/prestopz", "/app-lifecycle/http/prestopz"),
-        // Below our prefixes, and not declared.
+        // These paths have a prefix of the filter and are not declared.
         ("/app-health/", "unknown"),
         ("/app-health/http/readyz", "unknown"),
         ("/app-health/ap/livez", "unknown"),
@@ -76,7 +76,7 @@ fn targets() {
         ("/app-health/?/app-health/http/livez", "unknown"),
         ("/app-lifecycle/http/livez", "unknown"),
         ("/app-health/http/prestopz", "unknown"),
-        // Not ours.
+        // These paths do not have a prefix of the filter.
         ("/app-health", "pass"),
         ("/app-health?x", "pass"),
         ("/app-healthz/http/livez", "pass"),
@@ -120,14 +120,14 @@ fn requests_that_are_answered_in_place() {
         (HTTP, RequestHead { method: None, ..HEAD }, reply(Reason::Method)),
         (TCP, RequestHead { has_body: true, ..HEAD }, reply(Reason::BadRequest)),
         (GRPC, RequestHead { has_place: false, ..HEAD }, reply(Reason::Busy)),
-        // The order of the checks.
+        // The method is checked first, then the body, then the free slot.
         (
             HTTP,
             RequestHead { method: Some(b"PUT"), has_body: true, has_place: false, ..HEAD },
             reply(Reason::Method),
         ),
         (HTTP, RequestHead { has_body: true, has_place: false, ..HEAD }, reply(Reason::BadRequest)),
-        // An answer would be a success of the hook.
+        // Any response would be a success of the hook.
         (HOOK, RequestHead { has_place: false, ..HEAD }, Answer::Reset(Reason::Busy)),
     ] {
         match on_request(&config, plan(&config, path), head) {
@@ -254,7 +254,7 @@ fn answers_of_envoy() {
     ] {
         let (details, failure) = (details.as_bytes(), failure.as_bytes());
         let head = ResponseHead { status, location: None, details, failure };
-        // A tcp connection that was closed had stood.
+        // A TCP connection that was closed had been established.
         let (tcp, tcp_hook) = match reason {
             Reason::Closed => (reply(Reason::Ok), reply(Reason::Ok)),
             reason => (reply(reason), Answer::Reset(reason)),
@@ -340,7 +340,7 @@ fn statuses() {
 }
 
 proptest! {
-    /// A path is sent on if and only if it stands in the table, byte for byte.
+    /// A request is a probe if and only if its path is declared, byte for byte.
     #[test]
     fn only_declared_paths_are_probes(
         path in "/app-(health|lifecycle)/(http|app|app-2|x)/(livez|prestopz|readyz)[/?#;%]?|[ -~]{0,30}",
@@ -351,7 +351,7 @@ proptest! {
         prop_assert_eq!(matches!(target(&config, path.as_bytes()), Target::Declared(_)), declared);
     }
 
-    /// No answer without an application behind it is a success of a hook.
+    /// Unless the application has responded, no response counts as a success of a hook.
     #[test]
     fn whatever_envoy_says_a_hook_fails(
         status in 400..600u16,

@@ -1,4 +1,5 @@
-//! What metrics and log are told: counters and gauges of Envoy, by name, and lines as far as the budget goes.
+//! Defines and updates Envoy's counters and gauges, and writes log lines within the limit of
+//! [`Budget`].
 
 use std::collections::BTreeMap;
 
@@ -8,22 +9,23 @@ use crate::abi::{self, Level, Metric};
 use crate::config::Probe;
 use crate::ledger::{self, Budget};
 
-/// The metrics that this VM has defined, and the lines that it may still log.
+/// The metrics that this VM has defined, and the limit of its log lines.
 #[derive(Default)]
 pub(super) struct Metrics {
-    /// Ids by name: a metric that is defined again would get another id, which Envoy never forgets.
+    /// The ids of the metrics by name. Defining a metric twice would allocate a second id, which
+    /// Envoy never frees.
     ids: BTreeMap<String, u32>,
     budget: Budget,
 }
 
 impl Metrics {
-    /// Tells metrics and log.
+    /// Records the result of a probe in metrics and log.
     pub(super) fn note(&mut self, probe: &Probe, reason: Reason) {
         let path = &probe.plan.path;
         if let Some(id) = self.metric(probe, Some(reason), path) {
             let _ = abi::increment(id);
         }
-        // What anybody could cause by a wrong request is no verdict.
+        // A reason that any client can cause with a malformed request is not a result of the probe.
         if reason.is_callers() {
             return;
         }
@@ -41,7 +43,8 @@ impl Metrics {
         }
     }
 
-    /// Defines what a healthy prober needs before its first probe, and gives a new gauge kubelet's initial result.
+    /// Defines the metrics that a healthy prober needs before its first probe, and sets a new gauge
+    /// to kubelet's initial result.
     pub(super) fn announce(&mut self, probe: &Probe) {
         let path = &probe.plan.path;
         self.metric(probe, Some(Reason::Ok), path);
@@ -51,7 +54,7 @@ impl Metrics {
         }
     }
 
-    /// The id of a prober's counter for a reason, or of its gauge.
+    /// Returns the id of a prober's counter for `reason`, or of its gauge for `None`.
     fn metric(&mut self, probe: &Probe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
         if let Some(id) = probe.entry.metric(reason) {
             return Some(id);

@@ -1,4 +1,5 @@
-//! What decisions need to know, read from Envoy: the answer to a callout, a redirect's target, the time that passed.
+//! Reads from Envoy what the decisions need: the response to a callout, the `location` of a
+//! redirect, and the time since the request arrived.
 
 use std::time::Duration;
 
@@ -7,26 +8,29 @@ use probe::grpc_health::ANSWER_BYTES;
 use crate::abi::{self, Buffer, CallSize, Map};
 use crate::decision::CallResult;
 
-/// When the request's first byte came, in nanoseconds since 1970.
+/// The Envoy attribute with the arrival time of the request's first byte, in nanoseconds since
+/// 1970.
 const REQUEST_TIME: &str = "request\0time";
-/// As much of a hop's body as tells whether Envoy wrote it, in bytes.
+/// The number of bytes of a redirect's response body that are read, enough to recognize a local
+/// reply of Envoy.
 const HOP_BYTES: usize = 256;
-/// No URL: a scheme is missing before the colon.
+/// A value that is no valid URL, because the scheme before the colon is missing.
 const UNREADABLE: &[u8] = b":";
 
-/// Where a redirect points. One that cannot be read must not count as none, which kubelet takes as success.
+/// Returns the `location` header. If reading fails, returns an invalid URL and not `None`: kubelet
+/// treats a redirect without `location` as success.
 pub(super) fn location(map: Map) -> Option<Vec<u8>> {
     abi::header(map, "location").unwrap_or_else(|_| Some(UNREADABLE.to_vec()))
 }
 
-/// How long ago the request came, by the wall clock.
+/// Returns the time since the request arrived, by the wall clock.
 pub(super) fn elapsed() -> Option<Duration> {
     let started = abi::property(REQUEST_TIME).ok()??;
     let started = u64::from_le_bytes(started.try_into().ok()?);
     Some(Duration::from_nanos(abi::now().ok()?.saturating_sub(started)))
 }
 
-/// What was read of a callout's answer.
+/// The response to a callout, as far as it was read.
 pub(super) struct Read {
     failed: Option<bool>,
     status: Option<Vec<u8>>,
@@ -38,16 +42,19 @@ pub(super) struct Read {
     body_length: usize,
 }
 
-/// Envoy counts a callout's time from the beginning of its event loop's turn, and so ends it a little early.
+/// Envoy starts the timer of a callout at the beginning of the event loop iteration, so the callout
+/// may time out a little before the probe's timeout has passed.
 const EARLY: Duration = Duration::from_millis(50);
 
 impl Read {
-    /// `check`: of a gRPC check, else of a hop; `timeout`: the probe's.
+    /// Reads a response. `check` is true for a gRPC check and false for a redirect; `timeout` is
+    /// the probe's timeout.
     pub(super) fn of(check: bool, size: CallSize, timeout: Duration) -> Self {
         let CallSize { headers, body_size: body_length, trailers } = size;
         let late = || elapsed().is_some_and(|elapsed| elapsed.saturating_add(EARLY) >= timeout);
         let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
-        // An answer of headers alone has its status there; after a body it is in the trailers or nowhere.
+        // A response that consists of headers only carries `grpc-status` there. If there is a body,
+        // only the trailers can carry it.
         let trailer = |name| match (trailers, body_length) {
             (1.., _) => abi::header(Map::CallTrailers, name).ok().flatten(),
             (0, 0) => header(name),

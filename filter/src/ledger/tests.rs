@@ -70,7 +70,7 @@ fn a_line_for_each_change() {
     assert_eq!(
         Entry::default().note(&path, Reason::Busy),
         warn("probe app/readyz: busy"),
-        "the first one fails"
+        "a failure of the first probe is logged"
     );
 }
 
@@ -83,7 +83,7 @@ fn eight_probes_in_flight() {
     entry.leave();
     assert_eq!(taken(20), 2);
     (0..20).for_each(|_| entry.leave());
-    assert_eq!(taken(20), 8, "leaving too often makes no more places");
+    assert_eq!(taken(20), 8, "freeing more slots than were taken adds none");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn ten_lines_a_minute_and_the_number_suppressed() {
     let suppressed: Vec<_> = (0..25).filter_map(|_| budget.admit(start)).collect();
     assert_eq!(suppressed, [0; 10]);
     assert_eq!(budget.admit(start + 61 * SECOND), Some(15));
-    assert_eq!(budget.admit(start + 61 * SECOND), Some(0), "told once");
+    assert_eq!(budget.admit(start + 61 * SECOND), Some(0), "the number of suppressed lines is reported once");
 }
 
 proptest! {
@@ -136,7 +136,7 @@ proptest! {
                 told += 1 + suppressed;
             }
         }
-        // Two windows may touch within a minute.
+        // Two windows may be adjacent, so a minute may contain the lines of both.
         for window in lines.windows(21) {
             prop_assert!(window[20] - window[0] >= 60 * SECOND);
         }

@@ -1,47 +1,44 @@
-//! One change of one probe or hook.
+//! A planned change of one probe or hook.
 
 use serde_json::{Map, Value};
 
 use crate::handler;
 use crate::record::Record;
 
-/// Where a probe or hook stands.
+/// The location of a probe or hook in the Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// `containers` or `initContainers`.
     pub list: &'static str,
-    /// Its container there.
+    /// The index of the container in the list.
     pub index: usize,
-    /// The container's name.
     pub container: String,
-    /// `livenessProbe`, `preStop` and so on.
+    /// The name of the field, for example `livenessProbe` or `preStop`.
     pub field: &'static str,
-    /// Whether it is a hook, which stands below `lifecycle`.
+    /// True for a hook, which is below `lifecycle`.
     pub hook: bool,
 }
 
-/// What happens to the Pod there.
+/// The change of the probe or hook itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// Nothing: only the entry was missing.
+    /// The probe is correct; only its entry in the table was missing.
     None,
-    /// The handler leads to `key`; hooks have no timeout.
+    /// The handler is replaced by a request to `key`. Hooks have no `timeout`.
     Replace { handler: &'static str, key: String, timeout: Option<Value> },
-    /// The port becomes the status port.
+    /// The port is replaced by the status port.
     Port,
 }
 
-/// A change that can be made.
+/// A planned change of one probe or hook and of its entry in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub place: Place,
     pub edit: Edit,
-    /// What the table gets: key and entry.
+    /// The new key and entry of the table.
     pub entry: Option<(String, String)>,
 }
 
 impl Change {
-    /// Makes it.
     pub(crate) fn apply(self, spec: &mut Value, status_port: u16, record: &mut Record) {
         let Place { list, index, container, field, hook } = self.place;
         let parent = &mut spec[list][index];
@@ -63,7 +60,7 @@ impl Change {
     }
 }
 
-/// Puts `httpGet` where `handler` stands.
+/// Replaces `handler` by `httpGet` at the same position.
 fn replace(fields: &mut Map<String, Value>, handler: &str, http_get: Value) {
     if handler != "httpGet" {
         fields.shift_remove("httpGet");

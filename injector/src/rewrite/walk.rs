@@ -1,4 +1,4 @@
-//! Every probe and hook of a Pod: what is to be done with it.
+//! Plans the changes of every probe and hook of a Pod.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::warning::{Code, Warning};
 use crate::{Probe, ProbeResult};
 
-/// Field, last segment of its path, and whether it is a hook.
+/// The field, the last segment of its path, and whether it is a hook.
 const FIELDS: [(&str, &str, bool); 5] = [
     ("livenessProbe", "livez", false),
     ("readinessProbe", "readyz", false),
@@ -23,18 +23,18 @@ const FIELDS: [(&str, &str, bool); 5] = [
 ];
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// Where the sidecar stands, and what that means for the others.
+/// The position of the sidecar and its effect on the other containers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sidecar {
     pub list: &'static str,
     pub index: usize,
     native: bool,
-    /// Whether kubelet waits for it before it starts the next container.
+    /// True if kubelet waits for the sidecar before it starts the next container.
     holds: bool,
 }
 
 impl Sidecar {
-    /// The container `name`.
+    /// Finds the container `name`.
     pub(crate) fn find(spec: &Value, name: &str) -> Option<Self> {
         let find = |list: &'static str| {
             let index = pod::list(spec, list).iter().position(|container| pod::name(container) == name)?;
@@ -48,13 +48,12 @@ impl Sidecar {
         Some(Self { list, index, native, holds })
     }
 
-    /// Whether it starts before the container `index` of `list`.
+    /// Returns true if the sidecar starts before the container `index` of `list`.
     fn is_before(&self, list: &str, index: usize) -> bool {
         if self.list == list { self.index < index } else { self.native }
     }
 }
 
-/// What is to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub changes: Vec<Change>,
@@ -62,7 +61,7 @@ pub(crate) struct Plan {
     pub warnings: Vec<Warning>,
 }
 
-/// Looks at every probe and hook but the sidecar's.
+/// Plans the changes of all containers except the sidecar.
 pub(crate) fn plan(
     spec: &Value,
     sidecar: &Sidecar,
@@ -91,14 +90,15 @@ pub(crate) fn plan(
     plan
 }
 
-/// The path of a container's probe or hook, if its name may stand in one.
+/// Returns the path of a container's probe or hook; `None` if the container's name is not valid in
+/// a path.
 fn key(container: &str, word: &str, hook: bool) -> Option<String> {
     let prefix = if hook { "/app-lifecycle" } else { "/app-health" };
     let key = format!("{prefix}/{container}/{word}");
     ProbePath::parse(&key).is_some().then_some(key)
 }
 
-/// A container, and all that matters for its probes.
+/// A container with everything that matters for its probes.
 struct Seen<'a> {
     list: &'static str,
     index: usize,
@@ -148,7 +148,7 @@ impl Seen<'_> {
         if valid { self.name.to_owned() } else { format!("{}[{}]", self.list, self.index) }
     }
 
-    /// The edit and the new entry; nothing for what is done already.
+    /// Returns the edit and the new entry; `None` if the probe is rewritten already.
     #[expect(clippy::type_complexity, reason = "an edit and an entry, named in `Change`")]
     fn change(
         &self,
@@ -178,7 +178,8 @@ impl Seen<'_> {
         Ok(Some((Edit::Replace { handler: name, key: key.clone(), timeout }, Some((key, entry)))))
     }
 
-    /// A probe that leads to its own key; `None` if it is the application's all the same.
+    /// Handles a probe whose path is its own key. Returns `None` if it is a probe of the
+    /// application nevertheless.
     #[expect(clippy::type_complexity, reason = "as in `change`")]
     fn own(
         &self,
@@ -194,13 +195,13 @@ impl Seen<'_> {
             (false, true, _) => Some(Ok(Some((edit, None)))),
             (_, false, Some(entry)) => Some(Ok(Some((edit, Some((key.to_owned(), entry)))))),
             (true, false, None) => {
-                Some(Err((Code::Orphan, "leads to the proxy, which has no entry for it".to_owned())))
+                Some(Err((Code::Orphan, "targets the proxy, which has no entry for it".to_owned())))
             }
             (false, false, None) => None,
         }
     }
 
-    /// The entry of the probe as it was before it was rewritten, if that is known and right.
+    /// Returns the entry of the recorded original probe, if there is one and it is valid.
     fn recorded(&self, field: &str, key: &str, hook: bool) -> Option<String> {
         let value = self.record.original(self.name, field)?;
         let Declared::Handler(name, fields) = handler::declared(value, hook) else { return None };
@@ -208,20 +209,21 @@ impl Seen<'_> {
         handler::entry((name, fields), self.container, timeout.as_ref(), key, self.status_port).ok()
     }
 
-    /// Whether kubelet can reach the proxy when it asks this.
+    /// Checks that the proxy is running when kubelet runs the probe or hook.
     fn place(&self, field: &str, hook: bool) -> Result<(), Reason> {
         let refuse = |code, text: &str| Err((code, text.to_owned()));
         if !self.usable {
             return Err(no_key());
         }
-        let early = "the proxy may not be up yet: use a native sidecar or hold";
+        let early =
+            "the proxy may not be running yet: use a native sidecar or holdApplicationUntilProxyStarts";
         let before = self.sidecar.is_before(self.list, self.index);
         let late_hook = field != "postStart" || before && self.sidecar.holds;
         if self.list == "containers" {
             return if late_hook { Ok(()) } else { refuse(Code::HookEarly, early) };
         }
         if !pod::is_native_sidecar(self.container) {
-            return refuse(Code::Init, "Kubernetes allows no probes here");
+            return refuse(Code::Init, "Kubernetes does not support probes of init containers");
         }
         match (self.sidecar.native && before, field) {
             (true, _) if late_hook => Ok(()),
@@ -233,5 +235,5 @@ impl Seen<'_> {
 }
 
 fn no_key() -> Reason {
-    (Code::Name, "container name cannot be a key".to_owned())
+    (Code::Name, "container name is not unique, or not valid in a probe path".to_owned())
 }

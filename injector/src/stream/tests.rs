@@ -32,12 +32,12 @@ fn documents_are_cut_at_markers_alone() {
     assert_eq!(
         values("a: |\n  ---\n  x\n--- {b: 2}\n---\n---c: 3\n").len(),
         3,
-        "a marker needs a blank or the end of its line"
+        "a marker is followed by a space or the end of the line"
     );
     assert_eq!(values("a: 1\n...\nb: 2\n"), [json!({"a": 1}), json!({"b": 2})]);
     assert_eq!(values("%YAML 1.2\n---\na: 1\n"), [json!({"a": 1})]);
     assert_eq!(values("{\"a\": 1}{\"b\": \"\\ud83d\\ude00\"}"), [json!({"a": 1}), json!({"b": "\u{1f600}"})]);
-    assert_eq!(values("{a: 1}"), [json!({"a": 1})], "flow mappings are no JSON");
+    assert_eq!(values("{a: 1}"), [json!({"a": 1})], "flow mappings are not JSON");
     assert_eq!(values("\u{feff}a: 1\r\nb: x\r\n"), [json!({"a": 1, "b": "x"})]);
 }
 

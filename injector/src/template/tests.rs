@@ -22,14 +22,14 @@ fn a_wrong_template_is_refused_with_its_field() {
     let cases = [
         ("a: [", "1:"),
         ("[]", "must be a mapping"),
-        ("kind: Pod\nspec: {containers: [{name: side, image: x}]}", "kind: only metadata, spec may be there"),
+        ("kind: Pod\nspec: {containers: [{name: side, image: x}]}", "kind: only metadata, spec are allowed"),
         ("metadata: {name: x}\nspec: {containers: [{name: side, image: x}]}", "metadata.name: only"),
         ("spec: {hostNetwork: true, containers: [{name: side, image: x}]}", "spec.hostNetwork: only"),
         ("spec: {containers: {}}", "spec.containers: must be a list"),
-        ("spec: {containers: [{name: other, image: x}]}", "must hold the sidecar \"side\" once"),
+        ("spec: {containers: [{name: other, image: x}]}", "must contain the container \"side\" exactly once"),
         (
             "spec: {containers: [{name: side, image: x}], initContainers: [{name: side, image: x}]}",
-            "must be there, and once",
+            "must be set and unique",
         ),
         ("spec: {containers: [{name: side, image: x}], volumes: [{}]}", "spec.volumes: name"),
         ("spec: {containers: [{name: side}]}", "needs an image"),

@@ -1,4 +1,4 @@
-//! What holds for every Pod, tried on made-up ones.
+//! Properties that hold for every Pod, checked with generated Pods.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -195,7 +195,8 @@ fn pod() -> impl Strategy<Value = Value> {
     )
 }
 
-/// The value without what the injector may change: the sidecar, what came with it, the handlers and timeouts of `rewritten` probes.
+/// Returns the Pod without what the injector may change: the sidecar and the template, and handlers
+/// and timeouts of the probes for which `ours` is true.
 fn rest(pod: &Value, sidecar: &str, ours: &dyn Fn(&str, &str) -> bool) -> Value {
     let mut rest = pod.clone();
     for key in [
@@ -249,7 +250,7 @@ fn rest(pod: &Value, sidecar: &str, ours: &dyn Fn(&str, &str) -> bool) -> Value 
     rest
 }
 
-/// What the table holds, by the filter's own parser.
+/// Parses the declared probes as the filter does.
 fn accepted(table: &str) -> probe::PluginConfig {
     let configuration = json!({"podIP": "10.0.0.1", "probers": table}).to_string();
     probe::PluginConfig::parse(configuration.as_bytes()).unwrap_or_else(|error| panic!("{error}: {table}"))

@@ -45,11 +45,7 @@ fn any_handler_stands_below_any_key() {
         ("/app-health/b/readyz", 3),
         ("/app-lifecycle/b/prestopz", 2),
     ];
-    assert_eq!(
-        ports,
-        expected.map(|(path, port)| (path.to_owned(), port)),
-        "in the order of container and kind"
-    );
+    assert_eq!(ports, expected.map(|(path, port)| (path.to_owned(), port)), "sorted by container and kind");
     assert!(!probers.is_empty() && AppProbers::default().is_empty());
 }
 
@@ -129,13 +125,13 @@ fn handler() -> impl Strategy<Value = Handler> {
     let port = 1..14_000u16;
     let header = ("[a-zA-Z0-9!#$%&'*+.^_`|~]{1,8}", "[ -~\\té]{0,12}")
         .prop_map(|(name, value)| Header { name, value })
-        .prop_filter("a host has rules of its own", |header| !header.is("host"));
+        .prop_filter("a Host header is validated differently", |header| !header.is("host"));
     let scheme = prop_oneof![Just(Scheme::Http), Just(Scheme::Https)];
     let mode = prop_oneof![Just(GrpcMode::Plaintext), Just(GrpcMode::Tls)];
     let http =
         ("(/[!-~é ]{0,12})?(\\?[a-z&=%]{0,6})?", port.clone(), scheme, prop::collection::vec(header, 0..4))
             .prop_map(|(path, port, scheme, headers)| HttpGet { path, port, scheme, headers })
-            .prop_filter("no user name, no blank in the query", |http| !http.path.contains(['@', ' ']));
+            .prop_filter("no user name and no space in the query", |http| !http.path.contains(['@', ' ']));
     let grpc = (port.clone(), ".{0,12}", mode).prop_map(|(port, service, mode)| Grpc { port, service, mode });
     prop_oneof![
         http.prop_map(Handler::HttpGet),
@@ -157,7 +153,7 @@ proptest! {
     fn reading_what_was_written_gives_the_same_table(probers in probers()) {
         let json = probers.to_json();
         prop_assert_eq!(read(&json), Ok(probers.clone()));
-        // As the string that the environment variable holds.
+        // The environment variable holds the probers as a string.
         prop_assert_eq!(read(&serde_json::Value::from(json).to_string()), Ok(probers));
     }
 }

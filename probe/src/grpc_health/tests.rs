@@ -10,7 +10,7 @@ fn frame(message: &[u8]) -> Vec<u8> {
     [[0].as_slice(), &length.to_be_bytes(), message].concat()
 }
 
-/// What a healthy answer with another body says.
+/// Checks the result of a response with status 0 and the given body.
 fn check(body: &[u8], expected: Reason) {
     let answer = Answer { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length: body.len(), body };
     assert_eq!(answer.reason(), expected, "{body:x?}");
@@ -41,29 +41,29 @@ fn serving_statuses() {
         (b"", Reason::GrpcUnknown),
         (b"\x08\x04", Reason::GrpcUnknown),
         (b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", Reason::GrpcUnknown),
-        // The last value counts.
+        // The last value of a repeated field counts.
         (b"\x08\x02\x08\x01", Reason::Ok),
         (b"\x08\x01\x08\x02", Reason::GrpcNotServing),
-        // Longer than it needs to be; only the low 32 bits are an enum's.
+        // A varint may be longer than needed; only the low 32 bits of an enum count.
         (b"\x08\x81\x00", Reason::Ok),
         (b"\x08\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", Reason::Ok),
         (b"\x08\x81\x80\x80\x80\x10", Reason::Ok),
-        // A tag may be too long as well.
+        // The varint of a tag may be longer than needed, too.
         (b"\x88\x00\x01", Reason::Ok),
-        // Unknown fields of every wire type, before and after.
+        // Unknown fields of every wire type are skipped, before and after the known one.
         (b"\x10\x07\x08\x01", Reason::Ok),
         (b"\x11ABCDEFGH\x08\x01", Reason::Ok),
         (b"\x12\x03abc\x08\x01", Reason::Ok),
         (b"\x15ABCD\x08\x01", Reason::Ok),
         (b"\x08\x01\x12\x00", Reason::Ok),
         (b"\x08\x01\xf8\xff\xff\xff\x0f\x01", Reason::Ok),
-        // A group, also one in another: what it holds is not ours.
+        // Fields inside a group, also a nested one, are not fields of the message.
         (b"\x13\x08\x02\x14\x08\x01", Reason::Ok),
         (b"\x13\x1b\x08\x02\x1c\x14\x08\x01", Reason::Ok),
         (b"\x0b\x0c\x08\x01", Reason::Ok),
         (b"\x08\x01\x13\x08\x02\x14", Reason::Ok),
         (b"\x08\x01\x13\x1b\x1c\x08\x02\x14", Reason::Ok),
-        // Field 1 of another wire type is an unknown field.
+        // Field 1 with another wire type is an unknown field.
         (b"\x0a\x01\x01", Reason::GrpcUnknown),
         (b"\x0d\x01\x00\x00\x00", Reason::GrpcUnknown),
         (b"\x09\x01\x00\x00\x00\x00\x00\x00\x00", Reason::GrpcUnknown),

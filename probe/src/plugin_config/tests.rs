@@ -41,7 +41,7 @@ fn nothing_declared_is_a_configuration() {
         r#"{"probers":"null"}"#,
         r#"{"podIP":null,"statusPort":null,"reservedPorts":null,"clusters":null}"#,
         r#"{"unknown":[1,{"a":null}]}"#,
-        // Keys here are case-sensitive: these are unknown ones.
+        // These keys are case-sensitive, so the following are unknown.
         r#"{"PodIP":"nonsense","Probers":7}"#,
     ] {
         let config = parse(text).expect(text);
@@ -220,7 +220,7 @@ proptest! {
         ];
         for text in texts {
             let outcome = parse(&text);
-            prop_assert_eq!(&outcome, &parse(&text), "the same each time");
+            prop_assert_eq!(&outcome, &parse(&text), "parsing is deterministic");
             if let Err(error) = outcome {
                 prop_assert!(error.contains(" = ") && error.contains(": "), "{}", error);
             }
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// Values of every shape, with the words of the table in the place of keys.
+/// Generates values of every shape, with the field names of the probers as keys.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSocket};
 use crate::PluginConfig;
 
-/// Reads one prober below `/app-health/app/livez`; the error's text, with `P` for its place.
+/// Reads one prober at `/app-health/app/livez`. In the text of the error, `P` stands for the
+/// prober's key.
 fn read_at(path: &str, prober: &str) -> Result<(Prober, Vec<String>), String> {
     let text = format!(r#"{{"podIP":"10.0.0.5","reservedPorts":[19000],"probers":{{"{path}":{prober}}}}}"#);
     let place = format!("probers[\"{path}\"]");
@@ -245,12 +246,12 @@ fn header_names() {
         (
             &with_header("X-Envoy-Retry-On", "5xx"),
             "P.httpGet.httpHeaders[1].name = \"X-Envoy-Retry-On\": \
-             is read by the proxy itself: cannot be sent as kubelet sends it",
+             is reserved for Envoy and cannot be sent to the application",
         ),
         (
             &with_header("x-App-Health-Dst", "1.2.3.4:5"),
             "P.httpGet.httpHeaders[1].name = \"x-App-Health-Dst\": \
-             is read by the proxy itself: cannot be sent as kubelet sends it",
+             is reserved for Envoy and cannot be sent to the application",
         ),
     ]);
     for name in ["a", "X-Envoy", "!#$%&'*+-.^_`|~09azAZ", "X-Forwarded-Proto", "Authorization"] {

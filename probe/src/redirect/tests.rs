@@ -1,4 +1,5 @@
-//! Expected hops are those of Go's client with kubelet's `RedirectChecker`, seen on the wire.
+//! The expected requests are those that Go's client with kubelet's `RedirectChecker` sent over the
+//! network.
 
 use proptest::prelude::*;
 
@@ -18,7 +19,8 @@ fn redirect(request: &Request, status: u16, location: &[u8]) -> Redirect {
     Redirect::of(request, status, Some(location), 1, POD, &OwnPorts::new([19000]))
 }
 
-/// Follows each status and `Location` in turn; the last request's URL, `Host`, `Referer` and declared headers.
+/// Follows each status and `Location` in turn; returns URL, `Host`, `Referer` and declared headers
+/// of the last request.
 fn follow(first: &Request, hops: &[(u16, &str)]) -> [String; 4] {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut request = first.clone();
@@ -44,7 +46,7 @@ fn follow(first: &Request, hops: &[(u16, &str)]) -> [String; 4] {
 fn locations() {
     let first = request(Scheme::Http, "/a/b?x=1", &[]);
     for (location, expected) in [
-        // Relative, absolute, relative to the scheme.
+        // Relative references, absolute URLs, and references without a scheme.
         ("c", "http://10.0.0.5:8080/a/c"),
         ("/c?y", "http://10.0.0.5:8080/c?y"),
         ("../../c", "http://10.0.0.5:8080/c"),
@@ -57,7 +59,7 @@ fn locations() {
         ("http://10.0.0.5:8080/c", "http://10.0.0.5:8080/c"),
         ("HTTP://10.0.0.5:8080", "http://10.0.0.5:8080/"),
         ("//10.0.0.5:8080/c", "http://10.0.0.5:8080/c"),
-        // Another port, another scheme.
+        // The port or the scheme differs.
         ("http://10.0.0.5/c", "http://10.0.0.5/c"),
         ("http://10.0.0.5:9090/c", "http://10.0.0.5:9090/c"),
         ("https://10.0.0.5/c", "https://10.0.0.5/c"),
@@ -65,7 +67,7 @@ fn locations() {
         ("//10.0.0.5/c", "http://10.0.0.5/c"),
         ("http://10.0.0.5:/c", "http://10.0.0.5:/c"),
         ("http://10.0.0.5:080/c", "http://10.0.0.5:080/c"),
-        // Another host: the answer counts as it is.
+        // The host differs, so the response is final.
         ("http://10.0.0.6:8080/c", "last"),
         ("http://localhost:8080/c", "last"),
         ("http://10.0.0.5.example.com/c", "last"),
@@ -83,7 +85,7 @@ fn locations() {
         ("http://[::1%25eth0]/c", "last"),
         ("", "last"),
         ("  ", "last"),
-        // Unreadable, or nothing that could be dialled.
+        // The location is invalid, or cannot be connected to.
         ("/%zz", "broken"),
         ("#%zz", "broken"),
         ("/\u{1}", "broken"),
@@ -97,9 +99,9 @@ fn locations() {
         ("http://10.0.0.5:0/c", "broken"),
         ("http://10.0.0.5:65536/c", "broken"),
         ("http://10.0.0.5:99999999999999999999/c", "broken"),
-        // What Envoy cannot send as Go would.
+        // Envoy cannot send this request as Go does.
         ("/c?d e", "broken"),
-        // The proxy's own ports.
+        // The port belongs to the proxy.
         ("http://10.0.0.5:15020/app-health/app/livez", "broken"),
         ("//10.0.0.5:15000/quitquitquit", "broken"),
         ("https://10.0.0.5:19000/", "broken"),
@@ -117,7 +119,7 @@ fn locations() {
     }
 }
 
-/// Expected values are those of Go's `SetBasicAuth`: base64 of name, colon, password.
+/// The expected values are those of Go's `SetBasicAuth`: base64 of name, colon, password.
 #[test]
 fn a_user_name_becomes_an_authorization() {
     let plain = request(Scheme::Http, "/a", &[]);
@@ -170,7 +172,7 @@ fn ten_requests_in_all() {
         (10, "/b", "broken"),
         (11, "/b", "broken"),
         (u32::MAX, "/b", "broken"),
-        // The host is looked at first.
+        // The host is checked before the number of requests.
         (10, "http://other/", "last"),
         (10, "", "last"),
     ] {
@@ -217,7 +219,7 @@ fn a_declared_host_outlives_relative_redirects() {
         (&shop, &[(308, "https://10.0.0.5/b")], "10.0.0.5"),
         (&shop, &[(302, "/b"), (302, "/c"), (302, "/d")], "shop.example.com"),
         (&shop, &[(302, "/b"), (302, "http://10.0.0.5:8080/c"), (302, "/d")], "10.0.0.5:8080"),
-        // One that says no more than the URL is none of its own.
+        // A declared `Host` that equals the host of the URL counts as not declared.
         (&same, &[(302, "//10.0.0.5:9090/b")], "10.0.0.5:9090"),
         (&same, &[(302, "/b")], "10.0.0.5:8080"),
         (&[], &[(302, "http://10.0.0.5:/b")], "10.0.0.5:"),
@@ -225,7 +227,7 @@ fn a_declared_host_outlives_relative_redirects() {
         assert_eq!(follow(&request(Scheme::Http, "/a", headers), hops)[1], expected, "{headers:?} {hops:?}");
     }
     let foreign = redirect(&request(Scheme::Http, "/a", &shop), 302, b"http://shop.example.com/b");
-    assert_eq!(foreign, Redirect::Last, "the name in Host is another host");
+    assert_eq!(foreign, Redirect::Last, "a URL with the declared Host names another host");
 }
 
 #[test]
@@ -237,10 +239,10 @@ fn referers() {
         (Scheme::Http, "", None, &[(302, "b")], "http://10.0.0.5:8080", ""),
         (Scheme::Http, "/a", None, &[up], "http://10.0.0.5:8080/a", ""),
         (Scheme::Https, "/a", None, &[up], "https://10.0.0.5:8080/a", ""),
-        // Never from TLS to plaintext; afterwards again.
+        // No `Referer` is sent from TLS to plaintext; the next request has one again.
         (Scheme::Https, "/a", None, &[down], "none", ""),
         (Scheme::Https, "/a", None, &[down, (302, "/e")], "http://10.0.0.5:8080/d", ""),
-        // A declared one stays what it is.
+        // A declared `Referer` is kept.
         (Scheme::Http, "/a", Some("mine"), &[(302, "b")], "none", "referer: mine"),
         (Scheme::Http, "/a", Some("mine"), &[(302, "b"), up, down], "none", "referer: mine"),
         (Scheme::Http, "/a", Some(""), &[(302, "b")], "http://10.0.0.5:8080/a", ""),
@@ -275,12 +277,12 @@ fn headers_along_the_hops() {
         (Scheme::Http, &content, &[(301, "/b")], REST.into()),
         (Scheme::Http, &content, &[(302, "/b")], REST.into()),
         (Scheme::Http, &content, &[(303, "/b")], REST.into()),
-        // Once dropped, they stay away.
+        // Headers that were dropped once are not sent again.
         (Scheme::Http, &content, &[(307, "/b"), (302, "/c"), (308, "/d")], REST.into()),
-        // The pod is one host, whatever the port and the scheme.
+        // The Pod is the same host for every port and scheme.
         (Scheme::Http, &secrets, &[(302, "http://10.0.0.5:9090/b")], format!("{SECRETS}, connection: close")),
         (Scheme::Http, &secrets, &[(302, "/b"), up], SECRETS.into()),
-        // What concerns the connection comes back with plaintext.
+        // Headers about the connection are sent again in plaintext.
         (Scheme::Http, &connection, &[up], String::new()),
         (
             Scheme::Http,
@@ -314,7 +316,8 @@ fn the_user_agent_stays_the_same() {
 }
 
 proptest! {
-    /// Whatever an application answers, nothing but the pod's address and a port that is not the proxy's is dialled.
+    /// For any response, a probe connects only to the Pod's address and never to a port of the
+    /// proxy.
     #[test]
     fn any_location_stays_in_the_pod(
         bytes in prop::collection::vec(any::<u8>(), 0..40),

@@ -1,4 +1,5 @@
-//! Expected headers are those that Go's client wrote on the wire for kubelet's request, in our order.
+//! The expected headers are those that Go's client wrote for kubelet's request, in the order in
+//! which we send them.
 
 use super::{Request, UserAgent};
 use crate::{Header, HttpGet, Scheme};
@@ -94,7 +95,7 @@ fn hosts() {
     ] {
         let request = request(Scheme::Http, "/", declared);
         assert_eq!(request.authority(), expected.as_bytes(), "{declared:?}");
-        assert!(!request.declares("host"), "it is the authority, and no header");
+        assert!(!request.declares("host"), "`Host` is sent as the authority");
     }
     let v6 = HttpGet { path: "/".into(), port: 80, scheme: Scheme::Http, headers: vec![] };
     assert_eq!(Request::new(&v6, "[fd00::5]:80").authority(), b"[fd00::5]:80");
@@ -145,7 +146,7 @@ fn connections() {
             &[("Keep-Alive", "5"), ("Proxy-Connection", "y"), ("Upgrade", "z")],
             &["keep-alive: 5", "proxy-connection: y", "upgrade: z", "connection: close"],
         ),
-        // Whoever asks for another protocol keeps the connection.
+        // A protocol upgrade keeps the connection open.
         (
             &[("Connection", "a, Upgrade"), ("Upgrade", "websocket")],
             &["connection: a, Upgrade", "upgrade: websocket"],

@@ -1,7 +1,8 @@
 //! Percent-encoding as Go's `net/url` does it for each part of a URL.
 
-/// Bytes that may stand unencoded in a part, beside letters, digits and `-_.~`: first those that encoding leaves
-/// alone, then those that are accepted where they already stand.
+/// The bytes that may be unencoded in a part of a URL, in addition to letters, digits and `-_.~`:
+/// `plain` lists those that are never encoded, `accepted` those that are left as they are if the
+/// whole part is valid.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     plain: &'static [u8],
@@ -22,8 +23,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
 }
 
-/// The encoding that is sent for a part as it was written: itself where it is valid, else decoded and encoded
-/// once. `None` for a `%` without two hexadecimal digits.
+/// Returns the encoding of a part: unchanged if it is valid, else decoded and encoded again.
+/// Returns `None` for a `%` without two hexadecimal digits.
 pub(super) fn normal(written: &[u8], part: Part) -> Option<Vec<u8>> {
     let decoded = decode(written)?;
     if written.iter().all(|byte| part.accepted.contains(byte) || part.is_plain(*byte)) {
@@ -45,7 +46,7 @@ pub(super) fn encode(raw: &[u8], part: Part) -> Vec<u8> {
     out
 }
 
-/// Replaces each `%XX` by its byte.
+/// Replaces each `%XX` by its byte; returns `None` for a `%` without two hexadecimal digits.
 pub(super) fn decode(written: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(written.len());
     let mut rest = written.iter();
@@ -55,17 +56,18 @@ pub(super) fn decode(written: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Decodes a host, where `%XX` may stand for bytes outside ASCII only (and for `%` itself).
+/// Decodes a host, in which `%XX` may encode only bytes outside ASCII, and `%` itself.
 pub(super) fn decode_host(written: &[u8]) -> Option<Vec<u8>> {
     decode_name(written, |byte| byte >= 0x80)
 }
 
-/// Decodes an IPv6 zone with the `%25` before it, where `%XX` may stand for what a host may hold, and for a blank.
+/// Decodes an IPv6 zone with its leading `%25`, in which `%XX` may encode the bytes of a host, and
+/// a space.
 pub(super) fn decode_zone(written: &[u8]) -> Option<Vec<u8>> {
     decode_name(written, |byte| byte == b' ' || is_host(byte))
 }
 
-/// `encoded`: which bytes may be written as `%XX`, beside `%` itself.
+/// Decodes a name. `encoded` tells which bytes may be written as `%XX`, in addition to `%`.
 fn decode_name(written: &[u8], encoded: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(written.len());
     let mut rest = written.iter();

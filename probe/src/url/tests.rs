@@ -1,5 +1,5 @@
-//! Expected values are Go's: `url.Parse`, `URL.ResolveReference`, `URL.RequestURI` and `URL.String`, and for probes
-//! kubelet's `formatURL` before them.
+//! The expected values come from Go: `url.Parse`, `URL.ResolveReference`, `URL.RequestURI` and
+//! `URL.String`, and for probes kubelet's `formatURL` before them.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::prober::Scheme;
 
 const AUTHORITY: &str = "10.0.0.5:8080";
 
-/// A declared path, what stands in the request line, and what follows the authority in a `Referer`.
+/// The declared path, the request target, and the part of a `Referer` after the authority.
 const PATHS: &[(&str, &str, &str)] = &[
     ("", "/", ""),
     ("healthz", "/healthz", "/healthz"),
@@ -91,7 +91,7 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("/%2e%2e/a", "/%2e%2e/a", "/%2e%2e/a"),
 ];
 
-/// Declared paths of which kubelet makes a URL without a host, or one with a user name.
+/// Declared paths from which kubelet makes a URL without a host, or with a user name.
 const NOT_SENT: &[(&str, &str)] = &[
     ("a:b", "opaque"),
     ("a:b/c", "opaque"),
@@ -101,7 +101,7 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("//@other/x", "user"),
 ];
 
-/// A reference, and what it is against [`BASE`]; `USER@` stands for any user name.
+/// A reference, and the result of resolving it against [`BASE`]. `USER@` matches any user name.
 const REFERENCES: &[(&[u8], &str)] = &[
     (b"", "http://10.0.0.5:8080/b/c/d;p?q#f"),
     (b"g", "http://10.0.0.5:8080/b/c/g"),
@@ -316,8 +316,9 @@ fn hostname_and_port() {
     }
 }
 
-/// For each part of a URL: which ASCII bytes stay as they are alone, which also beside a byte that has to be encoded,
-/// and which a host and a user name may hold at all.
+/// For each part of a URL, lists the ASCII bytes that stay unencoded if nothing else has to be
+/// encoded, and those that stay unencoded next to a byte that has to be encoded; and the bytes that
+/// a host and a user name may contain.
 #[test]
 fn every_byte_in_every_part() {
     const ALNUM: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -363,7 +364,8 @@ proptest! {
         }
     }
 
-    /// Bytes that a URL is made of come to more of its branches than any bytes do.
+    /// The alphabet consists of bytes with a meaning in URLs, because random bytes rarely reach the
+    /// branches of the parser.
     #[test]
     fn any_url_like_text_resolves_to_an_encoded_path(reference in "[a-h:/?#@%\\[\\]\\.0-9 é]{0,24}") {
         let base = Url::probe(Scheme::Http, AUTHORITY, "/a/b?c");
@@ -374,7 +376,8 @@ proptest! {
         }
     }
 
-    /// What is sent for a declared path is a path again, and stays itself when it is declared.
+    /// The path that is sent for a declared path is itself a valid path, and declaring it gives the
+    /// same path.
     #[test]
     fn encoding_happens_once(declared in "/[ -~é\t]{0,40}") {
         let url = Url::probe(Scheme::Http, AUTHORITY, &declared);

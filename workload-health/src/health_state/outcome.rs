@@ -1,26 +1,26 @@
-//! How one probe of a virtual machine ended, and the closed set of reasons.
+//! The outcome of one probe of a virtual machine, and the closed set of reasons.
 
 use std::str::FromStr;
 
 use crate::health_report::printable;
 
-/// How one probe ended.
+/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// The probe succeeded within its timeout.
     Healthy,
-    /// Otherwise, or it could not be done.
+    /// The probe failed, or could not be run.
     Unhealthy(Unhealthy),
 }
 
 impl Outcome {
-    /// A failure.
+    /// Returns a failed outcome.
     pub fn unhealthy(reason: HealthReason, text: &str) -> Self {
         Self::Unhealthy(Unhealthy::new(reason, text))
     }
 }
 
-/// A failure, which always has a text.
+/// A failure with its reason and a text that is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unhealthy {
     reason: HealthReason,
@@ -28,18 +28,19 @@ pub struct Unhealthy {
 }
 
 impl Unhealthy {
-    /// `text` in printable ASCII, cut at 256 bytes; an empty one is the reason's own.
+    /// Converts `text` to printable ASCII of at most 256 bytes; an empty text is replaced by the
+    /// reason's own.
     pub fn new(reason: HealthReason, text: &str) -> Self {
         let text = if text.is_empty() { reason.text().to_owned() } else { printable(text) };
         Self { reason, text }
     }
 
-    /// Why.
+    /// Returns the reason of the failure.
     pub fn reason(&self) -> HealthReason {
         self.reason
     }
 
-    /// Why, in a line that is never empty.
+    /// Returns a description in one line, never empty.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -49,49 +50,50 @@ impl Unhealthy {
     }
 }
 
-/// Why a workload's state is what it is. The words are an interface: they stand in reports, metrics and conditions.
+/// The reason of a workload's state. The words are a public interface: reports, metrics and
+/// conditions contain them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HealthReason {
     /// No threshold has been reached yet.
     AwaitingVerdict,
-    /// Nothing probes.
+    /// No probe is configured.
     NoProbe,
-    /// The probe succeeded.
+    /// As many probes in a row have succeeded as the success threshold requires.
     ProbeSucceeded,
-    /// The application answered with a status that is none of 200-399.
+    /// The application responded with a status outside 200 to 399.
     HttpStatus,
-    /// What came is no answer of the protocol.
+    /// The response is not valid in the protocol of the probe.
     BadResponse,
     /// The TLS handshake failed.
     Tls,
-    /// Nothing listens there.
+    /// The connection was refused.
     ConnectionRefused,
-    /// The machine has no way to that address.
+    /// The machine has no route to the address.
     Unreachable,
-    /// No answer in time.
+    /// The application did not respond within the timeout.
     Timeout,
-    /// gRPC health says that it is not SERVING.
+    /// The gRPC health status is not SERVING.
     GrpcNotServing,
-    /// The gRPC call ended with an error.
+    /// The gRPC call failed with an error status.
     GrpcStatus,
-    /// The command ended with another code than 0, or by a signal.
+    /// The command exited with a code other than 0, or was killed by a signal.
     ExecExit,
-    /// The command did not end in time.
+    /// The command did not exit within the timeout.
     ExecTimeout,
-    /// The probe cannot be done on this machine.
+    /// The probe cannot be run on this machine.
     CannotRun,
-    /// The target is another machine.
+    /// The target is not an address of this machine.
     TargetNotLocal,
-    /// Envoy is not ready, so the application was not asked.
+    /// Envoy is not ready, so the application was not probed.
     EnvoyNotReady,
-    /// The agent drains.
+    /// The agent is draining.
     Draining,
-    /// The agent is about to end.
+    /// The agent is about to exit.
     Terminating,
 }
 
 impl HealthReason {
-    /// Every reason.
+    /// All reasons, in the order of their definition.
     pub const ALL: [Self; 18] = [
         Self::AwaitingVerdict,
         Self::NoProbe,
@@ -113,12 +115,12 @@ impl HealthReason {
         Self::Terminating,
     ];
 
-    /// As it crosses the wire.
+    /// Returns the name of the reason as in reports.
     pub fn word(self) -> &'static str {
         self.row().0
     }
 
-    /// What it means, in a line for people.
+    /// Returns a description in one line.
     pub fn text(self) -> &'static str {
         self.row().1
     }
@@ -128,16 +130,16 @@ impl HealthReason {
             Self::AwaitingVerdict => ("AwaitingVerdict", "no verdict yet"),
             Self::NoProbe => ("NoProbe", "no probe is configured"),
             Self::ProbeSucceeded => ("ProbeSucceeded", "the probe succeeded"),
-            Self::HttpStatus => ("HttpStatus", "the application answered with a failure"),
-            Self::BadResponse => ("BadResponse", "not a valid answer"),
+            Self::HttpStatus => ("HttpStatus", "the application responded with a failure status"),
+            Self::BadResponse => ("BadResponse", "not a valid response"),
             Self::Tls => ("Tls", "TLS handshake failed"),
             Self::ConnectionRefused => ("ConnectionRefused", "connection refused"),
             Self::Unreachable => ("Unreachable", "the address cannot be reached"),
-            Self::Timeout => ("Timeout", "no answer within the timeout"),
+            Self::Timeout => ("Timeout", "no response within the timeout"),
             Self::GrpcNotServing => ("GrpcNotServing", "the service is not serving"),
             Self::GrpcStatus => ("GrpcStatus", "the health call failed"),
             Self::ExecExit => ("ExecExit", "the command failed"),
-            Self::ExecTimeout => ("ExecTimeout", "the command did not end within the timeout"),
+            Self::ExecTimeout => ("ExecTimeout", "the command did not exit within the timeout"),
             Self::CannotRun => ("CannotRun", "the probe cannot be run"),
             Self::TargetNotLocal => ("TargetNotLocal", "the target is not this machine"),
             Self::EnvoyNotReady => ("EnvoyNotReady", "Envoy is not ready"),
@@ -153,9 +155,9 @@ impl std::fmt::Display for HealthReason {
     }
 }
 
-/// A word that is no reason of ours.
+/// The error for a text that is not the name of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a reason of this version")]
+#[error("not a health reason that this version knows")]
 pub struct NoReason;
 
 impl FromStr for HealthReason {

@@ -14,7 +14,8 @@ fn failure(text: &str) -> Outcome {
     Outcome::unhealthy(HealthReason::HttpStatus, text)
 }
 
-/// `+` is a success, `-` a failure; of each the state after it, `U`, `H` or `B`, a capital where it flipped, else small.
+/// Records `+` as a success and `-` as a failure. Returns the state after each outcome: `u`, `h` or
+/// `b` (unhealthy), in upper case if the state has changed.
 fn run(state: &mut HealthState, outcomes: &str) -> String {
     let outcome = |char| if char == '+' { Outcome::Healthy } else { failure("bad") };
     let letter = |state: &HealthState| match state.state() {
@@ -125,7 +126,7 @@ fn a_failure_always_has_a_text() {
     assert!("Sick".parse::<HealthReason>().is_err() && "healthy".parse::<State>().is_err());
 }
 
-/// What happens to a state.
+/// An input of the state machine.
 #[derive(Clone, Debug)]
 enum Input {
     Success,
@@ -133,7 +134,8 @@ enum Input {
     Probe(u32, u32),
 }
 
-/// The state after a history, from the definition alone: a run of equal outcomes since the last edit, as long as the threshold.
+/// A reference implementation: the state changes after a run of equal outcomes since the last
+/// change of the probe that is as long as the threshold.
 fn model(history: &[Input]) -> State {
     let mut state = State::Unknown;
     for end in 1..=history.len() {

@@ -87,7 +87,7 @@ fn wrong_documents() {
             "probe": {"httpGet": null, "periodSeconds": 1.5},
         })),
         &[
-            "spec.metadata.labels.app: expected text, got 5",
+            "spec.metadata.labels.app: expected a string, got 5",
             "spec.metadata.annotations: expected an object, got []",
             "spec.probe.periodSeconds: expected a whole number, got 1.5",
             "spec.probe.httpGet: must not be empty",

@@ -1,4 +1,4 @@
-//! `httpGet` of a virtual machine's probe: what is asked, of whom, and with which headers.
+//! The `httpGet` handler of a virtual machine's probe.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -13,22 +13,24 @@ use probe::prober::{Header, Scheme};
 const PATH_BYTES: usize = 8 << 10;
 const HEADERS: usize = 100;
 const HEADER_BYTES: usize = 16 << 10;
-/// What the prober writes itself, because it decides how long a message is and what becomes of the connection.
+/// Headers that the prober writes itself, because they determine the message length and the use of
+/// the connection.
 const OWN_HEADERS: [&str; 7] =
     ["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer", "expect"];
 
 /// A GET whose status decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadHttpGet {
-    /// As it is sent: begins with a slash, percent-encoded, with its query, without fragment.
+    /// The path and query as they are sent: beginning with a slash, percent-encoded, without
+    /// fragment.
     pub path: String,
-    /// None of the proxy's own.
+    /// The port; never a port of the proxy.
     pub port: NonZeroU16,
-    /// In plaintext or over TLS.
+    /// The scheme, by default HTTP.
     pub scheme: Scheme,
-    /// An IP address or a DNS name; absent: the instance IP.
+    /// An IP address or a DNS name; the instance IP if absent.
     pub host: Option<String>,
-    /// As declared, in order; `Host` in any case sets the authority.
+    /// The headers as declared, in their order. `Host` in any case sets the authority.
     pub headers: Vec<Header>,
 }
 
@@ -71,13 +73,13 @@ impl WorkloadHttpGet {
         Value::Object(fields)
     }
 
-    /// The declared `Host`, if there is one that says something.
+    /// Returns the value of a declared `Host` that is not empty.
     pub fn declared_host(&self) -> Option<&str> {
         self.headers.iter().find(|header| header.is("host")).map(Header::sent).filter(|host| !host.is_empty())
     }
 }
 
-/// `host`; absent where empty.
+/// Returns the field `host`; `None` if it is empty.
 pub(super) fn host(fields: &Object, findings: &mut Findings) -> Option<String> {
     let host = fields.text("host", findings);
     if host.is_empty() {
@@ -90,7 +92,8 @@ pub(super) fn host(fields: &Object, findings: &mut Findings) -> Option<String> {
     Some(host.to_owned())
 }
 
-/// Letters, digits, `-` and `_` in labels of 1 to 63; a last label of digits would be some resolvers' idea of an address.
+/// Returns true for labels of 1 to 63 letters, digits, `-` and `_`. The last label must not consist
+/// of digits, because some resolvers would take the name for an IP address.
 fn is_dns_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     let label = |label: &str| {
@@ -103,13 +106,14 @@ fn is_dns_name(host: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What is sent for a declared path: with a leading slash, without fragment, everything encoded that a request line cannot hold.
+/// Returns the path that is sent for a declared path: with a leading slash, without fragment, and
+/// with every byte encoded that a request line cannot contain.
 fn request_path(declared: &str) -> Result<String, String> {
     if declared.len() > PATH_BYTES {
         return Err("longer than 8 KiB".into());
     }
     if is_absolute(declared) {
-        return Err("an absolute URL, where host, port and scheme have fields of their own".into());
+        return Err("an absolute URL; set host, port and scheme in their fields".into());
     }
     let path = declared.split('#').next().unwrap_or_default();
     let mut sent = String::new();
@@ -135,7 +139,6 @@ fn request_path(declared: &str) -> Result<String, String> {
     Ok(sent)
 }
 
-/// `scheme://…`.
 fn is_absolute(declared: &str) -> bool {
     let Some((scheme, _)) = declared.split_once("://") else { return false };
     let rest = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);

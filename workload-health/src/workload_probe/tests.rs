@@ -14,7 +14,7 @@ fn parse(probe: &Value) -> (Option<WorkloadProbe>, Vec<String>) {
     }
 }
 
-/// The probe is refused with exactly these lines.
+/// Checks that the probe is rejected with exactly these errors.
 fn check_refused(probe: Value, lines: &[&str]) {
     let (value, errors) = parse(&probe);
     assert_eq!(
@@ -24,7 +24,7 @@ fn check_refused(probe: Value, lines: &[&str]) {
     );
 }
 
-/// The probe is accepted with exactly these warnings.
+/// Checks that the probe is accepted with exactly these warnings.
 fn accepted(probe: &Value, warnings: &[&str]) -> WorkloadProbe {
     let (value, lines) = parse(probe);
     let value = value.unwrap_or_else(|| panic!("{probe}: {lines:?}"));
@@ -209,20 +209,36 @@ fn what_http_refuses() {
         (
             "path",
             json!("http://x/"),
-            ".path: not a valid request path: an absolute URL, where host, port and scheme have fields of their own"
+            ".path: not a valid request path: an absolute URL; set host, port and scheme in their fields"
                 .to_owned(),
         ),
         ("path", json!("x".repeat(8193)), ".path: not a valid request path: longer than 8 KiB".to_owned()),
-        ("path", json!(5), ".path: expected text, got 5".to_owned()),
+        ("path", json!(5), ".path: expected a string, got 5".to_owned()),
         ("httpHeaders", json!({}), ".httpHeaders: expected a list, got {}".to_owned()),
         ("httpHeaders", json!([5]), ".httpHeaders[0]: expected an object, got 5".to_owned()),
         ("httpHeaders", json!([{}]), ".httpHeaders[0].name: must match [-_A-Za-z0-9]+".to_owned()),
         ("httpHeaders", header("a b", ""), ".httpHeaders[0].name: must match [-_A-Za-z0-9]+".to_owned()),
-        ("httpHeaders", header("X", "a\rb"), ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned()),
-        ("httpHeaders", header("X", "a\0"), ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned()),
-        ("httpHeaders", header("X", "\u{1}"), ".httpHeaders[0].value: must not contain control characters".to_owned()),
+        (
+            "httpHeaders",
+            header("X", "a\rb"),
+            ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned(),
+        ),
+        (
+            "httpHeaders",
+            header("X", "a\0"),
+            ".httpHeaders[0].value: must not contain CR, LF or NUL".to_owned(),
+        ),
+        (
+            "httpHeaders",
+            header("X", "\u{1}"),
+            ".httpHeaders[0].value: must not contain control characters".to_owned(),
+        ),
         ("httpHeaders", header("host", "a/b"), ".httpHeaders[0].value: must be a host".to_owned()),
-        ("httpHeaders", Value::Array(vec![json!({"name": "a"}); 101]), ".httpHeaders: must be at most 100 headers".to_owned()),
+        (
+            "httpHeaders",
+            Value::Array(vec![json!({"name": "a"}); 101]),
+            ".httpHeaders: must be at most 100 headers".to_owned(),
+        ),
         ("httpHeaders", header("a", &"x".repeat(16384)), ".httpHeaders: must be at most 16 KiB".to_owned()),
     ];
     for host in ["10.0.0.1:80", "[::1]", "a b", "256.1.1.1", "-a", "a..b", "a/b", "häuser"] {
@@ -248,12 +264,12 @@ fn what_the_others_refuse() {
             ".host: must be an IP address or DNS name, got \"10.0.0.1:80\"",
         ),
         ("grpc", json!({"port": 1, "service": "x".repeat(257)}), ".service: must be at most 256 bytes"),
-        ("grpc", json!({"port": 1, "service": []}), ".service: expected text, got []"),
+        ("grpc", json!({"port": 1, "service": []}), ".service: expected a string, got []"),
         ("exec", json!({}), ".command: must have at least one element"),
         ("exec", json!({"command": []}), ".command: must have at least one element"),
         ("exec", json!({"command": "ls"}), ".command: expected a list, got \"ls\""),
         ("exec", json!({"command": [""]}), ".command[0]: must not be empty"),
-        ("exec", json!({"command": ["sh", 5]}), ".command[1]: expected text, got 5"),
+        ("exec", json!({"command": ["sh", 5]}), ".command[1]: expected a string, got 5"),
         ("exec", json!({"command": ["sh", "a\0b"]}), ".command[1]: must not contain NUL"),
     ] {
         check_refused(json!({handler: fields}), &[&format!(".{handler}{text}")]);
@@ -296,7 +312,7 @@ fn what_is_only_told() {
     );
 }
 
-/// JSON whose keys are mostly those of a probe.
+/// Generates JSON whose keys are mostly those of a probe.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

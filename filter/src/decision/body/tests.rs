@@ -7,9 +7,9 @@ fn bodies() {
     use Chunk::{Blanks, Empty, Untouched};
     assert_eq!(BLANKS, 10_241, "one more than kubelet reads");
     for (name, chunks, expected) in [
-        ("nothing at all", vec![(0, true)], vec![Untouched]),
-        ("a small one", vec![(2, true)], vec![Empty]),
-        ("its end apart", vec![(2, false), (0, true)], vec![Empty, Untouched]),
+        ("an empty body", vec![(0, true)], vec![Untouched]),
+        ("a small body", vec![(2, true)], vec![Empty]),
+        ("an empty last chunk", vec![(2, false), (0, true)], vec![Empty, Untouched]),
         ("10239 bytes", vec![(10_239, false), (0, true)], vec![Empty, Untouched]),
         ("10240 bytes that end", vec![(10_240, true)], vec![Empty]),
         ("10240 bytes, and more may come", vec![(10_240, false), (0, true)], vec![Blanks, Untouched]),

@@ -6,7 +6,7 @@ use crate::decision::Answer;
 use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply};
 use crate::plan::Action;
 
-/// An answer to a callout with nothing in it.
+/// Returns a response with a status and a body only.
 fn answered<'a>(status: &'a str, body: &'a str) -> CallResult<'a> {
     CallResult::Answered {
         status: Some(status.as_bytes()),
@@ -53,7 +53,7 @@ fn answers_to_a_grpc_check() {
         (4, Reason::GrpcUnknown),
     ] {
         check(grpc, Some("0"), None, &message(status), reason);
-        // What Envoy would say counts only beside a failure.
+        // A text of Envoy counts only together with a failure status.
         check(grpc, Some("0"), Some("upstream request timeout"), &message(status), reason);
     }
     for (status, text, reason) in [
@@ -107,7 +107,7 @@ fn answers_to_a_hop() {
             Answer::Reset(Reason::Protocol),
         ),
         ("504", "upstream request timeout", reply(Reason::Timeout), Answer::Reset(Reason::Timeout)),
-        // An application may say that too, but Envoy says it with these statuses only.
+        // An application may send the same text; Envoy sends it with the statuses 502 to 504 only.
         ("500", "upstream request timeout", ours(500, Reason::Application), ours(500, Reason::Application)),
         ("200", "upstream request timeout", ours(200, Reason::Ok), ours(200, Reason::Ok)),
         ("101", "", reply(Reason::Protocol), Answer::Reset(Reason::Protocol)),
@@ -127,7 +127,7 @@ fn answers_to_a_hop() {
     }
 }
 
-/// The request that follows `requests` requests.
+/// Returns the request that follows after `requests` requests.
 fn a_hop(config: &Config, requests: u32) -> Hop {
     let Action::Http { request, .. } = &plan(config, HTTP).action else { panic!("http") };
     match Redirect::of(request, 302, Some(b"/hop"), 1, &config.pod_ip, &config.own_ports) {

@@ -14,8 +14,7 @@ pub(super) fn injected(world: &mut World) {
     let output = world.create(&warned);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    let words =
-        "Warning: app-health: app.readinessProbe: host \"db.test\": kubelet dials that, not the Pod (host)";
+    let words = "Warning: app-health: app.readinessProbe: host \"db.test\": kubelet connects to this host, not to the Pod (host)";
     assert!(stderr.contains(words), "{stderr}");
     let stored = world.cluster.get(&["pod/injected", "-n", "shop"]);
     assert!(is_injected(&stored));
