@@ -43,65 +43,6 @@ pub enum Command {
     Workloads(WorkloadsArgs),
 }
 
-/// Flags that `inject` and `webhook` share.
-#[derive(Debug, Clone, clap::Args)]
-pub struct SettingsArgs {
-    /// Name of the container that runs Envoy and holds the prober table; `istio-proxy` keeps
-    /// Istio's name
-    #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
-    pub sidecar_name: String,
-    /// `auto` injects the sidecar if it is absent; `rewrite-only` only rewrites probes
-    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
-    pub mode: Mode,
-    /// Sidecar template, a partial Pod as YAML. Default: the built-in template
-    #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
-    pub template: Option<PathBuf>,
-    /// Image of the sidecar; overrides the image in the template
-    #[arg(long, env = "APP_HEALTH_IMAGE", value_name = "REF")]
-    pub image: Option<String>,
-    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer);
-    /// `classic`: a regular container
-    #[arg(long, env = "APP_HEALTH_SIDECAR_MODE", value_enum, default_value_t = SidecarMode::Native)]
-    pub sidecar_mode: SidecarMode,
-    /// Start a classic sidecar first and delay the application until it is ready
-    #[arg(
-        long,
-        env = "APP_HEALTH_HOLD",
-        value_parser = BoolishValueParser::new(),
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
-    )]
-    pub hold: bool,
-    /// Rewrite probes, unless an annotation of the Pod says otherwise
-    #[arg(
-        long,
-        env = "APP_HEALTH_REWRITE_PROBES",
-        value_parser = BoolishValueParser::new(),
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
-    )]
-    pub rewrite_probes: bool,
-    /// Port on which the sidecar answers probes, unless an annotation of the Pod says otherwise; 0
-    /// disables rewriting
-    #[arg(long, env = "APP_HEALTH_STATUSPORT", value_name = "PORT", default_value_t = 15020)]
-    pub status_port: u16,
-    /// Namespaces whose Pods are never changed
-    #[arg(
-        long,
-        env = "APP_HEALTH_IGNORED_NAMESPACES",
-        value_name = "NAMESPACE[,…]",
-        value_delimiter = ',',
-        default_value = "kube-system,kube-public,kube-node-lease"
-    )]
-    pub ignored_namespaces: Vec<String>,
-}
-
 /// Flags of `inject`.
 #[derive(Debug, clap::Args)]
 pub struct InjectArgs {

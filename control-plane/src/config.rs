@@ -61,54 +61,14 @@ impl Environment {
     }
 }
 
-impl Settings {
-    /// Reads the template and validates the combination of values.
-    pub fn new(args: SettingsArgs) -> Result<Self, Failure> {
-        let text = args.template.as_deref().map(read_template).transpose()?;
-        Self::with_template(args, text.as_deref())
-    }
+/// Reads the template and validates the combination of values.
+fn settings(args: SettingsArgs) -> Result<Settings, Failure> {
+    let text = args.template.as_deref().map(read_template).transpose()?;
+    check(args, text.as_deref())
+}
 
-    /// Like [`Settings::new`], with the text of the template; `None` selects the built-in one.
-    pub fn with_template(args: SettingsArgs, text: Option<&str>) -> Result<Self, Failure> {
-        let SettingsArgs {
-            sidecar_name,
-            mode,
-            template: _, // its content is in `text`
-            image,
-            sidecar_mode,
-            hold,
-            rewrite_probes,
-            status_port,
-            ignored_namespaces,
-        } = args;
-        let name = sidecar_name.as_bytes();
-        let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-        if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
-            return Err(Failure::Settings(format!(
-                "--sidecar-name = {sidecar_name:?}: must be a valid container name"
-            )));
-        }
-        if status_port != 0 && !may_be_status_port(status_port) {
-            return Err(Failure::Settings(format!(
-                "--status-port = {status_port}: is already used by the proxy"
-            )));
-        }
-        let template = match text {
-            None => Template::built_in(&sidecar_name, image.as_deref()),
-            Some(text) => Template::parse(text, &sidecar_name, image.as_deref()),
-        };
-        let template = template.map_err(|error| Failure::Settings(error.to_string()))?;
-        Ok(Self {
-            sidecar_name,
-            mode,
-            template,
-            sidecar_mode,
-            hold,
-            rewrite_probes,
-            status_port,
-            ignored_namespaces,
-        })
-    }
+fn check(args: SettingsArgs, template: Option<&str>) -> Result<Settings, Failure> {
+    args.check(template).map_err(Failure::Settings)
 }
 
 fn read_template(file: &Path) -> Result<String, Failure> {

@@ -1,27 +1,21 @@
-//! Injects the sidecar into Pods and redirects their probes to it. Every module except `command` is
-//! pure.
+//! The command `inject`. It reads and injects all inputs before it writes the first output.
 
 use std::fmt::Write as _;
 
 use similar::{ChangeTag, TextDiff};
 
-/// The environment variable of the sidecar with the declared probes as JSON.
-pub const TABLE_VARIABLE: &str = "ISTIO_KUBE_APP_PROBERS";
-/// The environment variable with the listen address of the probe listener; set if the status port
-/// is not 15020.
-pub const ADDRESS_VARIABLE: &str = "APP_HEALTH_PROBE_ADDRESS";
-/// The annotation with the details of the injection.
-pub const STATUS: &str = "app-health.io/status";
-/// The annotation with the original probes.
-pub const ORIGINAL_PROBES: &str = "app-health.io/original-probes";
-/// The annotation with the warnings.
-pub const WARNINGS: &str = "app-health.io/warnings";
+use crate::config::{InjectConfig, Target};
+use crate::files::{self, Source};
+use injector::document::{self, Injected};
+use injector::settings::Settings;
+use injector::stream::{self, Document, Format};
+use injector::workload;
+use serving::exit::{self, Failure};
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Injects what the configuration names.
 pub fn run(config: InjectConfig) -> Result<(), Failure> {
     let InjectConfig { settings, filenames, recursive, target, format, strict } = config;
     let sources = files::read(&filenames, recursive)?;
@@ -54,7 +48,7 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
     }
 }
 
-/// An input after its injection.
+/// An input file with its injected documents.
 struct InjectedSource<'a> {
     source: &'a Source,
     documents: Vec<(Document<'a>, Injected)>,
@@ -104,7 +98,7 @@ fn inject<'a>(
     InjectedSource { source, documents }
 }
 
-/// A document as it is written: byte for byte as it came, where nothing has to change.
+/// Returns the text of a document: the original bytes if nothing changes.
 fn written(document: &Document, injected: &Injected, format: Option<Format>) -> String {
     let format = format.unwrap_or(document.format);
     if document.number == 0 {
@@ -117,7 +111,7 @@ fn written(document: &Document, injected: &Injected, format: Option<Format>) -> 
     }
 }
 
-/// Documents as one stream.
+/// Joins documents into one stream.
 fn join<'a>(documents: impl Iterator<Item = &'a (Document<'a>, Injected)>, format: Option<Format>) -> String {
     let mut stream = String::new();
     let mut last = Format::Yaml;
@@ -158,7 +152,8 @@ fn in_place(results: &[InjectedSource], format: Option<Format>) -> Result<(), Fa
     files::write_all(&files)
 }
 
-/// `shop.yaml: document 2: Deployment/shop: sidecar native; app/livez, app/readyz rewritten`
+/// Returns lines such as `shop.yaml: document 2: Deployment/shop: sidecar native; app/livez,
+/// app/readyz rewritten`.
 fn dry_run(results: &[InjectedSource]) -> String {
     let mut lines = String::new();
     for InjectedSource { source, documents } in results {
@@ -167,18 +162,18 @@ fn dry_run(results: &[InjectedSource]) -> String {
             if injected.pods.is_empty() {
                 let object = workload::object(&document.value);
                 let object = if object.is_empty() { "no kind".to_owned() } else { object };
-                writeln!(lines, "{place}: {object}: passes").expect("a string takes everything");
+                writeln!(lines, "{place}: {object}: no Pods").expect("writing to a String cannot fail");
             }
             for (site, summary) in &injected.pods {
                 writeln!(lines, "{place}: {}: {}", site.object, summary.line())
-                    .expect("a string takes everything");
+                    .expect("writing to a String cannot fail");
             }
         }
     }
     lines
 }
 
-/// A unified diff for each document that would change.
+/// Returns a unified diff of each document that would change.
 fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> String {
     let mut text = String::new();
     for InjectedSource { source, documents } in results {
@@ -189,9 +184,9 @@ fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> St
             }
             let name = format!("{}: document {}", source.name, document.number);
             let diff = TextDiff::from_lines(document.text, &after);
-            write!(text, "--- {name}\n+++ {name}, injected\n").expect("a string takes everything");
+            write!(text, "--- {name}\n+++ {name}, injected\n").expect("writing to a String cannot fail");
             for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-                writeln!(text, "{}", hunk.header()).expect("a string takes everything");
+                writeln!(text, "{}", hunk.header()).expect("writing to a String cannot fail");
                 for change in hunk.iter_changes() {
                     let (sign, color) = match change.tag() {
                         ChangeTag::Delete => ('-', RED),
@@ -200,7 +195,7 @@ fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> St
                     };
                     let line = change.value().trim_end_matches(['\n', '\r']);
                     let (color, plain) = if colored && !color.is_empty() { (color, PLAIN) } else { ("", "") };
-                    writeln!(text, "{color}{sign}{line}{plain}").expect("a string takes everything");
+                    writeln!(text, "{color}{sign}{line}{plain}").expect("writing to a String cannot fail");
                 }
             }
         }

@@ -105,7 +105,8 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     }
     let exchange = Exchange::new(settings, metrics);
     let answer = move |request| exchange.clone().answer(request);
-    let mut serving = tokio::spawn(server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
+    let mut serving =
+        tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
     info!(%address, %monitoring_address, "webhook started");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "signal received, shutting down"),

@@ -7,7 +7,7 @@
 //! details; [`ledger`] names the metrics, and decides what is logged. These modules do no I/O.
 //! `host` and `abi` call Envoy and are compiled for wasm32 only.
 
-#![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 #[cfg(target_arch = "wasm32")]

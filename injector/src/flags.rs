@@ -8,25 +8,27 @@ use clap::builder::BoolishValueParser;
 use crate::settings::{Mode, Settings, SidecarMode, may_be_status_port};
 use crate::template::Template;
 
-/// Settings of both commands.
+/// Flags that `inject` and `webhook` share.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SettingsArgs {
-    /// The container that carries Envoy and the prober table; `istio-proxy` keeps Istio's name
+    /// Name of the container that runs Envoy and holds the prober table; `istio-proxy` keeps
+    /// Istio's name
     #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
     pub sidecar_name: String,
-    /// `auto` injects the sidecar where it is absent; `rewrite-only` never does
+    /// `auto` injects the sidecar if it is absent; `rewrite-only` only rewrites probes
     #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
     pub mode: Mode,
-    /// The sidecar as YAML, a partial Pod. Default: the one that comes with this binary
+    /// Sidecar template, a partial Pod as YAML. Default: the built-in template
     #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// Replaces the image of the sidecar
+    /// Image of the sidecar; overrides the image in the template
     #[arg(long, env = "APP_HEALTH_IMAGE", value_name = "REF")]
     pub image: Option<String>,
-    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer); `classic`: an ordinary container
+    /// `native`: an init container with `restartPolicy: Always` (Kubernetes 1.29 or newer);
+    /// `classic`: a regular container
     #[arg(long, env = "APP_HEALTH_SIDECAR_MODE", value_enum, default_value_t = SidecarMode::Native)]
     pub sidecar_mode: SidecarMode,
-    /// A classic sidecar stands first and holds the application back until it is ready
+    /// Start a classic sidecar first and delay the application until it is ready
     #[arg(
         long,
         env = "APP_HEALTH_HOLD",
@@ -38,7 +40,7 @@ pub struct SettingsArgs {
         default_missing_value = "true"
     )]
     pub hold: bool,
-    /// Probes are rewritten, unless the Pod says otherwise
+    /// Rewrite probes, unless an annotation of the Pod says otherwise
     #[arg(
         long,
         env = "APP_HEALTH_REWRITE_PROBES",
@@ -50,10 +52,11 @@ pub struct SettingsArgs {
         default_missing_value = "true"
     )]
     pub rewrite_probes: bool,
-    /// Where the sidecar answers probes, unless the Pod says otherwise; 0 switches rewriting off
+    /// Port on which the sidecar answers probes, unless an annotation of the Pod says otherwise; 0
+    /// disables rewriting
     #[arg(long, env = "APP_HEALTH_STATUSPORT", value_name = "PORT", default_value_t = 15020)]
     pub status_port: u16,
-    /// Namespaces whose Pods are never touched
+    /// Namespaces whose Pods are never changed
     #[arg(
         long,
         env = "APP_HEALTH_IGNORED_NAMESPACES",
@@ -74,7 +77,7 @@ impl SettingsArgs {
         let SettingsArgs {
             sidecar_name,
             mode,
-            template: _, // `text`
+            template: _, // its content is in `text`
             image,
             sidecar_mode,
             hold,
@@ -85,10 +88,10 @@ impl SettingsArgs {
         let name = sidecar_name.as_bytes();
         let label = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
         if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
-            return Err(format!("--sidecar-name = {sidecar_name:?}: must be a container's name"));
+            return Err(format!("--sidecar-name = {sidecar_name:?}: must be a valid container name"));
         }
         if status_port != 0 && !may_be_status_port(status_port) {
-            return Err(format!("--status-port = {status_port}: is another port of the proxy"));
+            return Err(format!("--status-port = {status_port}: is already used by the proxy"));
         }
         let template = match text {
             None => Template::built_in(&sidecar_name, image.as_deref()),

@@ -1,4 +1,5 @@
-//! Pods with ordinary probes in, Pods whose probes arrive at the filter out. Everything below is pure, but `command`.
+//! Pods and Kubernetes documents in; Pods with rewritten probes and the sidecar, patches and
+//! warnings out.
 
 mod decision;
 pub mod document;
@@ -24,15 +25,16 @@ pub mod yaml;
 pub use decision::AUTO_IMAGE;
 pub use injection::{Injection, Outcome, Probe, ProbeResult, Refused, Surroundings, apply};
 
-/// The variable that holds the prober table.
+/// The environment variable of the sidecar with the declared probes as JSON.
 pub const TABLE_VARIABLE: &str = "ISTIO_KUBE_APP_PROBERS";
-/// The variable that tells the agent where probes arrive, if not on 15020.
+/// The environment variable with the listen address of the probe listener; set if the status port
+/// is not 15020.
 pub const ADDRESS_VARIABLE: &str = "APP_HEALTH_PROBE_ADDRESS";
-/// Annotation: how the Pod was injected.
+/// The annotation with the details of the injection.
 pub const STATUS: &str = "app-health.io/status";
-/// Annotation: the probes as they were.
+/// The annotation with the original probes.
 pub const ORIGINAL_PROBES: &str = "app-health.io/original-probes";
-/// Annotation: what could not be done.
+/// The annotation with the warnings.
 pub const WARNINGS: &str = "app-health.io/warnings";
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::settings::SIDECAR_NAME;
 use crate::yaml;
 
 /// The template that is part of this binary.
-const BUILT_IN: &str = include_str!("../../../envoy-config/kubernetes/sidecar.yaml");
+const BUILT_IN: &str = include_str!("../../envoy-config/kubernetes/sidecar.yaml");
 /// The placeholder for the image in the built-in template.
 const BUILT_IN_IMAGE: &str = "app-health:<version>";
 /// Variables that only the injector may set.

@@ -27,7 +27,9 @@ use tonic::{Status, Streaming};
 
 use crate::webhook_kit::{self, Ca, page};
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_app-health");
+pub(crate) fn binary() -> PathBuf {
+    kit::agent::binary_of("app-health")
+}
 /// DNS name in the server's certificate.
 pub(crate) const NAME: &str = "discovery.test";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";

@@ -52,7 +52,7 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
 }
 
 fn check_configuration(folder: &std::path::Path) -> Output {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(binary());
     command.args(["discovery", "--check"]).args(files(folder)).output().expect("the process runs")
 }
 

@@ -129,7 +129,7 @@ fn exit_codes() {
         (&["-f", "pod.yaml", "-o", "/dev/full"], 73, "/dev/full: No space left"),
         (&["--template", "absent.yaml"], 78, "--template = absent.yaml"),
         (&["--template", "template.yaml"], 78, "must contain the container"),
-        (&["--status-port", "15021"], 78, "--status-port = 15021: is another port of the proxy"),
+        (&["--status-port", "15021"], 78, "--status-port = 15021: is already used by the proxy"),
     ];
     for (arguments, code, words) in cases {
         let ended = inject(&folder.0, arguments, "");

@@ -1,5 +1,5 @@
 //! The task that owns the entries. It passes messages of streams, store and configuration to the
-//! state machine in [`super::entries`], executes the resulting effects, and publishes snapshots.
+//! state machine in [`discovery::entries`], executes the resulting effects, and publishes snapshots.
 
 mod events;
 mod handle;

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 /// Strings that look like other YAML types.
-const STRINGS: &str = include_str!("../../../tests/testdata/strings.json");
+const STRINGS: &str = include_str!("../../testdata/strings.json");
 
 #[test]
 fn values_are_kubectls() {

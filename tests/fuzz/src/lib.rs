@@ -19,7 +19,7 @@ fn settings() -> Settings {
     Settings {
         sidecar_name: injector::settings::SIDECAR_NAME.to_owned(),
         mode: Mode::Auto,
-        template: Template::built_in(crate::inject::settings::SIDECAR_NAME, None)
+        template: Template::built_in(injector::settings::SIDECAR_NAME, None)
             .expect("the built-in template is valid"),
         sidecar_mode: SidecarMode::Native,
         hold: true,

@@ -125,7 +125,7 @@ async fn a_report_is_pushed_before_it_is_acknowledged() {
     assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
     let mut stream = world.open(1).await;
     assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 1, probe: Some(_), .. })));
-    world.report(1, 1, probe::State::Healthy).await;
+    world.report(1, 1, workload_health::State::Healthy).await;
     snapshots.changed().await.expect("the registry runs");
     assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 served"]);
     assert!(stream.try_recv().is_err(), "not stored yet");

@@ -29,7 +29,7 @@ enum Reply {
 impl Subscription {
     /// Applies a request. If `settling`, the versions that the peer has from before are taken into
     /// account.
-    pub(in crate::discovery::stream) fn request(
+    pub(in crate::stream) fn request(
         &mut self,
         ask: Ask,
         nonce: &str,

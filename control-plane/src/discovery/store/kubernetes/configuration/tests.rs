@@ -68,7 +68,8 @@ fn services_of_another_resolution_are_counted_and_nothing_more() {
 #[test]
 fn services_with_the_same_host_and_port_are_one_line() {
     let mut configuration = Configuration::default();
-    let first = "ServiceEntry shop/b: spec.hosts[0]: \"a.test\" port 80 is already defined by ServiceEntry shop/a";
+    let first =
+        "ServiceEntry shop/b: spec.hosts[0]: \"a.test\" port 80 is already defined by ServiceEntry shop/a";
     for (name, expected) in [("a", None), ("b", Some("")), ("c", Some("; 1 more like this"))] {
         let object = object(Kind::Service, name, &service("STATIC"));
         configuration.put(Kind::Service, &Key::new("shop", name), Some(&object));
