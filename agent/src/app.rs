@@ -234,7 +234,7 @@ async fn unasked_if_any(part: &str, task: &mut Option<JoinHandle<()>>) -> Failur
 }
 
 fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
-    let how = error.map_or_else(|| "ended by itself".to_owned(), |error| error.to_string());
+    let how = error.map_or_else(|| "the task returned".to_owned(), |error| error.to_string());
     Failure::Broken(format!(
         "{part}: {how}; this is a bug in app-health-agent, which now exits to be restarted"
     ))
