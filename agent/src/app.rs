@@ -77,7 +77,11 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.
     let ready = http_server::bind(config.ready_address).map_err(|error| {
-        taken(config.ready_address, &error, "it serves GET /healthz/ready; set --ready-address to another one")
+        taken(
+            config.ready_address,
+            &error,
+            "it serves GET /healthz/ready; set --ready-address to another one",
+        )
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;

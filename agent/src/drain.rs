@@ -34,7 +34,6 @@ impl Settings {
     }
 }
 
-/// A single drain.
 #[derive(Debug)]
 pub struct Drain {
     settings: Settings,

@@ -25,7 +25,7 @@ pub enum NotEnvoyVersion {
 impl EnvoyVersion {
     /// Newest version that this agent knows.
     pub const NEWEST: Self = Self(1, 40);
-    /// Oldest supported version.
+    /// Oldest version that the probe path supports.
     pub const OLDEST: Self = Self(1, 36);
     /// First version that reads the filter's `capability_restriction_config` from `vm_config`.
     pub const CAPABILITIES_IN_VM_CONFIG: Self = Self(1, 40);

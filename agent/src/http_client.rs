@@ -168,7 +168,6 @@ pub struct Spare(Option<File>);
 pub struct Released<'a>(&'a mut Spare);
 
 impl Spare {
-    /// Reserves a descriptor.
     pub fn new() -> Self {
         Self(File::open("/dev/null").ok())
     }

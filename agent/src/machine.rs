@@ -28,7 +28,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Queries the kernel.
     pub fn here() -> Self {
         Self {
             ipv6: has(Ipv6Addr::UNSPECIFIED.into()),

@@ -25,10 +25,7 @@ pub enum StateDirError {
     #[error(
         "{path}: {source}; choose another directory with --state-dir DIR, or use --inline-filter with an --admin address outside of it to need none"
     )]
-    Write {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Other users can replace the filter.
     #[error(
         "{0}: other users can write to this directory (mode {1:o}), but only its owner may: run chmod go-w, or set --state-dir to a \
@@ -40,11 +37,7 @@ pub enum StateDirError {
         "{path}: owned by user {owner}, but this process runs as user {user}, and the owner must be this user or root: run chown, or \
          choose another directory with --state-dir DIR"
     )]
-    Foreign {
-        path: PathBuf,
-        owner: u32,
-        user: u32,
-    },
+    Foreign { path: PathBuf, owner: u32, user: u32 },
 }
 
 /// Creates `state_dir` with mode 0700 unless it exists, and rejects a directory that other users

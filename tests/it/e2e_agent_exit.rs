@@ -96,7 +96,7 @@ async fn a_signal_is_obeyed_while_envoy_is_asked_for_its_version() {
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("envoy was not started yet"), "{log}");
+    assert!(log.contains("terminated before Envoy was started"), "{log}");
     until_gone(asked).await;
 }
 
@@ -160,7 +160,10 @@ async fn a_refusal_tells_no_header_value() {
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(64), "{log}");
     let last = log.lines().last().unwrap_or_default();
-    assert!(last.contains("Envoy rejected its configuration") && last.contains("ClusterValidation"), "{last}");
+    assert!(
+        last.contains("Envoy rejected its configuration") && last.contains("ClusterValidation"),
+        "{last}"
+    );
     assert!(!log.contains("do-not-tell"), "{log}");
 }
 

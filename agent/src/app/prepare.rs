@@ -55,8 +55,7 @@ pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
         }
         said => said.map_err(|error| wrong(error.to_string()))?,
     };
-    let word =
-        said.ok_or_else(|| wrong("--version printed no version; set --envoy-version".to_owned()))?;
+    let word = said.ok_or_else(|| wrong("--version printed no version; set --envoy-version".to_owned()))?;
     // `1.41.0-dev` counts as 1.41.0.
     let number = word.split('-').next().unwrap_or_default();
     sidecar.bootstrap.envoy_version =

@@ -82,7 +82,9 @@ impl Validation {
             0 => None,
             code if code == i32::from(launch::NOT_STARTED) => None,
             code => Some(
-                words.complaint().unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
+                words
+                    .complaint()
+                    .unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
             ),
         }
     }

@@ -52,7 +52,11 @@ async fn what_is_answered_how() {
         ("CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 404", "not found\n"),
         ("GET / HTTP/1.1\r\ncontent-length: 0\r\n\r\n", "HTTP/1.1 200", "/"),
         ("GET / HTTP/1.1\r\ncontent-length: 1\r\n\r\n", "HTTP/1.1 413", "request body not allowed\n"),
-        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", "HTTP/1.1 413", "request body not allowed\n"),
+        (
+            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n",
+            "HTTP/1.1 413",
+            "request body not allowed\n",
+        ),
         (&long, "HTTP/1.1 431", ""),
         (&many, "HTTP/1.1 431", ""),
         ("garbage\r\n\r\n", "HTTP/1.1 400", ""),

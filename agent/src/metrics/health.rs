@@ -24,9 +24,17 @@ pub struct HealthMetrics {
 impl HealthMetrics {
     pub(super) fn register(&self, to: &mut Registry) {
         to.register("vm_probe", "Probes of the workload", self.probes.clone());
-        to.register("vm_probe_duration_seconds", "Duration of the probes of the workload", self.duration.clone());
+        to.register(
+            "vm_probe_duration_seconds",
+            "Duration of the probes of the workload",
+            self.duration.clone(),
+        );
         to.register("vm_health_state", "1 for the current health state of the workload", self.state.clone());
-        to.register("vm_health_transitions", "Changes of the health state of the workload", self.transitions.clone());
+        to.register(
+            "vm_health_transitions",
+            "Changes of the health state of the workload",
+            self.transitions.clone(),
+        );
         to.register(
             "probe_config",
             "Probe configurations that were received, by result",

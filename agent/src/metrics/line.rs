@@ -12,12 +12,21 @@ use super::number::{is_millis, is_seconds, is_value};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
     /// `# HELP family text`.
-    Help { family: &'a str, text: &'a str },
+    Help {
+        family: &'a str,
+        text: &'a str,
+    },
     /// `# TYPE family kind`, where `kind` is a type of the format.
-    Type { family: &'a str, kind: &'a str },
+    Type {
+        family: &'a str,
+        kind: &'a str,
+    },
     /// `# UNIT family unit`, where the name of the family ends in the unit. In the text format it
     /// is a comment.
-    Unit { family: &'a str, unit: &'a str },
+    Unit {
+        family: &'a str,
+        unit: &'a str,
+    },
     /// `# EOF`, which is a comment in the text format.
     Eof,
     /// Any other comment, or an empty line.
@@ -30,7 +39,7 @@ pub enum Line<'a> {
 pub struct Sample<'a> {
     /// Metric name without labels.
     pub name: &'a str,
-    /// Name and labels, as they were written.
+    /// Name and labels as received.
     pub series: &'a str,
     pub labels: Labels<'a>,
     pub value: &'a str,

@@ -25,7 +25,8 @@ impl Reports {
         let connects = "Attempts to open a stream to a discovery server";
         to.register("discovery_connects", connects, self.discovery_connects.clone());
         to.register("reports", "Health reports that were sent, resent or acknowledged", self.reports.clone());
-        let unacked = "Time for which the latest report has been waiting for its acknowledgement, 0 if it is not";
+        let unacked =
+            "Time for which the latest report has been waiting for its acknowledgement, 0 if it is not";
         to.register("report_unacked_seconds", unacked, self.report_unacked_seconds.clone());
         let reload = "Reloads of the certificate files for the discovery server";
         to.register("tls_reload", reload, self.tls_reload.clone());

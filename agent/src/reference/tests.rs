@@ -10,10 +10,7 @@ fn the_page_is_what_the_definition_says() {
         std::fs::write(&file, page()).unwrap();
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        found == page(),
-        "docs/agent.md is outdated: run ./justw bless and review the diff"
-    );
+    assert!(found == page(), "docs/agent.md is outdated: run ./justw bless and review the diff");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_millis(100);
 /// Result of one readiness request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// Status 200.
+    /// Status 200, which means that the sidecar is ready.
     Ready,
     /// Status 503 with the reasons in the body.
     NotReady {

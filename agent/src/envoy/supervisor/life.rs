@@ -40,7 +40,6 @@ pub(super) struct Judging {
 /// Action if the validation does not reject the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Then {
-    /// Start Envoy.
     Start,
     /// Handle the exit of Envoy, which had another cause, given its exit status and run time.
     Over(Ended, Duration),

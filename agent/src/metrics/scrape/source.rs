@@ -90,7 +90,6 @@ pub(super) struct Question {
 }
 
 impl Source {
-    /// Starts the scrape.
     pub(super) fn ask(part: &'static str, target: String, question: Question) -> Self {
         let (sender, pieces) = mpsc::channel(CHUNKS);
         let room = question.room;

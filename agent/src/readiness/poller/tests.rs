@@ -107,7 +107,11 @@ async fn a_hung_admin_is_asked_one_question_at_a_time() {
     body(&observer, "ready\n").await;
     admin.script.lock().unwrap().clear();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(observer.subscribe().borrow().body, "ready\n", "a hanging admin interface has no effect after readiness");
+    assert_eq!(
+        observer.subscribe().borrow().body,
+        "ready\n",
+        "a hanging admin interface has no effect after readiness"
+    );
 }
 
 #[tokio::test]
