@@ -1,7 +1,9 @@
-//! What the binary carries: the bootstrap template as JSON, so that it links no YAML parser, and the filter's bytes.
+//! Prepares what the binary embeds: the bootstrap template as JSON, so that the binary links no
+//! YAML parser, and the filter.
 //!
-//! The filter is built by a recipe of its own (another target, another profile). Here it is taken as a file, and refused when it is
-//! missing or older than its sources: a stale filter in a fresh binary would be found out in production only.
+//! The filter is built separately, because it has another target and another profile. This script
+//! reads it from a file and fails if that file is missing or older than its sources, so that no
+//! binary embeds a stale filter.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +11,16 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// Overrides where the filter is taken from.
+/// Overrides the path of the filter.
 const FILTER_ENV: &str = "APP_HEALTH_BUILD_FILTER";
-/// Where the recipe leaves it, from the workspace's root.
+/// Path of the built filter, relative to the workspace root.
 const FILTER_FILE: &str = "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm";
-/// What the filter is made of, from the workspace's root.
+/// Sources of the filter, relative to the workspace root.
 const FILTER_SOURCES: [&str; 4] = ["filter/src", "probe/src", "filter/Cargo.toml", "probe/Cargo.toml"];
 
 fn main() {
     let workspace =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("agent/ is a folder of the workspace");
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("agent/ is a directory of the workspace");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     if let Err(reason) = template(workspace, &out).and_then(|()| filter(workspace, &out)) {
         println!("cargo::error={reason}");
@@ -59,8 +61,8 @@ fn filter(workspace: &Path, out: &Path) -> Result<(), String> {
         .map_err(|error| format!("app_health_filter.wasm: {error}"))
 }
 
-/// The first file at or below `path` that was changed after `built`. Unit tests are not part of the filter, and cargo does not build
-/// it anew for them, so they do not count.
+/// Returns the first file at or below `path` that was modified after `built`. Unit tests do not
+/// count, because the filter does not contain them and cargo does not rebuild it for them.
 fn newer_than(path: &Path, built: SystemTime) -> Option<PathBuf> {
     if path.is_dir() {
         let mut entries: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! PURE. Addresses as flags name them: what the agent listens on, what it dials, what may call.
+//! Addresses in flags: where the agent listens, what it connects to, and which clients are allowed.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,41 +7,40 @@ use std::str::FromStr;
 use hyper::Uri;
 use thiserror::Error;
 
-/// The longest path of a Unix socket: the kernel's 108 bytes with a closing NUL.
+/// Maximum length of a Unix socket path: 108 bytes in the kernel, including the closing NUL.
 const SOCKET_PATH_LIMIT: usize = 107;
 
-/// Why a text is no address. The text says what is allowed.
+/// Reason why an address was rejected. The text says what is allowed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AddressError {
-    /// Neither `unix:PATH` nor an address of this machine's loopback.
+    /// Neither `unix:PATH` nor a loopback address.
     #[error("must be unix:PATH or a loopback host:port such as 127.0.0.1:15000")]
     NotLocal,
-    /// A Unix socket's path that is relative, since others would read it from another folder.
+    /// The path of a Unix socket is relative; it would depend on the working directory.
     #[error("the path of a Unix socket must start with /")]
     RelativePath,
-    /// A Unix socket's path that the kernel would not take.
+    /// The path of a Unix socket exceeds the kernel's limit.
     #[error("the path of a Unix socket is at most {SOCKET_PATH_LIMIT} bytes long, this one is {0}")]
     LongPath(usize),
-    /// `https`, for which there is nothing to verify a certificate against.
-    #[error("https is not spoken here, only http://... and unix:PATH:/path")]
+    /// `https`, which is not supported because no trust anchors are configured.
+    #[error("https is not supported, only http://... and unix:PATH:/path")]
     Https,
-    /// Not a URL of ours.
     #[error("must be http://host[:port]/path or unix:PATH:/path")]
     NoUrl,
-    /// A path where there is none.
+    /// The URL has a path where none is allowed.
     #[error("must be http://host:port or unix:PATH, without a path")]
     Path,
-    /// Not a block of addresses.
-    #[error("must be a block of addresses such as 10.0.0.0/8 or fd00::/8, or one address")]
+    #[error("must be a CIDR block such as 10.0.0.0/8 or fd00::/8, or one address")]
     NoCidr,
 }
 
-/// Something on this machine: a Unix socket, or a loopback address. `unix:/run/admin.sock`, `127.0.0.1:15000`, `localhost:15000`.
+/// Address on this host: a Unix socket or a loopback address, such as `unix:/run/admin.sock`,
+/// `127.0.0.1:15000` or `localhost:15000`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalAddress {
-    /// An absolute path of at most 107 bytes.
+    /// Absolute path of at most 107 bytes.
     Unix(PathBuf),
-    /// The address is 127.0.0.0/8 or ::1, the port not 0.
+    /// Address in 127.0.0.0/8 or ::1; the port is not 0.
     Tcp(SocketAddr),
 }
 
@@ -72,7 +71,8 @@ impl std::fmt::Display for LocalAddress {
     }
 }
 
-/// Can two listeners of one machine not have these addresses at the same time? `[::]` takes all of IPv4 too.
+/// Returns true if two listeners on one host cannot use these addresses at the same time. `[::]`
+/// includes all IPv4 addresses.
 pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let covers = |all: IpAddr, ip: IpAddr| match all {
         IpAddr::V4(all) => all.is_unspecified() && ip.is_ipv4(),
@@ -82,12 +82,10 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
 }
 
-/// A value that may also be the word `off`.
+/// A value, or the word `off`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrOff<T> {
-    /// The word `off`.
     Off,
-    /// A value.
     On(T),
 }
 
@@ -99,16 +97,15 @@ impl<T: FromStr> FromStr for OrOff<T> {
     }
 }
 
-/// Whom a request goes to.
+/// Destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A Unix socket.
     Unix(PathBuf),
-    /// An address: nothing to look up.
+    /// IP address that needs no lookup.
     Ip(SocketAddr),
-    /// `localhost`, which is 127.0.0.1 and then ::1 without asking anybody.
+    /// `localhost`, which is tried as 127.0.0.1 and then ::1, without a name lookup.
     Localhost(u16),
-    /// A name that a resolver knows, and the port.
+    /// Name that needs a lookup, and port.
     Name(String, u16),
 }
 
@@ -121,14 +118,13 @@ impl From<&LocalAddress> for Endpoint {
     }
 }
 
-/// `http://localhost:15021/healthz/ready`, or `unix:/run/agent.sock:/healthz/ready`.
+/// URL such as `http://localhost:15021/healthz/ready` or `unix:/run/agent.sock:/healthz/ready`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpUrl {
-    /// Whom to dial.
     pub endpoint: Endpoint,
-    /// The Host header: `localhost:15021`.
+    /// Value of the Host header, such as `localhost:15021`.
     pub authority: String,
-    /// Path and query, `/` at least.
+    /// Path and query, at least `/`.
     pub path: String,
 }
 
@@ -156,7 +152,7 @@ impl FromStr for HttpUrl {
             .filter(|authority| !authority.as_str().contains('@'))
             .ok_or(AddressError::NoUrl)?;
         let host = authority.host();
-        // By hand: hyper's port is absent too if it is none.
+        // hyper's accessor returns `None` for an invalid port too, so the port is parsed here.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => Some(80),
             Some(rest) => rest
@@ -177,12 +173,11 @@ impl FromStr for HttpUrl {
     }
 }
 
-/// A block of addresses: `10.0.0.0/8`, `fd00::/8`; an address alone is a block of one.
+/// CIDR block such as `10.0.0.0/8` or `fd00::/8`; a single address is a block of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
-    /// An address of the block.
     pub address: IpAddr,
-    /// Leading bits that count, 0-32 or 0-128.
+    /// Length of the prefix in bits, 0-32 or 0-128.
     pub prefix_len: u8,
 }
 

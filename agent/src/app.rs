@@ -1,4 +1,5 @@
-//! Wiring: `bootstrap` puts its files in place, `run` builds the parts and ends with them.
+//! The commands `bootstrap`, which writes the bootstrap and the filter, and `run`, which starts the
+//! agent's tasks and stops them.
 
 mod prepare;
 
@@ -28,10 +29,11 @@ use crate::signals::Signals;
 use crate::{health, log, machine, output, report, runtime};
 use prepare::Prepared;
 
-/// Orders that wait for the main loop.
+/// Capacity of the channel to the supervisor.
 const ORDERS: usize = 8;
 
-/// Makes the state directory and writes the filter to it where the bootstrap names them, then the bootstrap to stdout or its file.
+/// Creates the state directory and writes the filter into it where the bootstrap refers to them,
+/// then writes the bootstrap to stdout or to its file.
 pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     let BootstrapConfig { sidecar, output } = config;
     for warning in &sidecar.warnings {
@@ -48,9 +50,10 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     }
 }
 
-/// Starts Envoy unless it is somebody else's, watches it, answers 15021 and 15004, and ends with it.
+/// Starts Envoy unless it is external, monitors it, serves ports 15021 and 15004, and exits when
+/// Envoy does.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
-    // First of all, since a signal without a handler is lost on PID 1.
+    // The handlers come first, because a process with id 1 ignores signals without a handler.
     let runtime = runtime::new()?;
     let mut signals = {
         let _inside = runtime.enter();
@@ -67,21 +70,26 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
         }
     };
     if !runtime.block_on(version)? {
-        info!("terminating; envoy was not started yet");
+        info!("agent terminated before Envoy was started");
         return Ok(());
     }
     say(&config);
-    // Bound before anything is written or started: from now on every question has an answer.
+    // The ports are bound before anything is written or started, so that no request is refused from
+    // now on.
     let ready = http_server::bind(config.ready_address).map_err(|error| {
-        taken(config.ready_address, &error, "GET /healthz/ready needs it, another one is --ready-address")
+        taken(
+            config.ready_address,
+            &error,
+            "it serves GET /healthz/ready; set --ready-address to another one",
+        )
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;
-    // A mistake of ours ends Envoy in order, on the way out of `serve`, and is a code of its own.
+    // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(serve(config, prepared, (ready, local), signals, log))
     }));
-    // A resolver that hangs holds nothing up.
+    // A hanging name lookup must not delay the exit.
     runtime.shutdown_background();
     served.unwrap_or_else(|_| Err(broken_part("supervisor", None)))
 }
@@ -90,10 +98,10 @@ fn taken(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
     Failure::Machine(format!("port {} ({address}): {error}; {hint}", address.port()))
 }
 
-/// What was checked, once, without header values.
+/// Logs the validated configuration once, without header values.
 fn say(config: &RunConfig) {
     let envoy = match &config.envoy {
-        None => "somebody else's".to_owned(),
+        None => "external".to_owned(),
         Some(envoy) => match &envoy.files {
             EnvoyFiles::Rendered(_) => envoy.binary.display().to_string(),
             EnvoyFiles::Merged(file, _) | EnvoyFiles::Given(file) => {
@@ -110,7 +118,7 @@ fn say(config: &RunConfig) {
         dynamic = ?config.dynamic,
         drain = ?config.drain,
         metrics = ?config.metrics,
-        "configuration"
+        "configuration loaded"
     );
 }
 
@@ -145,7 +153,7 @@ async fn serve(
         child: policy.child,
     };
     let children = Children::default();
-    // A probe may come from the file or from a discovery server.
+    // The probe may come from the file or from a discovery server.
     let is_probing = config.health.group.is_some() || config.discovery.is_some();
     let (health, mut probing) = is_probing
         .then(|| health::start(config.health, observer.clone(), children.clone(), metrics.clone()))
@@ -202,7 +210,8 @@ async fn serve(
     let ended = supervisor::run(parts, broken).await;
     observer.tell(Observation::Terminating);
     if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
-        // Its own limit is --goodbye-timeout; what Envoy's end took was part of it.
+        // The reporter's limit is --goodbye-timeout, which includes the time that Envoy took to
+        // exit.
         reporting.await.map_err(|error| broken_part("reporter", Some(error)))?;
     }
     closing.cancel();
@@ -214,12 +223,13 @@ async fn serve(
     ended
 }
 
-/// Waits for a part that is there as long as the agent; when it ends, so does the agent, since nobody else would notice.
+/// Waits for a task that must run as long as the agent. When it ends, the agent exits too, because
+/// nothing else would detect it.
 async fn unasked(part: &str, task: &mut JoinHandle<()>) -> Failure {
     broken_part(part, task.await.err())
 }
 
-/// The same of a part that is not always there.
+/// Like [`unasked`], for a task that may be absent.
 async fn unasked_if_any(part: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
     match task {
         Some(task) => unasked(part, task).await,
@@ -228,9 +238,9 @@ async fn unasked_if_any(part: &str, task: &mut Option<JoinHandle<()>>) -> Failur
 }
 
 fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
-    let how = error.map_or_else(|| "ended by itself".to_owned(), |error| error.to_string());
+    let how = error.map_or_else(|| "the task returned".to_owned(), |error| error.to_string());
     Failure::Broken(format!(
-        "{part}: {how}; that is a mistake in app-health-agent, which ends now to be started again"
+        "{part}: {how}; this is a bug in app-health-agent, which now exits to be restarted"
     ))
 }
 

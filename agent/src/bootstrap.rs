@@ -1,7 +1,9 @@
-//! PURE. The Envoy bootstrap: values into the template of `envoy-config/bootstrap.yaml`, which the build turned into JSON.
+//! Renders the Envoy bootstrap by filling values into the template `envoy-config/bootstrap.yaml`,
+//! which the build script converts to JSON.
 //!
-//! A string of the template that is one placeholder becomes the JSON value for it, so no quoting can go wrong; a null removes its key
-//! or its array element. Inside a longer string a placeholder is replaced as text.
+//! A template string that consists of one placeholder becomes the JSON value of that placeholder,
+//! so values need no quoting; null removes the key or the array element. A placeholder inside a
+//! longer string is replaced as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,60 +19,62 @@ use thiserror::Error;
 use crate::address::{Cidr, LocalAddress};
 use crate::envoy_version::EnvoyVersion;
 
-/// `envoy-config/bootstrap.yaml` as JSON.
+/// The template `envoy-config/bootstrap.yaml`, converted to JSON by the build script.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/bootstrap.json"));
 
-/// kubelet's default.
+/// Default `timeoutSeconds` of a kubelet probe.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// kubelet sets none for a hook.
+/// Connect timeout for lifecycle hooks, for which the kubelet sets no timeout.
 const HOOK_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much longer than a probe a connection that is not made may outlive it.
+/// Margin by which Envoy's connect timeout exceeds the longest probe timeout.
 const AFTER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What a bootstrap is made of.
+/// Values that are filled into the bootstrap template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bootstrap {
-    /// Of the probe listener; `[::]` is 0.0.0.0 and :: as two sockets. The port is not 0.
+    /// Address of the probe listener; `[::]` becomes two sockets, 0.0.0.0 and `::`. The port is not
+    /// 0.
     pub probe_address: SocketAddr,
-    /// Of the stats listener, the same way; absent: none.
+    /// Address of the stats listener, treated like `probe_address`; `None` disables the listener.
     pub stats_address: Option<SocketAddr>,
-    /// Of the agent, for the metrics route.
+    /// Address of the agent, which the metrics route targets.
     pub local_address: LocalAddress,
-    /// Of Envoy's admin port.
+    /// Address of Envoy's admin interface.
     pub admin: LocalAddress,
-    /// The filter.
     pub filter: FilterCode,
-    /// Callers of the probe listener besides loopback; empty: everybody.
+    /// Sources that may call the probe listener besides loopback; if empty, all sources are
+    /// allowed.
     pub allow_from: Vec<Cidr>,
-    /// More ports of the proxy, which no probe may target; none is 0.
+    /// Additional ports of the proxy that no probe may target; none is 0.
     pub reserved_ports: Vec<u16>,
-    /// What probes leave from, at most one of each family; empty: whatever the kernel chooses.
+    /// Source addresses of probes, at most one per address family; if empty, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// The Pod's primary address.
+    /// Primary IP address of the Pod.
     pub instance_ip: IpAddr,
-    /// Which Envoy reads it.
+    /// Version of the Envoy that reads the bootstrap.
     pub envoy_version: EnvoyVersion,
-    /// The value of ISTIO_KUBE_APP_PROBERS.
+    /// Value of the environment variable `ISTIO_KUBE_APP_PROBERS`.
     pub app_probers: Option<String>,
 }
 
-/// Where Envoy takes the filter from.
+/// Source from which Envoy loads the filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterCode {
-    /// A file, absolute.
+    /// Absolute path of the Wasm file.
     File(PathBuf),
-    /// These bytes, in the bootstrap itself.
+    /// Wasm bytes that are embedded in the bootstrap.
     Inline(Vec<u8>),
 }
 
-/// A placeholder of the template that has no value.
+/// Error for a template placeholder that has no value.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("${{{0}}}: no such placeholder")]
 pub struct UnknownPlaceholder(String);
 
 impl Bootstrap {
-    /// The filter's configuration, JSON with sorted keys: `{"podIP":…,"probers":…,"reservedPorts":[…],"statusPort":…}`. The prober
-    /// table stays a string as it was given, so that its errors are found and told as if it stood alone.
+    /// Returns the filter's configuration as JSON with sorted keys:
+    /// `{"podIP":…,"probers":…,"reservedPorts":[…],"statusPort":…}`. The prober table stays the
+    /// string that was given, so that error messages refer to that string.
     pub fn plugin_configuration(&self) -> String {
         let mut configuration = json!({
             "podIP": self.instance_ip.to_string(),
@@ -83,7 +87,8 @@ impl Bootstrap {
         configuration.to_string()
     }
 
-    /// The ports of the other listeners and what else is reserved, without those that always are.
+    /// Returns the other listeners' ports and the additional reserved ports, without the ports that
+    /// are always reserved.
     fn reserved(&self) -> BTreeSet<u16> {
         let ports = self.own_ports().into_iter();
         ports
@@ -91,7 +96,7 @@ impl Bootstrap {
             .collect()
     }
 
-    /// All ports that are the proxy's, but for those that always are.
+    /// Returns all ports of the proxy except those that are always reserved.
     pub fn own_ports(&self) -> Vec<u16> {
         let port = |address: &LocalAddress| match address {
             LocalAddress::Tcp(address) => Some(address.port()),
@@ -102,14 +107,15 @@ impl Bootstrap {
         ports.into_iter().flatten().chain(self.reserved_ports.iter().copied()).collect()
     }
 
-    /// The bootstrap, keys sorted, with a line end. The same value gives the same bytes.
+    /// Renders the bootstrap as JSON with sorted keys and a trailing newline. Equal values render
+    /// to equal bytes.
     pub fn render(&self) -> String {
         let mut text = serde_json::to_string_pretty(&self.value()).expect("a JSON value can be written");
         text.push('\n');
         text
     }
 
-    /// The same in as few bytes as possible.
+    /// Renders the bootstrap without whitespace.
     pub fn render_compact(&self) -> String {
         self.value().to_string()
     }
@@ -117,26 +123,29 @@ impl Bootstrap {
     fn value(&self) -> Value {
         let template = serde_json::from_str(TEMPLATE).expect("the build wrote this JSON");
         let mut bootstrap = fill(template, &self.values()).expect("a test renders the whole template");
-        // A listener that is switched off has lost its address.
+        // A disabled listener has no address, because null removes the key.
         if let Some(Value::Array(listeners)) = bootstrap.pointer_mut("/static_resources/listeners") {
             listeners.retain(|listener| listener.get("address").is_some());
         }
         if self.envoy_version < EnvoyVersion::CAPABILITIES_IN_VM_CONFIG {
             capabilities_outside_vm_config(&mut bootstrap);
         }
-        // serde_json sorts by itself, unless another crate of the same build wants keys in the order in which they came.
+        // serde_json sorts keys only if no other crate of the build enables its feature
+        // `preserve_order`.
         bootstrap.sort_all_objects();
         bootstrap
     }
 
-    /// The same for people: the values of probers' headers, which may be tokens, are `***`.
+    /// Renders the bootstrap for display: the values of probe headers, which may be tokens, become
+    /// `***`.
     pub fn render_without_secrets(&self) -> String {
         Self { app_probers: self.app_probers.as_deref().map(without_secrets), ..self.clone() }.render()
     }
 
-    /// How long Envoy tries to connect for a probe by a route, and for one by a callout: longer than any of them waits, so that the
-    /// probe's own deadline ends it, and not much longer, so that nothing of it is left for the next one. A hook has no deadline; its
-    /// connection gets half a minute.
+    /// Returns Envoy's connect timeouts for probes that use a route and for those that use a
+    /// callout. Each exceeds the longest probe timeout, so that the probe's own deadline ends the
+    /// attempt, but only slightly, so that no attempt lasts until the next probe. Hooks have no
+    /// deadline; their connections get 30 s.
     fn connect_timeouts(&self) -> (Duration, Duration) {
         let checked = PluginConfig::parse(self.plugin_configuration().as_bytes());
         let probers = checked.map(|checked| checked.probers).unwrap_or_default();
@@ -179,7 +188,8 @@ fn without_secrets(table: &str) -> String {
     table.to_string()
 }
 
-/// Every `value` below `httpHeaders`, whatever the case of either, as Kubernetes reads them.
+/// Replaces every `value` below `httpHeaders`. Both keys match case-insensitively, as in
+/// Kubernetes.
 fn hide(value: &mut Value, in_headers: bool) {
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(|element| hide(element, in_headers)),
@@ -196,7 +206,8 @@ fn hide(value: &mut Value, in_headers: bool) {
     }
 }
 
-/// Moves the filter's allow-list from `vm_config` to the object around it, where Envoy read it before 1.40.
+/// Moves the filter's `capability_restriction_config` from `vm_config` to the enclosing object,
+/// where Envoy before 1.40 reads it.
 fn capabilities_outside_vm_config(value: &mut Value) {
     const CAPABILITIES: &str = "capability_restriction_config";
     match value {
@@ -212,7 +223,7 @@ fn capabilities_outside_vm_config(value: &mut Value) {
     }
 }
 
-/// `address` and `additional_addresses` of a listener.
+/// Returns `address` and `additional_addresses` of a listener.
 fn listener(address: SocketAddr) -> (Value, Value) {
     if address.ip() == Ipv6Addr::UNSPECIFIED {
         let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port());
@@ -241,8 +252,9 @@ fn admin_listener(admin: &LocalAddress) -> Value {
     address
 }
 
-/// 127.0.0.1 and ::1 are always in it, or the agent could not see whether the listener answers. Not all of 127.0.0.0/8: captured traffic
-/// of others arrives from 127.0.0.6.
+/// The result always contains 127.0.0.1 and ::1, because the agent checks the listener from there.
+/// It does not contain all of 127.0.0.0/8, because captured traffic of other clients arrives from
+/// 127.0.0.6.
 fn filter_chain_match(allow_from: &[Cidr]) -> Value {
     if allow_from.is_empty() {
         return Value::Null;
@@ -255,7 +267,7 @@ fn filter_chain_match(allow_from: &[Cidr]) -> Value {
         |block: &Cidr| json!({"address_prefix": block.address.to_string(), "prefix_len": block.prefix_len});
     let mut ranges: Vec<Value> = Vec::new();
     for block in loopback.iter().chain(allow_from).map(range) {
-        // Envoy refuses a chain that matches the same block twice.
+        // Envoy rejects a filter chain that matches the same range twice.
         if !ranges.contains(&block) {
             ranges.push(block);
         }
@@ -274,7 +286,7 @@ fn upstream_bind_config(sources: &[IpAddr]) -> Value {
     bind
 }
 
-/// `template` with every placeholder replaced.
+/// Replaces every placeholder in `template`.
 fn fill(template: Value, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
     Ok(match template {
         Value::String(text) => fill_text(text, values)?,

@@ -1,26 +1,26 @@
-//! Children of this process that somebody waits for, so that nobody else takes their ends (see `envoy::process::reap_strangers`).
+//! The set of child processes that a task waits for, so that `envoy::process::reap_strangers` does
+//! not collect their exit status first.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nix::unistd::Pid;
 
-/// Their numbers; clones share them.
+/// Process ids that a task waits for; clones share the set.
 #[derive(Debug, Clone, Default)]
 pub struct Children(Arc<Mutex<BTreeSet<Pid>>>);
 
-/// A child that is waited for as long as this lives.
+/// Guard that keeps a process id in the set until it is dropped.
 #[derive(Debug)]
 pub struct Awaited(Children, Pid);
 
 impl Children {
-    /// To be called before anybody else runs, since the child may have ended already.
+    /// Must be called before any other task runs, because the child may have exited already.
     pub fn awaited(&self, pid: Pid) -> Awaited {
         self.set().insert(pid);
         Awaited(self.clone(), pid)
     }
 
-    /// All of them.
     pub fn pids(&self) -> Vec<Pid> {
         self.set().iter().copied().collect()
     }

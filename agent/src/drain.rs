@@ -1,30 +1,31 @@
-//! PURE. The drain of Envoy: what to do next, at which time, and when it is over. Time is an argument: since the agent's start.
+//! State machine of an Envoy drain: it decides what to do next, at which time, and when the drain
+//! is over. It reads no clock; all times are durations since the agent's start.
 
 use std::time::Duration;
 
 use crate::args::DrainScope;
 
-/// How often Envoy is told to drain before that is given up.
+/// Maximum number of attempts to send Envoy the drain request.
 const TRIES: u8 = 3;
-/// Between two questions about open connections.
+/// Interval between two queries for the number of open connections.
 const COUNT: Duration = Duration::from_millis(500);
 
-/// How Envoy is drained.
+/// Parameters of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Serves at least so long after SIGTERM; not longer than the deadline.
+    /// Minimum time for which Envoy keeps serving after SIGTERM; the deadline limits it.
     pub minimum: Duration,
-    /// Over after so long from the beginning, whatever is open.
+    /// Time after which the drain ends, even if connections are open.
     pub deadline: Duration,
-    /// Which listeners.
     pub scope: DrainScope,
-    /// 15021 stays as it is.
+    /// True if a drain does not change the readiness answer on port 15021.
     pub keeps_ready: bool,
 }
 
 impl Settings {
-    /// What the admin port is told. `graceful`: connections that are open go on; `skip_exit`: the listeners stay open, so that nobody
-    /// who has not heard of it yet is refused.
+    /// Returns the path for Envoy's admin interface. With `graceful`, open connections continue;
+    /// with `skip_exit`, the listeners stay open, so that clients which do not know about the drain
+    /// yet are not refused.
     pub fn path(&self) -> &'static str {
         match self.scope {
             DrainScope::Inbound => "/drain_listeners?graceful&skip_exit&inboundonly",
@@ -33,16 +34,16 @@ impl Settings {
     }
 }
 
-/// One drain, from its beginning to its end.
 #[derive(Debug)]
 pub struct Drain {
     settings: Settings,
-    /// Since when `draining` is said.
+    /// Start of the drain.
     begun: Option<Duration>,
     tries_left: u8,
-    /// Present: the agent will end after this; until when at least Envoy serves.
+    /// Earliest time at which Envoy may stop serving. `Some` means that the agent exits after the
+    /// drain.
     leaving: Option<Duration>,
-    /// Of the application; absent: not known.
+    /// Open connections of the application.
     connections: Connections,
 }
 
@@ -54,51 +55,50 @@ enum Connections {
     None,
 }
 
-/// What to do now.
+/// Next action for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing until something happens.
+    /// Do nothing until the next event.
     Rest,
-    /// Tell Envoy to drain its listeners.
+    /// Send Envoy the drain request.
     Tell,
-    /// Ask how many connections are open.
+    /// Query the number of open connections.
     Count,
-    /// Nothing until this time.
+    /// Do nothing until this time.
     Wait(Duration),
-    /// The drain is over.
     End,
 }
 
 impl Drain {
-    /// None is going on.
     pub fn new(settings: Settings) -> Self {
         Self { settings, begun: None, tries_left: TRIES, leaving: None, connections: Connections::NotAsked }
     }
 
-    /// `POST /drain`: Envoy is drained, and the agent stays. Again: no effect.
+    /// Starts the drain for `POST /drain`; the agent keeps running. Repeated calls have no effect.
     pub fn begin(&mut self, now: Duration) {
         self.begun.get_or_insert(now);
     }
 
-    /// SIGTERM: the agent ends when the drain is over. After `POST /drain` the minimum is dropped: with native sidecars the
-    /// applications are gone by then.
+    /// Starts the drain for SIGTERM; the agent exits when the drain is over. After `POST /drain`
+    /// the minimum does not apply, because with native sidecars the application containers have
+    /// exited by then.
     pub fn leave(&mut self, now: Duration) {
         let minimum = if self.begun.is_some() { Duration::ZERO } else { self.settings.minimum };
         self.begin(now);
         self.leaving.get_or_insert(now + minimum);
     }
 
-    /// Will the agent end?
+    /// Returns true if the agent exits after the drain.
     pub fn is_leaving(&self) -> bool {
         self.leaving.is_some()
     }
 
-    /// Envoy was told: did it understand?
+    /// Records whether Envoy accepted the drain request.
     pub fn told(&mut self, understood: bool) {
         self.tries_left = if understood { 0 } else { self.tries_left.saturating_sub(1) };
     }
 
-    /// The application's open connections; `None`: there are no statistics to be had.
+    /// Records the application's open connections; `None` means that Envoy returned no statistics.
     pub fn counted(&mut self, connections: Option<u64>, now: Duration) {
         self.connections = match connections {
             None => Connections::Unknown,
@@ -107,7 +107,7 @@ impl Drain {
         };
     }
 
-    /// What to do at `now`.
+    /// Returns what to do at `now`.
     pub fn next(&self, now: Duration) -> Step {
         let Some(begun) = self.begun else { return Step::Rest };
         let deadline = begun + self.settings.deadline;

@@ -1,4 +1,4 @@
-//! PURE. What Envoy says of itself on its admin port, and what to ask there.
+//! Requests to Envoy's admin interface and the parsing of their responses.
 
 pub mod admin;
 pub mod process;
@@ -9,21 +9,21 @@ use serde::Deserialize;
 
 use crate::readiness::Failure;
 
-/// What to ask for [`open_connections`].
+/// Path and query whose response [`open_connections`] parses.
 pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
-/// Listeners whose connections are not the application's: ours, Envoy's admin, those inside Envoy.
+/// Listeners whose connections are not the application's: those of the generated bootstrap and
+/// Envoy's admin listener.
 const NOT_THE_APPLICATIONS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
 
-/// Envoy's state, as `/ready` and `/server_info` name it.
+/// Envoy's server state, as `/ready` and `/server_info` report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerState {
-    /// Serving.
     Live,
-    /// Draining its listeners, or told to fail health checks.
+    /// Envoy drains its listeners, or was told to fail health checks.
     Draining,
-    /// Waiting for its first clusters.
+    /// Envoy waits for its initial clusters.
     PreInitializing,
-    /// Waiting for its first listeners.
+    /// Envoy waits for its initial listeners.
     Initializing,
 }
 
@@ -39,51 +39,47 @@ impl ServerState {
     }
 }
 
-/// One kind of configuration that comes over xDS. Absent: Envoy has no such statistic.
+/// Update counters of one xDS resource type. `None` means that Envoy has no such statistic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Updates {
-    /// Updates taken so far.
     pub success: Option<u64>,
-    /// Updates refused so far.
     pub rejected: Option<u64>,
 }
 
-/// The statistics that readiness needs.
+/// Statistics that the readiness conditions use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// `cluster_manager.cds`.
+    /// Counters of `cluster_manager.cds`.
     pub clusters: Updates,
-    /// `listener_manager.lds`.
+    /// Counters of `listener_manager.lds`.
     pub listeners: Updates,
-    /// `listener_manager.workers_started`, 0 or 1; absent: a stats matcher hides it.
+    /// Value of `listener_manager.workers_started`, 0 or 1; `None` if a stats matcher excludes it.
     pub workers_started: Option<u64>,
 }
 
-/// What `/server_info` says.
+/// Parsed response of `/server_info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// `1.40.0`; absent if it is not such a word.
+    /// Version such as `1.40.0`; `None` if it has another form.
     pub version: Option<String>,
-    /// Its state.
     pub state: ServerState,
     /// Seconds since this Envoy started, by its wall clock.
     pub uptime: i64,
 }
 
-/// A question to the admin port.
+/// Request to Envoy's admin interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminQuestion {
-    /// `/ready`: walks no statistics.
+    /// `/ready`, which evaluates no statistics.
     Ready,
-    /// `/stats`, those of [`Stats`] alone.
+    /// `/stats`, limited to the statistics in [`Stats`].
     Stats,
-    /// `/server_info`.
     ServerInfo,
 }
 
-/// An answer that was understood.
+/// Parsed response of Envoy's admin interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the answer to the question of its name")]
+#[expect(missing_docs, reason = "each variant is the response to the request of the same name")]
 pub enum AdminAnswer {
     Ready(ServerState),
     Stats(Stats),
@@ -91,8 +87,9 @@ pub enum AdminAnswer {
 }
 
 impl AdminQuestion {
-    /// Path and query. The statistics are asked by anchored names and without `usedonly`, which would hide zeros: a statistic that is
-    /// not there at all means that nothing comes over xDS.
+    /// Returns path and query. The statistics are selected by anchored names and without
+    /// `usedonly`, which would hide zeros: a missing statistic means that nothing is configured
+    /// over xDS.
     pub fn path(self) -> &'static str {
         match self {
             Self::Ready => "/ready",
@@ -104,18 +101,18 @@ impl AdminQuestion {
         }
     }
 
-    /// The longest answer that is read, in bytes.
+    /// Returns the maximum number of bytes that are read of the response.
     pub fn limit(self) -> usize {
         match self {
             Self::Ready => 4 * 1024,
             Self::Stats => 1024 * 1024,
-            // 124 KB in Envoy 1.40: the node in it names every extension.
+            // The response has 124 KB in Envoy 1.40, because its node lists every extension.
             Self::ServerInfo => 1024 * 1024,
         }
     }
 
-    /// Understands the body of an answer, or says that it is not what Envoy says. `/ready` says its state with 503 too; the others
-    /// count with 200 alone.
+    /// Parses a response, or fails if it does not come from Envoy. `/ready` reports its state with
+    /// status 503 too; the other requests accept only 200.
     pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminAnswer, Failure> {
         if status != 200 && !(self == Self::Ready && status == 503) {
             return Err(Failure::BadStatus);
@@ -130,8 +127,9 @@ impl AdminQuestion {
     }
 }
 
-/// The application's open connections: the sum of `listener.*.downstream_cx_active` of listeners that are the user's. A worker's
-/// part of a listener is in the whole already. `None` if a line is none of Envoy's, or there is no line at all.
+/// Returns the application's open connections: the sum of `listener.*.downstream_cx_active` over
+/// the user's listeners. Statistics of single workers are skipped, because the listener's total
+/// includes them. Returns `None` if a line is malformed or if there are no lines.
 pub fn open_connections(body: &str) -> Option<u64> {
     let mut sum = None;
     for line in body.lines() {
@@ -146,7 +144,8 @@ pub fn open_connections(body: &str) -> Option<u64> {
     sum
 }
 
-/// Lines `name: value`. A line that is none makes the whole no answer; unknown names are passed over.
+/// Parses lines of the form `name: value`. A malformed line makes the response invalid; unknown
+/// names are ignored.
 fn stats(body: &str) -> Option<Stats> {
     let mut stats = Stats::default();
     for line in body.lines() {
@@ -164,8 +163,8 @@ fn stats(body: &str) -> Option<Stats> {
     Some(stats)
 }
 
-/// The fields that count, `{"version": "<commit>/1.40.0/Clean/RELEASE/BoringSSL", "state": "LIVE", "uptime_current_epoch": "12s", …}`;
-/// the many others are passed over while reading.
+/// Fields that are used of `{"version": "<commit>/1.40.0/Clean/RELEASE/BoringSSL", "state": "LIVE",
+/// "uptime_current_epoch": "12s", …}`; the parser skips all others.
 #[derive(Deserialize)]
 struct RawServerInfo {
     version: String,

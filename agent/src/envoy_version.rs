@@ -1,41 +1,42 @@
-//! PURE. Which Envoy a bootstrap is for.
+//! Envoy versions for which a bootstrap can be rendered.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Major and minor version of an Envoy; a patch version makes no difference to a bootstrap.
+/// Major and minor version of Envoy; the patch version does not affect the bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvoyVersion(u16, u16);
 
-/// Not a version that can be used.
+/// Error for a version that is malformed or not supported.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NotEnvoyVersion {
-    /// Another shape.
     #[error("must be X.Y or X.Y.Z, for example 1.40")]
     Shape,
-    /// Older than what the probe path needs.
+    /// The version is older than [`EnvoyVersion::OLDEST`].
     #[error(
-        "must be {} or newer: older ones mangle header values and hang when a filter fails",
+        "must be {} or newer: older versions corrupt header values and hang when a filter fails",
         EnvoyVersion::OLDEST
     )]
     TooOld,
 }
 
 impl EnvoyVersion {
-    /// The newest that is known.
+    /// Newest version that this agent knows.
     pub const NEWEST: Self = Self(1, 40);
-    /// The oldest that is good enough.
+    /// Oldest version that the probe path supports.
     pub const OLDEST: Self = Self(1, 36);
-    /// From here on the filter's allow-list stands in `vm_config`.
+    /// First version that reads the filter's `capability_restriction_config` from `vm_config`.
     pub const CAPABILITIES_IN_VM_CONFIG: Self = Self(1, 40);
 }
 
-/// The first patch versions that bear what the probe path meets; below them a filter's failure can hang Envoy.
+/// First patch releases with the fixes that the probe path needs; in older ones a failure of the
+/// filter can hang Envoy.
 const FIXED: [(u16, u16, u16); 4] = [(1, 36, 10), (1, 37, 6), (1, 38, 4), (1, 39, 1)];
 
-/// Does Envoy `version`, such as `1.39.0`, lack fixes that the probe path needs? Another shape is nobody's business.
+/// Returns true if Envoy `version`, such as `1.39.0`, lacks fixes that the probe path needs.
+/// Versions of another form, such as `1.40.0-dev`, return false.
 pub fn lacks_fixes(version: &str) -> bool {
     let numbers: Vec<u16> = version.split('.').map_while(|number| number.parse().ok()).collect();
     let [major, minor, patch] = numbers.as_slice() else { return false };

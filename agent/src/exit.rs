@@ -1,5 +1,5 @@
-//! How the agent ends: exit codes (those of sysexits.h where they have one), one line on stderr, and the same line as the container's
-//! termination message, where `kubectl describe` shows it.
+//! Exit codes (those of sysexits.h where one fits) and the final error line, which goes to stderr
+//! and to the container's termination message, where `kubectl describe` shows it.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,45 +10,47 @@ use thiserror::Error;
 
 use crate::stderr;
 
-/// Where Kubernetes reads a container's last words, unless the Pod says otherwise.
+/// Default `terminationMessagePath` of a container.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
-/// Longest termination message, in bytes. Kubernetes would take 4096, shared with the container's log.
+/// Maximum length of the termination message in bytes. Kubernetes accepts up to 4096.
 const TERMINATION_MESSAGE_LIMIT: usize = 1024;
 
-/// Why a command did not end as asked. The text is one line that names what was wrong.
+/// Reason why a command failed. Its text is one line.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// A flag, a value or the prober table is wrong. Nothing was bound or written.
+    /// A flag, a value or the prober table is invalid. Nothing was bound or written.
     #[error("{0}")]
     Usage(String),
-    /// A part of the agent that never ends by itself ended: a mistake of ours.
+    /// A task of the agent that must not end has ended, which is a bug.
     #[error("{0}")]
     Broken(String),
-    /// Envoy ended, and nobody had asked it to.
+    /// Envoy exited without a request from the agent.
     #[error("{0}")]
     Ended(String),
-    /// `wait`: the sidecar was not ready in time; `drain`, `quit`: no agent, or no answer of it.
+    /// `wait`: the sidecar was not ready in time. `drain`, `quit`: the agent was not reachable or
+    /// did not answer.
     #[error("{0}")]
     Unavailable(String),
-    /// The machine refused: port taken, no permission, no descriptors.
+    /// A resource of the operating system is not available: the port is in use, a permission is
+    /// missing, or no file descriptors are free.
     #[error("{0}")]
     Machine(String),
     /// A file or the state directory cannot be written.
     #[error("{0}")]
     CannotWrite(String),
-    /// `wait -- cmd`: the file is there and cannot be executed.
+    /// `wait -- cmd`: the file exists but is not executable.
     #[error("{0}: cannot be executed")]
     NotExecutable(String),
-    /// `wait -- cmd`: there is no such file.
+    /// `wait -- cmd`: the file does not exist.
     #[error("{0}: command not found")]
     NotFound(String),
-    /// `wait` was ended by this signal: name and number.
-    #[error("ended by {0}")]
+    /// `wait` was terminated by this signal, given as name and number.
+    #[error("terminated by {0}")]
     Signal(&'static str, u8),
 }
 
 impl Failure {
-    /// The process' exit code, 1 to 255.
+    /// Returns the exit code of the process, 1 to 255.
     pub fn code(&self) -> u8 {
         match self {
             Self::Broken(_) => 1,
@@ -64,8 +66,9 @@ impl Failure {
     }
 }
 
-/// The end of a command: 0, or the failure's code after its line was written to stderr and to the termination message. That goes to
-/// `termination_message`, which is created if need be, or to Kubernetes' own file if that exists.
+/// Converts the result of a command into its exit code. On failure, writes its line to stderr and
+/// to the termination message: to `termination_message`, which is created if it does not exist, or
+/// to [`TERMINATION_LOG`] if that file exists.
 pub fn of_command(result: Result<(), Failure>, termination_message: Option<&Path>) -> ExitCode {
     let code = match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,10 +81,11 @@ pub fn of_command(result: Result<(), Failure>, termination_message: Option<&Path
     code
 }
 
-/// The end of a command line that clap did not take: help and version are 0, everything else 64 (clap would say 2).
+/// Handles a command line that clap did not parse: help and version return 0, everything else
+/// returns 64 instead of clap's 2.
 pub fn of_clap(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Whoever closed stdout does not want to read it.
+        // A closed stdout is not an error here.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -94,7 +98,7 @@ pub fn of_clap(error: &clap::Error) -> ExitCode {
     ExitCode::from(64)
 }
 
-/// Writes `line` to stderr. A closed one changes nothing, nor one that nobody reads.
+/// Writes `line` to stderr. A closed or blocked stderr has no effect.
 pub fn stderr_line(line: &str) {
     stderr::write(format!("app-health-agent: {line}\n").as_bytes());
 }
@@ -108,11 +112,11 @@ fn say(line: &str, termination_message: Option<&Path>) {
     let file = termination_message.unwrap_or(Path::new(TERMINATION_LOG));
     let opened =
         OpenOptions::new().write(true).truncate(true).create(termination_message.is_some()).open(file);
-    // Last words that cannot be left must not hide the exit code.
+    // A failure to write the message must not change the exit code.
     let _ = opened.and_then(|mut file| file.write_all(&line.as_bytes()[..end]));
 }
 
-/// clap's message without its layout, its usage and its pointer to `--help`.
+/// Returns clap's message without layout, usage and the hint about `--help`.
 fn one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim);
     let told =

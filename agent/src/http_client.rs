@@ -1,5 +1,5 @@
-//! One HTTP/1.1 request on a new connection, with a limit on what is read. Deadlines are the caller's: dropping a future ends its
-//! connection.
+//! HTTP/1.1 client that sends one request per connection and limits how much it reads. Callers set
+//! deadlines: dropping a future closes its connection.
 
 use std::error::Error as _;
 use std::fs::File;
@@ -19,33 +19,34 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Endpoint;
 
-/// What the other side may send as a head, in bytes.
+/// Maximum size of a response head in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
 
-/// A connection that nothing has been sent on yet.
+/// Connection on which no request has been sent yet.
 pub struct Connection(Box<dyn Stream>);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A whole answer, or its beginning.
+/// Response whose body may be truncated.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// 100-999.
+    /// HTTP status code, 100-999.
     pub status: u16,
-    /// At most as long as the limit.
+    /// Body, at most as long as the caller's limit.
     pub body: Vec<u8>,
-    /// The body was longer than the limit, which is where reading stopped.
+    /// True if the body exceeded the limit, at which reading stopped.
     pub cut: bool,
 }
 
-/// Why there is no answer.
+/// Error for a request that got no complete response.
 #[derive(Debug, Error)]
-#[error("no HTTP answer: {0}")]
+#[error("no HTTP response: {0}")]
 pub struct NoAnswer(#[from] hyper::Error);
 
 impl NoAnswer {
-    /// What came is no HTTP, or its body breaks off; otherwise the connection ended before an answer.
+    /// Returns true if the peer sent invalid HTTP or an incomplete body, and false if the
+    /// connection ended before a response.
     pub fn is_garbage(&self) -> bool {
         let source = self.0.source().and_then(|source| source.downcast_ref::<io::Error>());
         let breaks_off = source.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
@@ -53,28 +54,27 @@ impl NoAnswer {
     }
 }
 
-/// A name that no resolver knows.
+/// Error for a connection that was not established.
 #[derive(Debug, Error)]
 pub enum NoConnection {
-    /// Nothing accepts there: refused, no such socket, no route.
+    /// The connection failed: it was refused, the socket does not exist, or there is no route.
     #[error("{0}")]
     Refused(io::Error),
-    /// The name has no address.
+    /// The name did not resolve.
     #[error("{0}")]
     UnknownName(io::Error),
 }
 
-/// Whom to dial, with nothing left to look up.
+/// Destination that can be connected to without a name lookup.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A Unix socket.
     Unix(&'a Path),
-    /// Tried in order.
+    /// Addresses that are tried in order.
     Addresses(Vec<SocketAddr>),
 }
 
-/// Looks a name up; that is all which may take its time, and which goes on in a thread of its own when this is dropped. `localhost` is
-/// 127.0.0.1, then ::1.
+/// Resolves the host name. This is the only step that can block; it continues in a separate thread
+/// when the future is dropped. `localhost` resolves to 127.0.0.1 and ::1, in this order.
 pub async fn look_up(endpoint: &Endpoint) -> Result<Found<'_>, NoConnection> {
     Ok(match endpoint {
         Endpoint::Unix(path) => Found::Unix(path),
@@ -90,13 +90,12 @@ pub async fn look_up(endpoint: &Endpoint) -> Result<Found<'_>, NoConnection> {
     })
 }
 
-/// Looks up and dials.
+/// Resolves the endpoint and connects to it.
 pub async fn connect(endpoint: &Endpoint) -> Result<Connection, NoConnection> {
     look_up(endpoint).await?.dial().await
 }
 
 impl Found<'_> {
-    /// Dials.
     pub async fn dial(self) -> Result<Connection, NoConnection> {
         let stream: Box<dyn Stream> = match self {
             Self::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(NoConnection::Refused)?),
@@ -110,12 +109,13 @@ impl Found<'_> {
 }
 
 impl Connection {
-    /// Sends `GET path` with `Host: authority` and reads the answer, of its body at most `limit` bytes.
+    /// Sends `GET path` with `Host: authority` and reads the response, with at most `limit` bytes
+    /// of its body.
     pub async fn get(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
         self.ask(Method::GET, authority, path, limit).await
     }
 
-    /// The same with POST and an empty body.
+    /// Sends `POST path` with an empty body; otherwise like [`Self::get`].
     pub async fn post(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
         self.ask(Method::POST, authority, path, limit).await
     }
@@ -131,7 +131,8 @@ impl Connection {
         self.exchange(request, async |response| read(response, limit).await).await
     }
 
-    /// Sends `request` and gives the answer, its body still to be read, to `read`. The connection is gone when this returns.
+    /// Sends `request` and passes the response, whose body is unread, to `read`. The connection is
+    /// closed when this returns.
     pub async fn exchange<T, E: From<hyper::Error>>(
         self,
         request: Request<Empty<Bytes>>,
@@ -140,7 +141,8 @@ impl Connection {
         let (mut sender, connection) =
             http1::Builder::new().max_buf_size(HEAD_LIMIT).handshake(TokioIo::new(self.0)).await?;
         let mut answer = std::pin::pin!(async move { read(sender.send_request(request).await?).await });
-        // Driven here and not by a task of its own, so that the socket is closed in the moment in which this ends.
+        // The connection is polled here and not in a separate task, so that its socket closes when
+        // this future ends.
         tokio::select! {
             biased;
             answer = &mut answer => answer,
@@ -149,28 +151,29 @@ impl Connection {
     }
 }
 
-/// `method path` with `Host: authority`, for one exchange.
+/// Builds a request with `Host: authority` and `Connection: close`.
 pub fn request(method: Method, authority: &str, path: &str) -> Request<Empty<Bytes>> {
     let request =
         Request::builder().method(method).uri(path).header(HOST, authority).header(CONNECTION, "close");
     request.body(Empty::new()).expect("path and authority come from checked URLs")
 }
 
-/// A descriptor that is kept for one connection, so that it can be opened when all others are taken.
+/// Reserved file descriptor for one connection, so that a connection can be opened even if all
+/// other descriptors are in use.
 #[derive(Debug)]
 pub struct Spare(Option<File>);
 
-/// While this lives the descriptor is free.
+/// Guard during whose lifetime the reserved descriptor is free.
 #[derive(Debug)]
 pub struct Released<'a>(&'a mut Spare);
 
 impl Spare {
-    /// Takes a descriptor.
     pub fn new() -> Self {
         Self(File::open("/dev/null").ok())
     }
 
-    /// Gives it back until the result is dropped. To be used before anybody else runs: [`connect`] opens its socket at once.
+    /// Frees the descriptor until the result is dropped. Call [`connect`], which opens its socket
+    /// immediately, before any other task runs.
     pub fn release(&mut self) -> Released<'_> {
         self.0 = None;
         Released(self)

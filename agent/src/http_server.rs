@@ -1,4 +1,5 @@
-//! One small HTTP/1.1 server for the agent's ports: one request per connection, limits for everything that a caller controls.
+//! Small HTTP/1.1 server for the agent's ports. It serves one request per connection and limits
+//! every resource that a client controls.
 
 mod body;
 mod connections;
@@ -30,71 +31,70 @@ use connections::{Admitted, Connections};
 use listener::Stream;
 pub use listener::{Bound, Listener, Peer, bind, bind_local};
 
-/// A request's head, in bytes; more is 431.
+/// Maximum size of a request head in bytes; a larger head is answered with 431.
 const HEAD_LIMIT: usize = 8 * 1024;
-/// Its fields; more is 431.
+/// Maximum number of header fields; more fields are answered with 431.
 const FIELD_LIMIT: usize = 64;
-/// Pause after a failed accept: there are no descriptors, or no memory.
+/// Pause after a failed accept, when file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What open connections get when the server closes.
+/// Time for open connections to finish when the server shuts down.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// An answer.
 pub type Response = hyper::Response<Body>;
 
-/// In the extensions of an answer: how long the caller may take to read it, instead of [`Limits::answer`].
+/// Response extension: time for the client to read the response, instead of [`Limits::answer`].
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerWithin(pub Duration);
 
-/// What callers may take.
+/// Limits on what clients may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at a time. For one more, the oldest one without a complete head is reset.
+    /// Maximum number of connections. A further connection resets the oldest one whose request head
+    /// is incomplete.
     pub connections: usize,
-    /// From the connection to its complete head, then it is closed.
+    /// Time from accept to the complete request head, after which the connection is closed.
     pub head: Duration,
-    /// From the answer to its last byte, then the connection is reset.
+    /// Time from the response to its last byte, after which the connection is reset.
     pub answer: Duration,
 }
 
 impl Limits {
-    /// 64 connections, or what `descriptors` leaves of 40 for other things, but 8 at least; 5 s each.
+    /// Allows 64 connections, or what `descriptors` leaves after 40 for other uses, but at least 8.
+    /// Both timeouts are 5 s.
     pub fn new(descriptors: u64) -> Self {
         let connections = usize::try_from(descriptors.saturating_sub(40).clamp(8, 64)).expect("at most 64");
         Self { connections, head: Duration::from_secs(5), answer: Duration::from_secs(5) }
     }
 }
 
-/// A request without a body, as a handler sees it.
+/// Request without a body, as handlers receive it.
 pub struct Call {
-    /// Whose connection it is. No header changes that.
+    /// Peer of the connection; no header affects it.
     pub peer: Peer,
-    /// Any method.
     pub method: Method,
-    /// The bytes before `?`, as they were sent.
+    /// Bytes before `?`, as received.
     pub path: String,
-    /// The bytes after it.
+    /// Bytes after `?`.
     pub query: String,
-    /// At most 64.
+    /// Header fields, at most 64.
     pub headers: HeaderMap,
-    /// The connection's place among those that are counted.
+    /// Slot of this connection in the connection limit.
     pub slot: Slot,
 }
 
-/// What a server is called in metrics, and how it counts.
+/// Name, limits and metrics of a server.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// `ready`, `local`.
+    /// Name in metrics: `ready` or `local`.
     pub name: &'static str,
-    /// The paths that it has; others are `other`.
+    /// Paths that metrics name; all other paths count as `other`.
     pub paths: &'static [&'static str],
-    /// What callers may take.
     pub limits: Limits,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
 }
 
-/// Serves until `shutdown`, then gives open connections a second. `handler` answers every request in origin form without a body.
+/// Serves until `shutdown`, then waits up to one second for open connections. `handler` answers
+/// every request that is in origin form and has no body.
 pub async fn serve<H, F>(listener: Listener, server: Server, shutdown: CancellationToken, handler: H)
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
@@ -112,18 +112,19 @@ where
             Ok((stream, peer)) => match connections::admit(&connections) {
                 Some(admitted) => {
                     tracker.spawn(connection(stream, peer, server.clone(), admitted, handler.clone()));
-                    // It reads what its socket holds before the next one is accepted, which may want its place: a head that
-                    // is there already must not be given up.
+                    // The task reads what its socket has received before the next connection is
+                    // accepted and may evict it: a request head that has already arrived must not
+                    // be discarded.
                     yield_now().await;
                 }
                 None => {
-                    debug!("all connections are busy, the new one is closed");
+                    debug!("connection closed: connection limit reached");
                     server.metrics.connection_closed(server.name, "full");
                 }
             },
             Err(error) => {
                 if let Some(times) = failures.came(Instant::now()) {
-                    warn!(%error, times, "cannot accept connections");
+                    warn!(%error, times, "accept failed");
                 }
                 sleep(ACCEPT_PAUSE).await;
             }
@@ -131,7 +132,7 @@ where
     }
     drop(listener);
     tracker.close();
-    // What is still open after it ends with the process.
+    // Connections that are still open are closed when the process exits.
     let _ = timeout(CLOSE, tracker.wait()).await;
 }
 
@@ -197,7 +198,7 @@ where
 {
     let uri = request.uri();
     let mut response = if has_body(&request) {
-        text(StatusCode::PAYLOAD_TOO_LARGE, "no body, please\n")
+        text(StatusCode::PAYLOAD_TOO_LARGE, "request body not allowed\n")
     } else if uri.authority().is_some() {
         not_found()
     } else {
@@ -214,27 +215,25 @@ fn has_body<B>(request: &Request<B>) -> bool {
     request.headers().contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
 }
 
-/// An answer for people.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
     response(status, "text/plain; charset=utf-8", body.into())
 }
 
-/// An answer for programs.
 pub fn json(status: StatusCode, body: Bytes) -> Response {
     response(status, "application/json", body)
 }
 
-/// 403, for a caller that is not of this machine.
+/// Builds the 403 response for a client that is not on this host.
 pub fn forbidden() -> Response {
-    text(StatusCode::FORBIDDEN, "for this machine alone\n")
+    text(StatusCode::FORBIDDEN, "allowed from this host only\n")
 }
 
-/// 404, for a path that this port does not have.
+/// Builds the 404 response for a path that this port does not serve.
 pub fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "not found\n")
 }
 
-/// 405, for a path that this port has; `allow`: `GET, HEAD`.
+/// Builds the 405 response for a path that this port serves; `allow` is a list such as `GET, HEAD`.
 pub fn not_allowed(allow: &'static str) -> Response {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));

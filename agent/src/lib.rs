@@ -1,6 +1,7 @@
-//! `app-health-agent`: what runs beside one Envoy. It renders Envoy's bootstrap, starts Envoy, says on port 15021 whether it is ready and
-//! why not, holds applications back until then, and drains it. In a Pod it probes no application: the filter inside Envoy does. On a
-//! virtual machine, where there is no kubelet to ask for that, it probes by itself.
+//! `app-health-agent` runs beside one Envoy. It renders Envoy's bootstrap, starts Envoy, reports on
+//! port 15021 whether Envoy is ready, delays applications until then, and drains Envoy. In a Pod it
+//! does not probe the application; the filter inside Envoy does. On a virtual machine, where there
+//! is no kubelet that starts probes, the agent probes the application itself.
 
 pub mod address;
 pub mod app;

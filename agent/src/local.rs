@@ -1,4 +1,5 @@
-//! 15004, for this machine alone: drain, quit, debug, metrics. A caller behind a proxy, or in a browser, is not of this machine.
+//! The agent's admin server on port 15004: drain, quit, debug and metrics. It accepts requests from
+//! this host only, and rejects those that a proxy forwarded or a browser sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +21,15 @@ use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
 use crate::report::StreamNow;
 
-/// What this port has, for metrics.
+/// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
-/// Begins a drain.
+/// Path that starts a drain.
 pub const DRAIN: &str = "/drain";
-/// Ends the agent, Istio's name.
+/// Path that terminates the agent; the name is Istio's.
 pub const QUIT: &str = "/quitquitquit";
-/// Between two questions about open connections, and the deadline of each.
+/// Interval between two queries for open connections, and the timeout of each query.
 const COUNT: Duration = Duration::from_millis(500);
-/// The longest `?wait=` of a drain, in milliseconds.
+/// Maximum of `?wait=` in milliseconds.
 const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
@@ -37,37 +38,33 @@ const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
 
-/// What the answers come from.
+/// Handler of the requests on port 15004.
 #[derive(Clone)]
 pub struct LocalServer {
-    /// What is known.
     pub observer: Arc<Observer>,
-    /// To the main loop.
+    /// Channel to the supervisor.
     pub orders: mpsc::Sender<Order>,
-    /// What was rendered, without secrets.
+    /// Rendered bootstrap without secrets.
     pub bootstrap: Option<Arc<str>>,
-    /// Envoy's admin port; the path does not matter.
+    /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
-    /// The merged metrics.
     pub scraper: Scraper,
-    /// Changes the log.
     pub log: LogLevelHandle,
-    /// Absent: nothing probes.
+    /// `None` if the agent runs no health checks.
     pub health: Option<Health>,
-    /// Absent: nothing is reported.
+    /// `None` if the agent reports no health to a discovery server.
     pub stream: Option<watch::Receiver<StreamNow>>,
 }
 
-/// `wait=N`, 1 ms to an hour.
+/// Parses `wait=N`, which ranges from 1 ms to one hour.
 fn wait(query: &str) -> Option<Duration> {
     let millis: u64 = query.split('&').find_map(|field| field.strip_prefix("wait="))?.parse().ok()?;
     (1..=LONGEST_WAIT).contains(&millis).then(|| Duration::from_millis(millis))
 }
 
 impl LocalServer {
-    /// Answers everything of this port.
     pub async fn answer(self, call: Call) -> Response {
-        // The merged metrics come through Envoy, whose caller is whoever may scrape.
+        // Requests for merged metrics pass through Envoy, on behalf of any client that may scrape.
         if !call.peer.is_local() || !(call.path == MERGED || is_direct(&call.headers)) {
             return forbidden();
         }
@@ -100,7 +97,7 @@ impl LocalServer {
                 answer
             }
             QUIT => {
-                info!("POST /quitquitquit");
+                info!("quit requested by POST /quitquitquit");
                 self.order(Order::Quit).await
             }
             STATE => {
@@ -109,7 +106,7 @@ impl LocalServer {
             }
             BOOTSTRAP => match &self.bootstrap {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
-                None => text(StatusCode::NOT_FOUND, "nothing was rendered\n"),
+                None => text(StatusCode::NOT_FOUND, "no bootstrap was rendered\n"),
             },
             HEALTH => match &self.health {
                 Some(health) => json(StatusCode::OK, health.view(self.stream_view())),
@@ -133,8 +130,8 @@ impl LocalServer {
         }
     }
 
-    /// Returns when the application has no connection left, when the time is over, or when the agent ends. Where there are no
-    /// statistics the time is what is left to go by.
+    /// Returns when the application has no open connections, when the time is over, or when the
+    /// agent terminates. Without statistics it waits for the full time.
     async fn until_unused(&self, wait: Duration) {
         let unused = async {
             while admin::open_connections(&self.admin, COUNT).await != Some(0) {
@@ -152,8 +149,8 @@ impl LocalServer {
         let level = query.split('&').find_map(|field| field.strip_prefix("level="));
         match level.filter(|level| self.log.set(level)) {
             Some(level) => {
-                // One of five words by now.
-                warn!(level, "the log level was changed");
+                // The level is one of five words at this point.
+                warn!(level, "log level changed");
                 text(StatusCode::OK, "OK")
             }
             None => text(StatusCode::BAD_REQUEST, "level must be error, warn, info, debug or trace\n"),
@@ -161,7 +158,8 @@ impl LocalServer {
     }
 }
 
-/// No trace of an Envoy in between, nor of a browser: those say whom they speak for, or which name they looked up.
+/// Returns true if the headers show neither a proxy in between nor a browser. A proxy adds
+/// forwarding headers; a browser adds `Origin` or sends the name that it resolved as the host.
 fn is_direct(headers: &HeaderMap) -> bool {
     let is_trace = |name: &str| {
         name.starts_with("x-envoy-")
@@ -171,7 +169,7 @@ fn is_direct(headers: &HeaderMap) -> bool {
     !headers.keys().any(|name| is_trace(name.as_str())) && headers.get_all(HOST).iter().all(host)
 }
 
-/// `localhost` or a loopback address, with a port or without one.
+/// Returns true for `localhost` or a loopback address, with or without a port.
 fn is_local_host(host: &str) -> bool {
     let Ok(authority) = host.parse::<hyper::http::uri::Authority>() else { return false };
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');

@@ -1,4 +1,4 @@
-//! The log on stderr, and its level at run time.
+//! Logging to stderr, with a level that can change at run time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::config::level_filter;
 use crate::exit::stderr_line;
 use crate::stderr::LogLine;
 
-/// Between two lines about the same.
+/// Minimum interval between two log lines about the same event.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Changes the level of the log.
 #[derive(Clone)]
 pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
 
 impl LogLevelHandle {
-    /// For a log that is nobody's: every level is taken, and nothing happens.
+    /// Returns a handle without a log: it accepts every level and has no effect.
     pub fn detached() -> Self {
         Self(Arc::new(|_| true))
     }
 
-    /// `debug`; `false`: no such level.
+    /// Sets a level such as `debug`; returns false if there is no such level.
     pub fn set(&self, level: &str) -> bool {
         LogLevel::from_str(level, false).is_ok_and(|level| (self.0)(level_filter(level)))
     }
 }
 
-/// A warning that may come again and again: told once a minute, with how often it came meanwhile.
+/// Rate limiter for a repeated warning: it is logged at most once a minute, with the number of
+/// occurrences since the previous line.
 #[derive(Debug, Default)]
 pub struct Repeated {
     untold: u64,
@@ -42,7 +42,8 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// It came once more at `now`. `Some`: it shall be told now, and stands for so many.
+    /// Records an occurrence at `now`. `Some(n)` means that the warning is due and covers n
+    /// occurrences.
     pub fn came(&mut self, now: Instant) -> Option<u64> {
         self.untold += 1;
         if self.told.is_some_and(|told| now.saturating_duration_since(told) < MINUTE) {
@@ -53,7 +54,7 @@ impl Repeated {
     }
 }
 
-/// Begins to log; once in a process.
+/// Initializes logging; it must be called only once per process.
 pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
     let (level, handle) = reload::Layer::new(level);
     let lines = fmt::layer().with_writer(|| LogLine).with_ansi(false);
@@ -61,7 +62,8 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogLevelHandle {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };
-    // Nor must the words of a panic stop anything, which the standard library would write by itself.
+    // The standard library writes panic messages with a blocking write, and a blocked stderr must
+    // not stop the agent.
     std::panic::set_hook(Box::new(|panic| stderr_line(&panic.to_string())));
     tracing_subscriber::registry().with(lines.with_filter(level)).init();
     LogLevelHandle(Arc::new(move |level| handle.reload(level).is_ok()))

@@ -1,4 +1,5 @@
-//! What the agent has to know of the machine: which addresses it has, whether its kernel speaks IPv6, how many descriptors there are.
+//! Facts about the host that the agent depends on: its addresses, IPv6 support, the CPU quota and
+//! the limit of open file descriptors.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -6,26 +7,27 @@ use std::path::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::resource::{Resource, getrlimit};
 
-/// The source of probes over IPv4 that capture rules let pass; on Linux all of 127.0.0.0/8 is there.
+/// Source address of IPv4 probes, which capture rules exempt. On Linux all of 127.0.0.0/8 is
+/// available.
 pub const PROBE_SOURCE4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
-/// The same over IPv6. Somebody has to put it on `lo` first.
+/// Source address of IPv6 probes, which capture rules exempt. It must be added to the interface
+/// `lo` first.
 pub const PROBE_SOURCE6: Ipv6Addr = Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6);
 
-/// The facts that decide how the bootstrap looks.
+/// Facts that the bootstrap depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// A socket can listen on `::`.
+    /// True if a socket can be bound to `::`.
     pub ipv6: bool,
-    /// 127.0.0.6 is an address of this machine.
+    /// True if 127.0.0.6 is an address of this host.
     pub probe_source4: bool,
-    /// ::6 is one.
+    /// True if ::6 is an address of this host.
     pub probe_source6: bool,
-    /// The first address that others reach this machine by: neither loopback nor link-local, in the kernel's order.
+    /// First address, in the kernel's order, that is neither loopback nor link-local.
     pub address: Option<IpAddr>,
 }
 
 impl Machine {
-    /// Asks the kernel.
     pub fn here() -> Self {
         Self {
             ipv6: has(Ipv6Addr::UNSPECIFIED.into()),
@@ -35,7 +37,8 @@ impl Machine {
         }
     }
 
-    /// `[::]` where the kernel speaks IPv6, else `0.0.0.0`; any other address as it is.
+    /// Returns `0.0.0.0` for `[::]` if the kernel does not support IPv6, and any other address
+    /// unchanged.
     pub fn any_address(&self, address: SocketAddr) -> SocketAddr {
         if address.ip() == Ipv6Addr::UNSPECIFIED && !self.ipv6 {
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port())
@@ -45,12 +48,13 @@ impl Machine {
     }
 }
 
-/// The soft limit of open descriptors of this process.
+/// Returns the soft limit of open file descriptors of this process.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
 }
 
-/// The processors that this container may use, rounded up; absent: no limit. Control groups of version 2 and of version 1.
+/// Returns the number of CPUs that this container may use, rounded up, from cgroup v2 or v1. `None`
+/// means that there is no limit.
 pub fn cpu_quota() -> Option<u32> {
     let read = |file: &str| std::fs::read_to_string(Path::new("/sys/fs/cgroup").join(file)).ok();
     let v2 = || quota(&read("cpu.max")?);
@@ -59,14 +63,13 @@ pub fn cpu_quota() -> Option<u32> {
     v2().or_else(v1)
 }
 
-/// The name of this machine.
 pub fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }
 
-/// `150000 100000`, time in each period, is 2; `max 100000` and `-1 100000` are none.
+/// Parses a quota and its period: `150000 100000` is 2; `max 100000` and `-1 100000` are `None`.
 fn quota(text: &str) -> Option<u32> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -74,7 +77,7 @@ fn quota(text: &str) -> Option<u32> {
     u32::try_from(cpus).ok().filter(|cpus| *cpus > 0)
 }
 
-/// An address is there if a socket can be bound to it.
+/// Returns true if a socket can be bound to `address`.
 fn has(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

@@ -1,4 +1,5 @@
-//! The binary `app-health-agent`: parse, check, run one command, end with its exit code.
+//! The binary `app-health-agent`: it parses and validates the command line, runs one command and
+//! exits with its code.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! The agent's own metrics. Every label has a closed set of values: nothing that a caller chooses makes a series.
+//! The agent's metrics. Every label has a fixed set of values, so that clients cannot create
+//! series.
 
 pub mod families;
 pub mod format;
@@ -27,22 +28,19 @@ use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Failure, Phase, Snapshot};
 use reports::Reports;
 
-/// Names and values.
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
 type Seconds = Gauge<f64, AtomicU64>;
 type Histograms = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
-/// Before each name.
+/// Prefix of all metric names.
 const PREFIX: &str = "app_health_agent";
-/// Upper bounds of the admin port's answers, in seconds.
+/// Upper bounds of the histogram buckets for admin requests, in seconds.
 const ADMIN_SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-/// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
-    /// Of probes.
     pub health: HealthMetrics,
     registry: Registry,
     envoy_info: Gauges<1>,
@@ -65,13 +63,12 @@ pub struct Metrics {
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
-    /// Of the stream to a discovery server.
     pub reports: Reports,
-    /// The processor time that was counted so far.
+    /// CPU time in seconds that was added to the counter so far.
     cpu_counted: Mutex<f64>,
 }
 
-/// A question's outcome as a label.
+/// Returns the label value for the outcome of a request.
 pub fn outcome(failure: Option<Failure>) -> &'static str {
     match failure {
         None => "ok",
@@ -84,7 +81,6 @@ pub fn outcome(failure: Option<Failure>) -> &'static str {
 }
 
 impl Metrics {
-    /// All at zero.
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(ADMIN_SECONDS);
         let mut metrics = Self {
@@ -121,51 +117,51 @@ impl Metrics {
         let build_info = Gauges::<1>::default();
         build_info.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
         let to = &mut self.registry;
-        to.register("build_info", "This agent's version", build_info);
-        to.register("envoy_info", "Envoy's version, once it has said it", self.envoy_info.clone());
-        to.register("ready", "1 if everything is met", self.ready.clone());
-        to.register("condition", "1 if this condition is met", self.condition.clone());
+        to.register("build_info", "Version of the agent", build_info);
+        to.register("envoy_info", "Version of Envoy, once it is known", self.envoy_info.clone());
+        to.register("ready", "1 if all readiness conditions are met", self.ready.clone());
+        to.register("condition", "1 if this readiness condition is met", self.condition.clone());
         to.register(
             "startup_seconds",
-            "From the agent's start to this Envoy's first readiness",
+            "Time from the agent's start to the first readiness of this Envoy process",
             self.startup_seconds.clone(),
         );
-        to.register("envoy_epoch", "Number of this life of Envoy, from 1", self.envoy_epoch.clone());
-        to.register("draining", "1 while a drain goes on", self.draining.clone());
+        to.register("envoy_epoch", "Number of the current Envoy process, starting at 1", self.envoy_epoch.clone());
+        to.register("draining", "1 during a drain", self.draining.clone());
         to.register(
             "config_rejected",
-            "1 if something of this setting was left out",
+            "1 if a part of this setting was ignored because it is invalid",
             self.config_rejected.clone(),
         );
-        let changes = "Changes of readiness, by the conditions that made them";
+        let changes = "Changes of readiness, by the conditions that caused them";
         to.register("readiness_changes", changes, self.readiness_changes.clone());
-        to.register("envoy_exits", "Ends of Envoy", self.envoy_exits.clone());
-        to.register("admin_questions", "Questions to Envoy's admin port", self.admin_questions.clone());
+        to.register("envoy_exits", "Exits of Envoy", self.envoy_exits.clone());
+        to.register("admin_questions", "Requests to Envoy's admin interface", self.admin_questions.clone());
         to.register(
             "data_path_questions",
-            "Questions to the probe listener",
+            "Readiness requests to the probe listener",
             self.data_path_questions.clone(),
         );
-        to.register("admin_seconds", "How long the admin port took", self.admin_seconds.clone());
+        to.register("admin_seconds", "Duration of requests to Envoy's admin interface", self.admin_seconds.clone());
         to.register("requests", "Requests that were answered", self.requests.clone());
-        let closed = "Connections that were closed before they had an answer, or before it was read";
+        let closed = "Connections that were closed before a response was sent, or before it was read";
         to.register("connections_closed", closed, self.connections_closed.clone());
         to.register("connections", "Open connections", self.connections.clone());
-        to.register("held_waits", "Requests that are held until readiness", self.held_waits.clone());
-        to.register("scrapes", "Parts of merged metrics", self.scrapes.clone());
-        to.register("resident_memory_bytes", "Of this process", self.resident_memory_bytes.clone());
-        to.register("cpu_seconds", "Processor time of this process", self.cpu_seconds.clone());
-        to.register("open_fds", "Open descriptors of this process", self.open_fds.clone());
+        to.register("held_waits", "Requests that are currently held until Envoy is ready", self.held_waits.clone());
+        to.register("scrapes", "Scrapes of the sources of merged metrics", self.scrapes.clone());
+        to.register("resident_memory_bytes", "Resident memory of this process", self.resident_memory_bytes.clone());
+        to.register("cpu_seconds", "CPU time of this process", self.cpu_seconds.clone());
+        to.register("open_fds", "Open file descriptors of this process", self.open_fds.clone());
         self.reports.register(to);
         self.health.register(to);
     }
 
-    /// From one snapshot to the next, at `now` since the agent's start.
+    /// Updates the metrics from one snapshot to the next, at `now` since the agent's start.
     pub fn observe(&self, before: &Snapshot, after: &Snapshot, now: Duration) {
         self.ready.set(after.is_ready().into());
         self.envoy_epoch.set(after.epoch.into());
         self.draining.set(matches!(after.phase, Phase::Draining).into());
-        // What is neither pending nor met any more needs something that is pending.
+        // A condition that is neither pending nor met any more depends on a pending one.
         let unset = before.met.iter().map(|(met, _)| met);
         for condition in unset.chain(after.pending.iter().map(|pending| &pending.condition)) {
             self.condition.get_or_create(&[("condition", condition.name().to_owned())]).set(0);
@@ -191,12 +187,12 @@ impl Metrics {
         }
     }
 
-    /// A setting of which something was left out.
+    /// Records a setting of which a part was ignored.
     pub fn rejected(&self, key: &str) {
         self.config_rejected.get_or_create(&[("key", key.to_owned())]).set(1);
     }
 
-    /// Envoy has ended; `asked`: by the agent.
+    /// Records an exit of Envoy; `asked` means that the agent requested it.
     pub fn envoy_ended(&self, ended: Ended, asked: bool) {
         let cause = match ended {
             _ if asked => "asked",
@@ -206,46 +202,47 @@ impl Metrics {
         self.envoy_exits.get_or_create(&[("cause", cause.to_owned())]).inc();
     }
 
-    /// A question to the admin port, and how long it took.
+    /// Records a request to Envoy's admin interface and its duration.
     pub fn admin_question(&self, failure: Option<Failure>, took: Duration) {
         let labels = [("outcome", outcome(failure).to_owned())];
         self.admin_questions.get_or_create(&labels).inc();
         self.admin_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A question to the probe listener.
+    /// Records a readiness request to the probe listener.
     pub fn data_path_question(&self, failure: Option<Failure>) {
         self.data_path_questions.get_or_create(&[("outcome", outcome(failure).to_owned())]).inc();
     }
 
-    /// An answer of a server; `path` is one of its own or `other`.
+    /// Records a response; `path` is one of the server's paths or `other`.
     pub fn request(&self, server: &'static str, path: &'static str, code: u16) {
         let labels = [("server", server.to_owned()), ("path", path.to_owned()), ("code", code.to_string())];
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// A connection that had to go: `evicted`, `head_timeout`, `write_timeout`, `full`.
+    /// Records a connection that was closed early; the reason is `evicted`, `head_timeout`,
+    /// `write_timeout` or `full`.
     pub fn connection_closed(&self, server: &'static str, reason: &'static str) {
         let labels = [("server", server.to_owned()), ("reason", reason.to_owned())];
         self.connections_closed.get_or_create(&labels).inc();
     }
 
-    /// One more open connection, until the result is dropped.
+    /// Counts an open connection until the result is dropped.
     pub fn connection(&self, server: &'static str) -> Counted {
         Counted::new(self.connections.get_or_create_owned(&[("server", server.to_owned())]))
     }
 
-    /// One more held request, until the result is dropped.
+    /// Counts a held request until the result is dropped.
     pub fn held(&self) -> Counted {
         Counted::new(self.held_waits.clone())
     }
 
-    /// A part of merged metrics.
+    /// Records the scrape of one source.
     pub fn scrape(&self, part: &'static str, outcome: &'static str) {
         self.scrapes.get_or_create(&[("part", part.to_owned()), ("outcome", outcome.to_owned())]).inc();
     }
 
-    /// All of them in OpenMetrics, `# EOF` at the end.
+    /// Encodes all metrics as OpenMetrics, with `# EOF` at the end.
     pub fn encode(&self) -> String {
         let usage = process::Usage::of_this();
         self.resident_memory_bytes.set(usage.resident_memory_bytes);
@@ -257,7 +254,7 @@ impl Metrics {
         }
         self.reports.look();
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a String takes everything");
+        encode(&mut text, &self.registry).expect("writing to a String cannot fail");
         text
     }
 }
@@ -268,7 +265,7 @@ impl Default for Metrics {
     }
 }
 
-/// One in a gauge, as long as this lives.
+/// Guard that increments a gauge during its lifetime.
 #[derive(Debug)]
 pub struct Counted(Gauge);
 

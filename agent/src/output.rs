@@ -1,12 +1,12 @@
-//! Where bytes go: a file that is there whole or not at all, something that is written through, or stdout.
+//! Writes bytes to a file, atomically if it is a regular one, or to stdout.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Writes to `path`: a regular file, or none, is replaced (0600); into a link, a pipe or a device such as /dev/stdout the bytes are
-/// written, and it stays what it is.
+/// Writes to `path`. A regular or missing file is replaced atomically with mode 0600. A link, a
+/// pipe or a device such as /dev/stdout is opened and written to.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -15,12 +15,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, bytes)
 }
 
-/// Puts `bytes` at `path`, mode 0600: into a new file beside it, which is then renamed, so that nobody ever reads half of it.
+/// Writes `bytes` to `path` with mode 0600. The bytes go to a new file in the same directory, which
+/// is then renamed, so that no reader sees a partial file.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.app-health-agent", std::process::id()));
     let beside = PathBuf::from(beside);
-    // In a container every process has the same number: what one that was killed left behind is in the way.
+    // In containers process ids repeat, so a killed process may have left a file with this name.
     let _ = fs::remove_file(&beside);
     let written = write_new(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -29,7 +30,6 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Writes to stdout.
 pub fn write_stdout(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;

@@ -1,20 +1,20 @@
-//! Programs on the PATH.
+//! Looks up programs in the PATH.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why a program cannot be started.
+/// Reason why a program cannot be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// There is no such file.
     NotFound,
-    /// There is one, but none that may be executed.
+    /// A file exists, but it is not executable.
     NotExecutable,
 }
 
-/// The file that is meant: a name with a slash is a file; another one is looked for in the folders of `path`, as execvp does.
+/// Returns the file to execute. A name that contains a slash is a path; any other name is searched
+/// for in the directories of `path`, as execvp does.
 pub fn find(program: &OsStr, path: &OsStr) -> Result<PathBuf, Missing> {
     let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
         vec![PathBuf::from(program)]

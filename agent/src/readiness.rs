@@ -1,6 +1,8 @@
-//! PURE. Is this Envoy ready, and if not, why? Observations go in, one after another, and a [`Snapshot`] comes out.
+//! Determines whether Envoy is ready, and if not, why. [`Ready`] applies one observation after
+//! another and produces a [`Snapshot`].
 //!
-//! Time is an argument everywhere: the time since the agent started, by the monotonic clock.
+//! [`Ready`] reads no clock: all times are durations since the agent's start, by the monotonic
+//! clock.
 
 mod condition;
 mod pace;
@@ -20,99 +22,98 @@ pub use snapshot::{Pending, Phase, Snapshot};
 use crate::args::Dynamic;
 use crate::envoy::{AdminAnswer, AdminQuestion, ServerInfo};
 
-/// Two refusals at least so far apart are Envoy's death; a single one may be an accident.
+/// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
+/// accidental.
 const DEATH: Duration = Duration::from_millis(100);
-/// A data path that was there and has been silent for so long does not come back by itself (istio#50550).
+/// Time after which a silent data path that answered before is not expected to recover without a
+/// restart (istio#50550).
 const STUCK: Duration = Duration::from_secs(60);
-/// `/server_info` has whole seconds, and its answer takes time.
+/// Tolerance in seconds for `/server_info`, which reports whole seconds with a delay.
 const UPTIME_SLACK: i64 = 2;
 
-/// What a question came to.
+/// Event, or result of a request, that affects readiness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
-    /// Somebody accepted the connection of a question.
+    /// The connection of a request was accepted.
     Accepted(Channel),
-    /// A question to the admin port is over.
+    /// A request to the admin interface completed.
     Admin(Result<AdminAnswer, Failure>),
-    /// A question to the probe listener is over.
+    /// A request to the probe listener completed.
     DataPath(Result<DataPathAnswer, Failure>),
-    /// Our child was started.
+    /// The child process was started.
     Started,
-    /// Our child has ended.
+    /// The child process has exited.
     Exited,
-    /// It will be started again.
+    /// The child process will be started again.
     Restarting,
-    /// A drain has begun.
+    /// A drain has started.
     Draining,
-    /// The agent is about to end.
+    /// The agent is terminating.
     Terminating,
 }
 
-/// Whom a question goes to.
+/// Destination of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Envoy's admin port.
     Admin,
-    /// The probe listener.
     DataPath,
 }
 
-/// The probe listener's answer to a probe that nobody declares.
+/// Response of the probe listener to a probe that is not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPathAnswer {
-    /// HTTP status.
     pub status: u16,
-    /// The filter's word was in the body.
+    /// True if the body contains the filter's reason word for an unknown probe.
     pub unknown_probe: bool,
 }
 
-/// Why there is no answer.
+/// Reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Nobody accepts connections there.
+    /// The connection was refused.
     Refused,
-    /// Not in time.
     Timeout,
-    /// Longer than it may be.
+    /// The response exceeds its maximum size.
     TooLarge,
-    /// A status that is no answer.
+    /// The status is not an expected one.
     BadStatus,
-    /// Broken off, or not what Envoy says.
+    /// The response is incomplete or malformed.
     BadBody,
 }
 
-/// What readiness is made of.
+/// Settings that determine the readiness conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// Do clusters and listeners come over xDS?
+    /// Whether clusters and listeners are expected over xDS.
     pub dynamic: Dynamic,
-    /// Is the probe listener asked?
+    /// Whether the probe listener is checked.
     pub data_path: bool,
-    /// Is Envoy our child, so that we are told of its start and its end?
+    /// Whether Envoy is a child process, whose start and exit are observed directly.
     pub child: bool,
-    /// Does a drain leave readiness as it is?
+    /// Whether a drain leaves readiness unchanged.
     pub drain_keeps_ready: bool,
 }
 
-/// The state behind the snapshots: one Envoy after another.
+/// State machine that produces the snapshots, over all Envoy processes.
 #[derive(Debug)]
 pub struct Ready {
     policy: Policy,
     life: Life,
-    /// Grows with every start and every end of an Envoy: what was asked before is not about this one.
+    /// Number that increases with every start and every exit of Envoy; results of requests from an
+    /// earlier generation are ignored.
     generation: u32,
     epoch: u32,
     draining: bool,
     terminating: bool,
-    /// Some Envoy has been live.
+    /// True if any Envoy process has been live.
     was_live: bool,
-    /// For people: the last observation of each channel, and when it was made.
+    /// Last observation of each channel and its time, for debugging.
     last: BTreeMap<&'static str, (String, Duration)>,
     snapshot: Snapshot,
 }
 
 impl Ready {
-    /// Nothing is known yet. `now`: since the agent started.
+    /// Creates the initial state; `now` is the time since the agent's start.
     pub fn new(policy: Policy, now: Duration) -> Self {
         let life = Life::new();
         let snapshot = Snapshot::first(now);
@@ -131,57 +132,62 @@ impl Ready {
         ready
     }
 
-    /// What follows from all observations so far.
+    /// Returns the result of all observations so far.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Stamps a question: its answer counts as long as this has not changed.
+    /// Returns the generation for a new request, whose result counts only while the generation does
+    /// not change.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The same, and whether there is an Envoy: whoever waits for something waits anew when this changes.
+    /// Returns the generation and whether an Envoy process exists. Timers restart when this value
+    /// changes.
     pub fn life(&self) -> (u32, bool) {
         (self.generation, self.life.process)
     }
 
-    /// What to ask the admin port next.
+    /// Returns the next request for the admin interface.
     pub fn admin_question(&self) -> AdminQuestion {
         self.life.admin_question()
     }
 
-    /// Is the probe listener's answer what readiness waits for?
+    /// Returns true if readiness waits for the probe listener.
     pub fn data_path_pending(&self) -> bool {
         !self.life.data_path.met
     }
 
-    /// The probe listener's last answer was none that is good enough.
+    /// Returns true if the last request to the probe listener failed.
     pub fn data_path_failing(&self) -> bool {
         self.life.data_path.is_failing()
     }
 
-    /// `workers_started` is hidden by a stats matcher, so that the data path stands for it.
+    /// Returns true if a stats matcher excludes `workers_started`, so that the data path is used
+    /// instead.
     pub fn workers_hidden(&self) -> bool {
         self.life.workers_hidden
     }
 
-    /// Is there anybody to ask? An Envoy of somebody else may be there any moment, our own child only once it is started.
+    /// Returns true if requests make sense: an external Envoy may exist at any time, a child
+    /// process only after its start.
     pub fn has_envoy(&self) -> bool {
         !self.policy.child || self.life.process
     }
 
-    /// Was this Envoy ever ready?
+    /// Returns true if the current Envoy process has been ready.
     pub fn was_ready(&self) -> bool {
         self.life.was_ready && !self.life.exited
     }
 
-    /// Was any Envoy ever live?
+    /// Returns true if any Envoy process has been live.
     pub fn was_live(&self) -> bool {
         self.was_live
     }
 
-    /// The snapshot's JSON with what it follows from, for this machine alone: the last answer of each channel, and the policy.
+    /// Returns the snapshot as JSON with the policy and the last observation of each channel, for
+    /// clients on this host only.
     pub fn detailed(&self, now: Duration) -> Bytes {
         let mut json = self.snapshot.json(now);
         json["generation"] = self.generation.into();
@@ -193,7 +199,8 @@ impl Ready {
         format!("{json:#}\n").into()
     }
 
-    /// Whether Envoy has to be replaced, and why; `admin`: for how long its admin port may be silent.
+    /// Returns the reason if Envoy must be restarted. `admin` is the time for which its admin
+    /// interface may be silent.
     pub fn alive(&self, admin: Option<Duration>, now: Duration) -> Result<(), &'static str> {
         let since = |since: Option<Duration>| since.map(|since| now.saturating_sub(since));
         if self.life.exited && !self.life.restarting {
@@ -209,7 +216,7 @@ impl Ready {
         }
     }
 
-    /// Takes one observation; `generation` is that of the question's beginning.
+    /// Applies one observation; `generation` is the one at the start of the request.
     pub fn observe(&mut self, generation: u32, observation: Observation, now: Duration) {
         match &observation {
             Observation::Admin(answer) => self.last.insert("admin", (format!("{answer:?}"), now)),
@@ -231,7 +238,8 @@ impl Ready {
                 self.life = Life::after(&self.life);
             }
             Observation::Restarting => self.life.restarting = true,
-            // Somebody answers in the name of a child that is not there.
+            // The result is outdated, or another process answers at the address of a child that
+            // does not run.
             _ if generation != self.generation || !self.has_envoy() => return,
             Observation::Accepted(channel) => self.accepted(channel),
             Observation::Admin(Ok(answer)) => {
@@ -266,7 +274,8 @@ impl Ready {
         self.life.accepted(channel);
     }
 
-    /// The probe listener tells of Envoy's death, once it has been there; until then the admin port.
+    /// Detects an exit of Envoy by refused connections: those of the probe listener once it has
+    /// accepted a connection, and until then those of the admin interface.
     fn refused(&mut self, channel: Channel, now: Duration) {
         let witness = if self.life.data_path.accepted { Channel::DataPath } else { Channel::Admin };
         let first = *self.life.refused_since(channel).get_or_insert(now);
@@ -285,8 +294,8 @@ impl Ready {
         }
     }
 
-    /// An uptime that went back is another Envoy. The wall clock can set it back too, but then it would hardly be as short as the time
-    /// since the last answer.
+    /// Detects a restart of Envoy by an uptime that has decreased. A change of the wall clock can
+    /// decrease it too, but hardly to less than the time since the last response.
     fn server_info(&mut self, info: ServerInfo, now: Duration) {
         if let Some((uptime, at)) = self.life.uptime
             && !self.policy.child

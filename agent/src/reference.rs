@@ -1,4 +1,4 @@
-//! docs/agent.md and the shells' completions, both from the definition of the command line.
+//! Generates docs/agent.md and the shell completions from the definition of the command line.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,13 @@ use crate::args::Args;
 use crate::exit::Failure;
 use crate::output;
 
-/// What the page begins with.
+/// Introduction of docs/agent.md.
 const HEAD: &str = "# The agent's command line
 
-Made from the definition of the command line by `app-health-agent reference`; `--help` says the same. A flag beats its
-environment variable; that beats Istio's name for it, where there is one; an empty variable counts as absent. What the
-commands answer and how they end is in [configuration.md](configuration.md#the-agent).
+Generated from the definition of the command line by `app-health-agent reference`; `--help` prints the same
+texts. A flag takes precedence over its environment variable, and that over Istio's variable for the same
+setting, where one exists. An empty variable counts as unset. The responses and the exit codes of the
+commands are in [configuration.md](configuration.md#the-agent).
 ";
 
 /// Writes docs/agent.md to stdout.
@@ -22,7 +23,7 @@ pub fn print() -> Result<(), Failure> {
     to_stdout(page().as_bytes())
 }
 
-/// Writes the completion for a shell to stdout.
+/// Writes the completion script for a shell to stdout.
 pub fn completion(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     let mut command = Args::command();
@@ -35,7 +36,7 @@ fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {
     output::write_stdout(bytes).map_err(|error| Failure::CannotWrite(format!("stdout: {error}")))
 }
 
-/// docs/agent.md.
+/// Renders docs/agent.md.
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for command in Args::command().get_subcommands().filter(|command| !command.is_hide_set()) {
@@ -68,7 +69,7 @@ fn table(command: &Command) -> String {
     table
 }
 
-/// `--admin ADDRESS`, `--dynamic auto|on|off`, `-- CMD`.
+/// Renders the first cell of a row, such as `--admin ADDRESS`, `--dynamic auto|on|off` or `-- CMD`.
 fn name(argument: &Arg, is_switch: bool) -> String {
     let words: Vec<_> =
         argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
@@ -86,7 +87,7 @@ fn name(argument: &Arg, is_switch: bool) -> String {
     escaped(&format!("`{}`", format!("{name} {value}").trim()))
 }
 
-/// For a cell of a table.
+/// Escapes text for a table cell.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

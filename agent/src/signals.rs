@@ -1,23 +1,22 @@
-//! The signals that `run` listens to, from the moment of its making.
+//! Signals that `run` handles from the construction of [`Signals`] on.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// Request that a signal conveys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
-    /// SIGTERM, SIGINT: an end.
+    /// SIGTERM or SIGINT, which terminates the agent.
     End(&'static str),
-    /// SIGUSR1: Envoy shall open its logs again.
+    /// SIGUSR1, upon which Envoy reopens its log files.
     ReopenLogs,
-    /// SIGHUP: nothing that the agent could do.
+    /// SIGHUP, which has no effect.
     HangUp,
-    /// SIGCHLD: some child has ended.
+    /// SIGCHLD: a child process has exited.
     Child,
 }
 
-/// All of them.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -27,7 +26,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Fails only if the system has no room for a handler.
+    /// Fails only if the handlers cannot be registered.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -38,7 +37,7 @@ impl Signals {
         })
     }
 
-    /// Returns at the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Signalled {
         tokio::select! {
             _ = self.interrupt.recv() => Signalled::End("SIGINT"),
@@ -49,7 +48,7 @@ impl Signals {
         }
     }
 
-    /// Returns at the next one that asks for an end; `reap` is called whenever a child has ended.
+    /// Waits for SIGTERM or SIGINT, and calls `reap` whenever a child process has exited.
     pub async fn end(&mut self, reap: impl Fn()) {
         loop {
             match self.next().await {

@@ -1,4 +1,5 @@
-//! The state directory and the filter in it: for their owner alone, since whoever may write there chooses the code that Envoy runs.
+//! The state directory and the filter in it. Only their owner may write there, because the contents
+//! determine which code Envoy runs.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -10,48 +11,37 @@ use thiserror::Error;
 
 use crate::output;
 
-/// The filter that this binary carries.
+/// The filter that is embedded in this binary.
 pub const FILTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm"));
-/// Its file's name, `app_health_filter-<12 digits of its sha256>.wasm`: another filter is another file, so an Envoy that runs keeps its own.
+/// File name of the filter, `app_health_filter-<12 digits of its sha256>.wasm`. Another filter has
+/// another name, so a running Envoy keeps its file.
 pub const FILTER_FILE_NAME: &str = env!("FILTER_FILE_NAME");
-/// The bootstrap's.
 const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
-/// Why the state directory is not as it shall be.
+/// Reason why the state directory cannot be used.
 #[derive(Debug, Error)]
 pub enum StateDirError {
     /// The directory, or a file in it, cannot be written.
     #[error(
-        "{path}: {source}; another place is --state-dir DIR, and --inline-filter with --admin elsewhere needs none"
+        "{path}: {source}; choose another directory with --state-dir DIR, or use --inline-filter with an --admin address outside of it to need none"
     )]
-    Write {
-        /// What was to be written.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Others could put a filter of theirs there.
+    Write { path: PathBuf, source: io::Error },
+    /// Other users can replace the filter.
     #[error(
-        "{0}: others may write there (mode {1:o}); it must be for its owner alone: chmod go-w, or --state-dir with a folder below it, \
-         which is made so (a volume such as Kubernetes' emptyDir is open to all)"
+        "{0}: other users can write to this directory (mode {1:o}), but only its owner may: run chmod go-w, or set --state-dir to a \
+         subdirectory, which is created with mode 0700 (volumes such as Kubernetes' emptyDir are writable for all users)"
     )]
     Open(PathBuf, u32),
-    /// Somebody else could.
+    /// Another user owns the directory.
     #[error(
-        "{path}: belongs to user {owner}, and this is user {user}; it must be this user's or root's: chown, or another place with \
-         --state-dir DIR"
+        "{path}: owned by user {owner}, but this process runs as user {user}, and the owner must be this user or root: run chown, or \
+         choose another directory with --state-dir DIR"
     )]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-        /// Its owner's number.
-        owner: u32,
-        /// This process' effective user.
-        user: u32,
-    },
+    Foreign { path: PathBuf, owner: u32, user: u32 },
 }
 
-/// Makes `state_dir` (0700) unless it is there, and refuses one in which others may write.
+/// Creates `state_dir` with mode 0700 unless it exists, and rejects a directory that other users
+/// can write to.
 pub fn make(state_dir: &Path) -> Result<(), StateDirError> {
     DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(failed(state_dir))?;
     let found = fs::metadata(state_dir).map_err(failed(state_dir))?;
@@ -65,8 +55,8 @@ pub fn make(state_dir: &Path) -> Result<(), StateDirError> {
     Ok(())
 }
 
-/// Makes `state_dir` and writes the filter of this binary into it, unless the same bytes are there already, in a file that nobody else
-/// can change.
+/// Creates `state_dir` and writes this binary's filter into it, unless the file already has these
+/// bytes and no other user can change it.
 pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
     make(state_dir)?;
     let file = state_dir.join(FILTER_FILE_NAME);
@@ -79,7 +69,7 @@ pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
     output::replace(&file, FILTER).map_err(failed(&file))
 }
 
-/// Writes the bootstrap (0600), with a state directory that is there; where it is then.
+/// Creates `state_dir`, writes the bootstrap into it with mode 0600 and returns its path.
 pub fn write_bootstrap(state_dir: &Path, bootstrap: &str) -> Result<PathBuf, StateDirError> {
     make(state_dir)?;
     let file = state_dir.join(BOOTSTRAP_FILE_NAME);
@@ -92,7 +82,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> StateDirError {
     move |source| StateDirError::Write { path, source }
 }
 
-/// Root may write everywhere anyway.
+/// Accepts root too, because root can write everywhere.
 fn trusted_owner(owner: u32, user: u32) -> bool {
     owner == user || owner == 0
 }

@@ -1,5 +1,6 @@
-//! Lines to stderr that nobody has to read: a thread of its own writes them, so that a pipe that is full stops that thread and nothing
-//! else. Another way would be a stderr that never blocks, but that is Envoy's too, which does not expect it.
+//! Non-blocking output to stderr. A separate thread writes the lines, so that a full pipe blocks
+//! only that thread. The descriptor itself cannot be set to non-blocking, because Envoy shares it
+//! and does not expect that.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -7,28 +8,29 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What may wait, in bytes; lines that do not fit are dropped and counted.
+/// Maximum size of the queue in bytes; lines that do not fit are dropped and counted.
 const ROOM: usize = 64 * 1024;
-/// How long the last lines may take at the end of the process.
+/// Maximum time for writing the queued lines at the end of the process.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The thread calls `write` and little else.
+/// Stack size of the writing thread, which calls `write` and little else.
 const STACK: usize = 64 * 1024;
 
 static STDERR: OnceLock<Lines> = OnceLock::new();
 
-/// Writes `line`, which has its line break already, sooner or later.
+/// Queues `line`, which ends with a line break.
 pub fn write(line: &[u8]) {
     STDERR.get_or_init(|| Lines::to(io::stderr())).push(line);
 }
 
-/// Waits until everything is written, for a second at most. To be called before the process ends, or becomes another one.
+/// Waits until all lines are written, for at most one second. Call it before the process exits or
+/// executes another program.
 pub fn flush() {
     if let Some(lines) = STDERR.get() {
         lines.flush(LAST_WORDS);
     }
 }
 
-/// One line of the log, written as a whole.
+/// Writer that passes each log line on as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLine;
 
@@ -43,14 +45,13 @@ impl Write for LogLine {
     }
 }
 
-/// Lines on their way.
 #[derive(Debug, Clone)]
 struct Lines(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// A line came, or was written.
+    /// Notified when a line was queued or written.
     changed: Condvar,
 }
 
@@ -59,9 +60,9 @@ struct Waiting {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
     dropped: u64,
-    /// One of them is being written.
+    /// True while the thread writes a line.
     busy: bool,
-    /// There is no thread: whoever has a line writes it.
+    /// True if the thread could not be started; callers then write to stderr directly.
     alone: bool,
 }
 
@@ -80,7 +81,7 @@ impl Lines {
         let mut waiting = self.waiting();
         if waiting.alone {
             drop(waiting);
-            // A closed stderr changes nothing.
+            // A closed stderr has no effect.
             let _ = io::stderr().write_all(line);
             return;
         }
@@ -101,18 +102,19 @@ impl Lines {
                 .unwrap_or_else(PoisonError::into_inner);
             let Some(line) = waiting.pop() else { continue };
             drop(waiting);
-            // One line, one write: Envoy's lines go to the same place, and come between ours at most.
+            // Each line is one write, so that Envoy's lines on the same stderr can only appear
+            // between lines.
             let _ = writer.write_all(&line);
         }
     }
 
     fn flush(&self, within: Duration) {
         let left = |waiting: &mut Waiting| !waiting.lines.is_empty() || waiting.busy;
-        // Whatever is not written by now nobody reads.
+        // Lines that are not written by then are lost.
         let _ = self.0.changed.wait_timeout_while(self.waiting(), within, left);
     }
 
-    /// No line is half in it, whoever panicked.
+    /// Ignores lock poisoning, because a panic cannot leave the queue inconsistent.
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +125,7 @@ impl Waiting {
         let gap = match self.dropped {
             0 => String::new(),
             dropped => {
-                format!("app-health-agent: {dropped} lines are missing here, since nobody read stderr\n")
+                format!("app-health-agent: {dropped} lines dropped: stderr was not read\n")
             }
         };
         if self.bytes + gap.len() + line.len() > ROOM {

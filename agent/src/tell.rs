@@ -1,4 +1,4 @@
-//! The commands `drain` and `quit`, which ask the local port of the agent that runs.
+//! The commands `drain` and `quit`, which send a request to the admin server of the running agent.
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use crate::http_client;
 use crate::local;
 use crate::runtime;
 
-/// How much of an answer is read, in bytes.
+/// Maximum number of bytes that are read of a response body.
 const ANSWER: usize = 4 * 1024;
-/// Between two tries of `quit`.
+/// Interval between two attempts of `quit`.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Tells the agent to drain Envoy. Nobody there is said and is no failure: a preStop hook has to bear that (istio#51883).
+/// Requests a drain of Envoy. A missing agent is reported on stderr but is not a failure, because a
+/// preStop hook must tolerate it (istio#51883).
 pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
     let wait = config.wait.as_millis();
     let path = if wait == 0 { local::DRAIN.to_owned() } else { format!("{}?wait={wait}", local::DRAIN) };
@@ -27,11 +28,12 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
             exit::stderr_line(&format!("nothing to drain: no agent listens at {}", config.url.authority));
             Ok(())
         }
-        Answer::Not(why) => Err(Failure::Unavailable(format!("not drained: {why}"))),
+        Answer::Not(why) => Err(Failure::Unavailable(format!("drain failed: {why}"))),
     }
 }
 
-/// Tells the agent to end. Tries until its time is over, since a quick Job may end before its sidecar listens.
+/// Requests that the agent exits. It retries until the timeout, because a short Job may finish
+/// before its sidecar listens.
 pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
     runtime::block_on(async {
         let end = Instant::now() + config.timeout;
@@ -46,24 +48,23 @@ pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
                         config.timeout.as_secs()
                     )));
                 }
-                Answer::Not(why) => return Err(Failure::Unavailable(format!("not ended: {why}"))),
+                Answer::Not(why) => return Err(Failure::Unavailable(format!("quit failed: {why}"))),
             }
         }
     })
 }
 
-/// What came of a question.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Done,
-    /// Nobody accepts connections there.
+    /// No process accepts connections at the address.
     Nobody,
-    /// Why not.
+    /// The request failed for this reason.
     Not(String),
 }
 
 async fn post(url: &HttpUrl, path: &str, end: Instant) -> Answer {
-    let silent = || Answer::Not("no answer in time".to_owned());
+    let silent = || Answer::Not("no response in time".to_owned());
     let found = match timeout_at(end, http_client::look_up(&url.endpoint)).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => return Answer::Not(error.to_string()),
@@ -76,7 +77,7 @@ async fn post(url: &HttpUrl, path: &str, end: Instant) -> Answer {
     };
     match timeout_at(end, connection.post(&url.authority, path, ANSWER)).await {
         Ok(Ok(answer)) if answer.status == 200 => Answer::Done,
-        Ok(Ok(answer)) => Answer::Not(format!("answers {}", answer.status)),
+        Ok(Ok(answer)) => Answer::Not(format!("HTTP status {}", answer.status)),
         Ok(Err(error)) => Answer::Not(error.to_string()),
         Err(_) => silent(),
     }

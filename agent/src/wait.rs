@@ -1,4 +1,5 @@
-//! The command `wait`: asks until the sidecar is ready, then ends or becomes the application.
+//! The command `wait`: it polls the readiness endpoint until the sidecar is ready, then exits or
+//! executes the application.
 
 mod attempt;
 mod command;
@@ -14,22 +15,22 @@ use crate::runtime;
 use crate::shutdown::Shutdown;
 use attempt::{ANSWER_TIME, Attempt, Attempts};
 
-/// Between two lines about reasons at least.
+/// Minimum interval between two lines about the reason.
 const LINE: Duration = Duration::from_secs(1);
-/// After a refusal: it costs nobody anything, and the sidecar may be there any moment.
+/// Pause after a refused connection: an attempt is cheap, and the sidecar may start at any moment.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
-/// After an early answer, doubling to the period.
+/// First pause after an early response; the pause doubles up to the period.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
-/// Waits, says on stderr why not yet and how it ended, and becomes the command if there is one. Returns an error if the application
-/// must not start.
+/// Waits, writes to stderr why the sidecar is not ready and how the wait ended, and executes the
+/// command if there is one. Returns an error if the application must not start.
 pub fn run(config: WaitConfig) -> Result<(), Failure> {
-    // First, so that a mistake shows at once and not after a minute.
+    // The command is looked up first, so that a wrong one fails at once and not after the wait.
     if let Some(file) = config.command.first() {
         command::look_up(file, &config.path)?;
     }
     if let Some(name) = config.no_sidecar {
-        exit::stderr_line(&format!("not waiting: {name} says that there is no sidecar"));
+        exit::stderr_line(&format!("not waiting: {name} declares that there is no sidecar"));
         return command::become_it(&config.command);
     }
     let waited = runtime::block_on(async {
@@ -43,7 +44,8 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
     command::become_it(&config.command)
 }
 
-/// The wait itself. `say` gets each new reason, once a second at most. The result is the line that tells how it ended.
+/// Runs the wait. `say` receives each new reason, at most once a second. Returns the line that
+/// describes how the wait ended.
 async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, Failure> {
     let started = Instant::now();
     let mut attempts = Attempts::new(&config.url);
@@ -53,14 +55,14 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
     let mut before: Option<String> = None;
     loop {
         let left = config.timeout.saturating_sub(started.elapsed());
-        // One try alone has no other end than its own.
+        // With `--timeout 0` there is one attempt, which only its own timeout limits.
         let within =
             if config.timeout.is_zero() { config.request_timeout } else { config.request_timeout.min(left) };
         let attempt = attempts.next(within).await;
         let Some(reason) = attempt.reason() else {
             return Ok(format!("ready after {:.1}s", started.elapsed().as_secs_f64()));
         };
-        // A question that the end cut short says less than the one before it.
+        // An attempt that the overall timeout cut short says less than the previous one.
         let cut_short = within < config.request_timeout && matches!(attempt, Attempt::Silent(_));
         let reason = before.take().filter(|_| cut_short).unwrap_or(reason);
         accepted |= attempt.accepted();
@@ -77,7 +79,7 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
         ends.extend(config.optional.filter(|optional| !accepted && *optional > elapsed));
         let left = ends.into_iter().map(|end| end.saturating_sub(elapsed)).min().unwrap_or_default();
         sleep(pauses.after(&attempt).min(left)).await;
-        // No time is left for another question.
+        // No time is left for another attempt.
         let elapsed = started.elapsed();
         if elapsed >= config.timeout
             && let Some(end) = end(config, accepted, elapsed, &reason)
@@ -88,7 +90,8 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
     }
 }
 
-/// How the wait ends after `elapsed`, if it does: there is no sidecar, or the time is over.
+/// Returns how the wait ends after `elapsed`, if it does: there is no sidecar, or the timeout has
+/// expired.
 fn end(
     config: &WaitConfig,
     accepted: bool,
@@ -104,17 +107,17 @@ fn end(
     let line = format!("not ready after {}s: {reason}", config.timeout.as_secs());
     Some(match config.on_timeout {
         OnTimeout::Fail => Err(Failure::Unavailable(line)),
-        OnTimeout::Continue => Ok(format!("{line}; going on all the same")),
+        OnTimeout::Continue => Ok(format!("{line}; continuing without it")),
     })
 }
 
-/// When a pause is over at the latest: early enough for a last answer before the end, or at the end.
+/// Returns the latest end of a pause: early enough for a last response before the timeout, or at
+/// the timeout.
 fn last_try(timeout: Duration, elapsed: Duration) -> Duration {
     let last = timeout.saturating_sub(ANSWER_TIME);
     if elapsed < last { last } else { timeout }
 }
 
-/// How long to wait before the next attempt.
 struct Pauses {
     period: Duration,
     next: Duration,
@@ -135,7 +138,7 @@ impl Pauses {
                 Duration::ZERO
             }
             Attempt::Refused | Attempt::Closed => REFUSED_PAUSE.min(self.period),
-            // A resolver that hangs is asked by one thread more each time.
+            // Every lookup that hangs occupies one more thread.
             Attempt::UnknownName | Attempt::NotResolved => self.period,
             Attempt::NotReady { held: false, .. } | Attempt::Answers(_) | Attempt::NotHttp => {
                 let pause = self.next;

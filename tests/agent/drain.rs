@@ -54,11 +54,11 @@ async fn a_drain_lasts_until_connections_are_gone() {
     assert_eq!(code, Some(0), "{log}");
     assert!(!is_alive(envoy));
     let steps = [
-        "draining why=\"SIGTERM\"",
+        "drain started why=\"SIGTERM\"",
         "connections=Some(1)",
         "connections=Some(0)",
         "reason=\"terminating\"",
-        "envoy ended",
+        "envoy exited",
     ];
     let places: Vec<_> =
         steps.iter().map(|step| log.find(step).unwrap_or_else(|| panic!("{step}: {log}"))).collect();
@@ -83,7 +83,7 @@ async fn a_second_signal_ends_it_at_once() {
     sidecar.signal(Signal::SIGINT);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("envoy is killed") && !is_alive(envoy), "{log}");
+    assert!(log.contains("envoy killed with SIGKILL") && !is_alive(envoy), "{log}");
     assert!(began.elapsed() < Duration::from_secs(15), "not the whole drain: {log}");
 }
 

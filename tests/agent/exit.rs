@@ -56,7 +56,7 @@ async fn an_envoy_that_dies_takes_the_agent_with_it() {
     kill(envoy, Signal::SIGKILL).expect("Envoy runs");
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(70), "{log}");
-    assert!(log.contains("app-health-agent: Envoy ended unasked, by SIGKILL"), "{log}");
+    assert!(log.contains("app-health-agent: Envoy exited unexpectedly, terminated by SIGKILL"), "{log}");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_signal_is_obeyed_while_envoy_is_asked_for_its_version() {
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("envoy was not started yet"), "{log}");
+    assert!(log.contains("terminated before Envoy was started"), "{log}");
     until_gone(asked).await;
 }
 
@@ -163,7 +163,10 @@ async fn a_refusal_tells_no_header_value() {
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(64), "{log}");
     let last = log.lines().last().unwrap_or_default();
-    assert!(last.contains("Envoy refuses its configuration") && last.contains("ClusterValidation"), "{last}");
+    assert!(
+        last.contains("Envoy rejected its configuration") && last.contains("ClusterValidation"),
+        "{last}"
+    );
     assert!(!log.contains("do-not-tell"), "{log}");
 }
 
@@ -205,7 +208,7 @@ async fn what_envoy_refuses_is_told_in_its_own_words() {
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(64), "{log}");
     let last = log.lines().last().unwrap_or_default();
-    assert!(last.contains("Envoy refuses its configuration") && last.contains("listenerz"), "{last}");
+    assert!(last.contains("Envoy rejected its configuration") && last.contains("listenerz"), "{last}");
 }
 
 #[tokio::test]
@@ -255,7 +258,7 @@ async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let outcome = agent::finish(command.spawn().expect("unshare starts")).await;
     // The script refuses its configuration too, since it ends with 7 whatever it is asked: hence 64, with Envoy's end in the log.
-    assert!(outcome.stderr.contains("envoy ended unasked ended=with code 7"), "{outcome:?}");
+    assert!(outcome.stderr.contains("envoy exited unexpectedly ended=with code 7"), "{outcome:?}");
     assert_eq!(outcome.code, Some(64), "{outcome:?}");
     let left = std::fs::read_to_string(left).expect("the script counted");
     assert_eq!(left.trim(), "0", "zombies");

@@ -100,7 +100,7 @@ async fn any_text_arrives() {
         (run, "APP_HEALTH_ENVOY", "/no/envoy", 64, "--envoy = \"/no/envoy\""),
         // An Envoy that ends at once ends the agent too, which has said by then what it took.
         (&with_true, "APP_HEALTH_METRICS_TARGET", "15021,9100/x", 70, "--metrics-target: port \"15021\""),
-        (&with_true, "APP_HEALTH_FILTER_WASM", "/no/filter.wasm", 70, "Envoy ended unasked"),
+        (&with_true, "APP_HEALTH_FILTER_WASM", "/no/filter.wasm", 70, "Envoy exited unexpectedly"),
         (&[bootstrap, &["--inline-filter"]].concat(), "APP_HEALTH_STATE_DIR", &state, 0, "/state/admin.sock"),
         (bootstrap, "APP_HEALTH_FILTER_WASM", "/a/filter.wasm", 0, "\"/a/filter.wasm\""),
         (wait, "APP_HEALTH_WAIT_NO_SIDECAR", "any", 0, "sidecar"),

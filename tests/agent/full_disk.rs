@@ -108,7 +108,12 @@ async fn every_end_leaves_its_last_words() {
         ("words-flag", &["--admin", "10.0.0.5:15000"], 64, "--admin"),
         ("words-envoy", &["--envoy", "/no/envoy"], 64, "/no/envoy"),
         ("words-port", &["--envoy", envoy], 71, "port 15004"),
-        ("words-ended", &["--envoy", "/bin/true", "--envoy-version", "1.40"], 70, "Envoy ended unasked"),
+        (
+            "words-ended",
+            &["--envoy", "/bin/true", "--envoy-version", "1.40"],
+            70,
+            "Envoy exited unexpectedly",
+        ),
     ];
     for (name, flags, code, words) in rows {
         let builder = Builder::bare(name).args(flags);

@@ -78,7 +78,7 @@ pub(crate) async fn drained(daemon: &Daemon) {
     sidecar.signal("TERM");
     assert_eq!(sidecar.until(15021, "/healthz/ready", 503).await.text().trim(), "draining");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
-    assert!(sidecar.logs().contains("envoy ended ended=with code 0"), "{}", sidecar.logs());
+    assert!(sidecar.logs().contains("envoy exited ended=with code 0"), "{}", sidecar.logs());
 }
 
 /// The commands for hooks and Jobs, by `exec`, as kubelet starts them.
@@ -98,7 +98,7 @@ pub(crate) async fn killed(daemon: &Daemon) {
     kill_envoy(&sidecar);
     assert_eq!(sidecar.end().await, 70);
     let log = sidecar.logs();
-    assert!(log.contains("app-health-agent: Envoy ended unasked, by SIGKILL"), "{log}");
+    assert!(log.contains("app-health-agent: Envoy exited unexpectedly, terminated by SIGKILL"), "{log}");
 }
 
 pub(crate) async fn restarted(daemon: &Daemon) {

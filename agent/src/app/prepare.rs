@@ -1,4 +1,5 @@
-//! What `run` does before there is a runtime: ports, files, and how Envoy is started.
+//! Preparations of `run` before the tasks start: the Envoy version, ports, files, and Envoy's
+//! command line.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -18,26 +19,27 @@ use crate::exit::Failure;
 use crate::http_server::{self, Bound};
 use crate::state_dir::{self, StateDirError};
 
-/// The kernel takes 128 KiB as one argument of a command.
+/// Limit for `--config-yaml`; the kernel accepts at most 128 KiB in one command line argument.
 const CONFIG_YAML: usize = 120 * 1024;
 
-/// This binary, whatever has become of its file.
+/// This executable, even if its file was replaced or deleted.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// What is needed to start Envoy.
+/// Values that are needed to start Envoy.
 pub(super) struct Prepared {
-    /// Absent: it is somebody else's.
+    /// `None` if Envoy is external.
     pub(super) envoy: Option<(EnvoyCommand, EnvoyRestart)>,
-    /// What was rendered, without secrets.
+    /// Rendered bootstrap without secrets.
     pub(super) shown: Option<Arc<str>>,
 }
 
-/// The bootstrap is for the Envoy that will read it: asks which it is, unless that was said.
-/// One that does not say it in time is taken for the newest: a slow disk is no mistake.
+/// Queries the version of the Envoy that will read the bootstrap, unless it is configured. An Envoy
+/// that does not answer in time, for example because of a slow disk, is assumed to be the newest
+/// one.
 pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
     let Some(envoy) = &mut config.envoy else { return Ok(()) };
     let binary = envoy.binary.display().to_string();
-    let wrong = |why: String| Failure::Usage(format!("Envoy, {binary}: {why}"));
+    let wrong = |why: String| Failure::Usage(format!("Envoy {binary}: {why}"));
     let sidecar = match &mut envoy.files {
         EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
         _ => return Ok(()),
@@ -46,23 +48,23 @@ pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             let newest = EnvoyVersion::NEWEST;
             warn!(
-                "Envoy, {binary}: says no version to --version in time; taken for {newest}, another one is --envoy-version"
+                "Envoy version query timed out: {binary} --version printed nothing in time, assuming {newest}; set --envoy-version to override"
             );
             sidecar.bootstrap.envoy_version = newest;
             return Ok(());
         }
         said => said.map_err(|error| wrong(error.to_string()))?,
     };
-    let word =
-        said.ok_or_else(|| wrong("says no version to --version; --envoy-version names it".to_owned()))?;
+    let word = said.ok_or_else(|| wrong("--version printed no version; set --envoy-version".to_owned()))?;
     // `1.41.0-dev` counts as 1.41.0.
     let number = word.split('-').next().unwrap_or_default();
     sidecar.bootstrap.envoy_version =
-        EnvoyVersion::from_str(number).map_err(|error| wrong(format!("its version {word:?} {error}")))?;
+        EnvoyVersion::from_str(number).map_err(|error| wrong(format!("version {word:?} {error}")))?;
     Ok(())
 }
 
-/// Binds the local port. A socket in the state directory needs that directory first.
+/// Binds the admin server's address. A socket in the state directory requires that directory to
+/// exist.
 pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
     let address = &config.local_address;
     if let (LocalAddress::Unix(socket), Some(sidecar)) =
@@ -77,12 +79,12 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
             LocalAddress::Unix(_) => address.to_string(),
         };
         Failure::Machine(format!(
-            "{port}: {error}; drain, quit and metrics need it, another one is --local-address"
+            "{port}: {error}; it serves drain, quit and metrics; set --local-address to another one"
         ))
     })
 }
 
-/// Writes what Envoy will read.
+/// Writes the files that Envoy reads.
 pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
     let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, shown: None }) };
     let configuration = configuration(envoy)?;
@@ -91,7 +93,8 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
         launcher: Some(PathBuf::from(OURSELVES)),
         configuration,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
-        // Of two parts that are not valid together Envoy prints the whole, with what the prober table holds.
+        // If the merged configuration is invalid, Envoy prints all of it, including the prober
+        // table, which may contain secrets.
         judge_first: matches!(envoy.files, EnvoyFiles::Merged(..)),
         admin: config.admin.clone(),
     };
@@ -112,8 +115,8 @@ fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
             let rendered = sidecar.bootstrap.render_compact();
             if rendered.len() > CONFIG_YAML {
                 return Err(Failure::Usage(format!(
-                    "--user-config: ours, with the prober table, is {} bytes long, and at most {CONFIG_YAML} can be merged over it; \
-                     put the output of `bootstrap` and yours into one file, and name that with --envoy-config",
+                    "--user-config: the generated bootstrap, with the prober table, is {} bytes long, and at most {CONFIG_YAML} can be merged; \
+                     combine the output of `bootstrap` with your file, and pass the result with --envoy-config",
                     rendered.len()
                 )));
             }
@@ -123,7 +126,7 @@ fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
     }
 }
 
-/// Makes the state directory and writes the filter to it where the bootstrap names them.
+/// Creates the state directory and writes the filter into it where the bootstrap refers to them.
 pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
     let made = match (sidecar.write_filter, sidecar.make_state_dir) {
         (true, _) => state_dir::write_filter(&sidecar.state_dir),

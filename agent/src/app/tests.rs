@@ -4,7 +4,7 @@ use super::*;
 async fn a_part_that_ends_is_noticed_and_named() {
     let mut ended = tokio::spawn(async {});
     let mut panicked = tokio::spawn(async { panic!("no such number") });
-    for (task, words) in [(&mut ended, "ended by itself"), (&mut panicked, "no such number")] {
+    for (task, words) in [(&mut ended, "the task returned"), (&mut panicked, "no such number")] {
         let failure = unasked("readiness server", task).await;
         assert_eq!(failure.code(), 1);
         let text = failure.to_string();

@@ -157,7 +157,7 @@ fn the_filter_learns_of_moved_ports_and_reads_the_table_verbatim() {
     };
     let expected = json!({"podIP": "10.0.0.5", "statusPort": 25020, "reservedPorts": [8443, 25000, 25021, 25090], "probers": table});
     assert_eq!(serde_json::from_str::<Value>(&moved.plugin_configuration()).unwrap(), expected);
-    assert!(moved.render().contains("${NAME}"), "the table is no template");
+    assert!(moved.render().contains("${NAME}"), "the table is not a template");
 
     let usual = Bootstrap { app_probers: None, ..bootstrap() };
     let expected = json!({"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": []});
@@ -184,7 +184,7 @@ fn the_allow_list_stands_where_each_envoy_reads_it() {
     }
 }
 
-/// Of a table: how long connections by a route and by a callout are tried.
+/// Checks the connect timeouts of routes and callouts that follow from a prober table.
 #[test]
 fn no_connection_outlives_its_probe_by_much() {
     let probe = |timeout: u32| {

@@ -17,7 +17,7 @@ fn a_drain_step_by_step() {
     drain.leave(seconds(100));
     assert_eq!(drain.next(seconds(100)), Step::Tell);
     drain.told(false);
-    assert_eq!(drain.next(seconds(101)), Step::Tell, "told again");
+    assert_eq!(drain.next(seconds(101)), Step::Tell, "sent again");
     drain.told(true);
     assert_eq!(drain.next(seconds(101)), Step::Wait(seconds(105)), "the minimum");
     assert_eq!(drain.next(seconds(105)), Step::Count);
@@ -36,10 +36,10 @@ fn an_admin_port_that_is_deaf_ends_nothing_early() {
         assert_eq!(drain.next(seconds(second)), Step::Tell);
         drain.told(false);
     }
-    assert_eq!(drain.next(seconds(3)), Step::Wait(seconds(5)), "given up, and the rest goes on");
+    assert_eq!(drain.next(seconds(3)), Step::Wait(seconds(5)), "no more attempts, and the drain continues");
     assert_eq!(drain.next(seconds(5)), Step::Count);
     drain.counted(None, seconds(6));
-    assert_eq!(drain.next(seconds(6)), Step::End, "the minimum alone");
+    assert_eq!(drain.next(seconds(6)), Step::End, "only the minimum applies");
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn asked_to_drain_and_then_to_end() {
     assert_eq!(drain.next(seconds(0)), Step::Tell);
     drain.told(true);
     drain.begin(seconds(3));
-    assert_eq!(drain.next(seconds(60)), Step::Rest, "it stays, and is not told again");
+    assert_eq!(drain.next(seconds(60)), Step::Rest, "the agent keeps running, and no second request is sent");
     assert!(!drain.is_leaving());
     drain.leave(seconds(2));
     assert_eq!(drain.next(seconds(2)), Step::Count, "without the minimum");
     drain.counted(Some(1), seconds(2));
     drain.leave(seconds(3));
-    assert_eq!(drain.next(seconds(25)), Step::End, "counted from the drain's beginning");
+    assert_eq!(drain.next(seconds(25)), Step::End, "counted from the start of the drain");
 }
 
 #[test]
@@ -76,7 +76,8 @@ fn what_envoy_is_told() {
 }
 
 proptest! {
-    /// Whatever Envoy answers, and however slowly, a drain never goes on beyond its deadline, nor ends before its minimum.
+    /// Whatever Envoy answers, and however slowly, a drain ends neither before its minimum nor
+    /// after its deadline.
     #[test]
     fn a_drain_is_over_in_time(answers in proptest::collection::vec((any::<bool>(), proptest::option::of(0..3u64), 0..1500u64), 200)) {
         let mut drain = Drain::new(settings());
@@ -84,13 +85,13 @@ proptest! {
         drain.leave(now);
         for (understood, connections, millis) in answers {
             match drain.next(now) {
-                Step::Rest => prop_assert!(false, "nothing would ever happen"),
+                Step::Rest => prop_assert!(false, "the drain stalled"),
                 Step::Tell => { now += Duration::from_millis(millis); drain.told(understood); }
                 Step::Count => { now += Duration::from_millis(millis); drain.counted(connections, now); }
                 Step::Wait(until) => { prop_assert!(until > now && until <= seconds(75)); now = until; }
                 Step::End => { prop_assert!(now >= seconds(55) && now <= seconds(77)); return Ok(()); }
             }
         }
-        prop_assert!(false, "it never ended");
+        prop_assert!(false, "the drain did not end");
     }
 }

@@ -1,4 +1,4 @@
-//! Asks Envoy: its admin port, and the data path. One connection per question.
+//! Sends requests to Envoy's admin interface and to the probe listener, each on a new connection.
 
 use std::time::Duration;
 
@@ -9,20 +9,22 @@ use crate::address::HttpUrl;
 use crate::http_client::{self, Connection};
 use crate::readiness::{DataPathAnswer, Failure};
 
-/// The longest answer of the data path that is read, in bytes.
+/// Maximum number of bytes that are read of a response of the probe listener.
 const DATA_PATH_LIMIT: usize = 4 * 1024;
-/// The longest answer to what is told, in bytes.
+/// Maximum number of bytes that are read of the response to a POST request.
 const TOLD_LIMIT: usize = 4 * 1024;
-/// A deadline noticed this late ran out because the agent itself stood still; that says nothing about Envoy.
+/// If an expired deadline is noticed later than this, the agent itself was suspended, and the
+/// timeout says nothing about Envoy.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
-/// A question that has a connection; what remains of its deadline is for the answer.
+/// Established connection, whose request may use the rest of the deadline.
 pub struct Asked {
     connection: Connection,
     deadline: Instant,
 }
 
-/// Dials `url`. `None`: the agent stood still meanwhile, which is no observation.
+/// Connects to `url`. Returns `None` if the agent was suspended meanwhile, which is not an
+/// observation about Envoy.
 pub async fn connect(url: &HttpUrl, within: Duration) -> Option<Result<Asked, Failure>> {
     let deadline = Instant::now() + within;
     match timeout_at(deadline, http_client::connect(&url.endpoint)).await {
@@ -32,7 +34,8 @@ pub async fn connect(url: &HttpUrl, within: Duration) -> Option<Result<Asked, Fa
     }
 }
 
-/// Says something to the admin port that has no answer but its status; `false`: not understood, or not in time.
+/// Sends a POST request to the admin interface and returns true if it was answered with 200 in
+/// time.
 pub async fn tell(url: &HttpUrl, path: &str, within: Duration) -> bool {
     let told = async {
         let connection = http_client::connect(&url.endpoint).await.ok()?;
@@ -41,7 +44,8 @@ pub async fn tell(url: &HttpUrl, path: &str, within: Duration) -> bool {
     tokio::time::timeout(within, told).await.ok().flatten().is_some_and(|answer| answer.status == 200)
 }
 
-/// The connections that are open, by the rule of [`super::open_connections`]; `None`: it cannot be known.
+/// Returns the number of open connections as counted by [`super::open_connections`]; `None` means
+/// that it is unknown.
 pub async fn open_connections(url: &HttpUrl, within: Duration) -> Option<u64> {
     let asked = async {
         let connection = http_client::connect(&url.endpoint).await.ok()?;
@@ -56,7 +60,6 @@ pub async fn open_connections(url: &HttpUrl, within: Duration) -> Option<u64> {
 }
 
 impl Asked {
-    /// Asks the admin port.
     pub async fn admin(self, url: &HttpUrl, question: AdminQuestion) -> Option<Result<AdminAnswer, Failure>> {
         let answer = match self.get(&url.authority, question.path(), question.limit()).await? {
             Ok(answer) => answer,
@@ -68,10 +71,9 @@ impl Asked {
         Some(question.parse(answer.status, &answer.body))
     }
 
-    /// Asks the probe listener.
     pub async fn data_path(self, url: &HttpUrl) -> Option<Result<DataPathAnswer, Failure>> {
         let answer = self.get(&url.authority, &url.path, DATA_PATH_LIMIT).await?;
-        // The word by which the filter says that it answered itself.
+        // The reason word shows that the filter itself generated the response.
         let itself = probe::Reason::UnknownProbe.word().as_bytes();
         Some(answer.map(|answer| DataPathAnswer {
             status: answer.status,

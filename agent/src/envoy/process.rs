@@ -1,4 +1,4 @@
-//! Envoy as a process: how it is started, signalled and taken note of when it ends.
+//! Starts and signals Envoy processes and collects their exit status.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,27 +16,28 @@ use tokio::process::{Child, Command};
 
 use crate::address::LocalAddress;
 
-/// Istio's prober table, which holds header values that are nobody's but the filter's.
+/// Environment variable with Istio's prober table. Envoy does not inherit it, because its header
+/// values are for the filter only.
 pub(super) const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
-/// How Envoy is started, the same way each time.
+/// Command line with which every Envoy process is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvoyCommand {
-    /// Absolute.
     pub binary: PathBuf,
-    /// Starts it by way of the command `launch`.
+    /// Executable whose hidden command `launch` starts Envoy.
     pub launcher: Option<PathBuf>,
-    /// `-c FILE`, and `--config-yaml` perhaps.
+    /// `-c FILE`, optionally with `--config-yaml`.
     pub configuration: Vec<OsString>,
-    /// All others.
+    /// Flags other than the configuration.
     pub flags: Vec<OsString>,
-    /// Its configuration is judged before it starts: what it prints when it refuses one goes to the log, all of it.
+    /// True if the configuration is validated before the start, because Envoy prints all of an
+    /// invalid configuration to the log.
     pub judge_first: bool,
-    /// The admin socket of the one before is removed.
+    /// Admin address; a stale Unix socket at this address is removed before the start.
     pub admin: LocalAddress,
 }
 
 impl EnvoyCommand {
-    /// Flags but for the configuration; `args` are the user's.
+    /// Returns the flags other than the configuration; `args` are the user's.
     pub fn flags(concurrency: u32, drain_deadline: Duration, args: Vec<OsString>) -> Vec<OsString> {
         let (concurrency, drain) = (concurrency.to_string(), drain_deadline.as_secs().to_string());
         let ours = ["--disable-hot-restart", "--concurrency", &concurrency, "--drain-strategy", "immediate"];
@@ -44,7 +45,8 @@ impl EnvoyCommand {
         ours.map(OsString::from).chain(args).collect()
     }
 
-    /// Starts it in a process group of its own: Ctrl-C in a terminal is for the agent, which drains first.
+    /// Starts Envoy in a separate process group, so that Ctrl-C in a terminal reaches only the
+    /// agent, which drains first.
     pub fn start(&self) -> io::Result<EnvoyProcess> {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
@@ -55,7 +57,7 @@ impl EnvoyCommand {
         Ok(EnvoyProcess { pid: pid(&child), child })
     }
 
-    /// The binary and its configuration, without any other flag.
+    /// Returns the command with the configuration and without any other flag.
     pub(super) fn launched(&self) -> Command {
         let mut command = match &self.launcher {
             Some(launcher) => {
@@ -72,10 +74,10 @@ impl EnvoyCommand {
 
 pub(super) fn pid(child: &Child) -> Pid {
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-    Pid::from_raw(pid.expect("a child that was not waited for has a number"))
+    Pid::from_raw(pid.expect("a child that was not waited for has a process id"))
 }
 
-/// What an Envoy that was killed has left.
+/// Removes the socket that a killed Envoy left behind.
 fn remove_socket(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
@@ -83,7 +85,7 @@ fn remove_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// An Envoy that was started. Dropped without having been waited for, it is told to end.
+/// Running Envoy process. It receives SIGTERM if it is dropped before it was waited for.
 #[derive(Debug)]
 pub struct EnvoyProcess {
     child: Child,
@@ -91,12 +93,11 @@ pub struct EnvoyProcess {
 }
 
 impl EnvoyProcess {
-    /// Its number.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Returns when it has ended; may be dropped and called again.
+    /// Waits until the process exits. The future is cancel safe.
     pub async fn ended(&mut self) -> Ended {
         match self.child.wait().await {
             Ok(status) => Ended::of(status),
@@ -104,14 +105,14 @@ impl EnvoyProcess {
         }
     }
 
-    /// To its process group, so that one behind a script gets it too.
+    /// Sends `signal` to the process group, so that it also reaches an Envoy that a script started.
     pub fn signal(&self, signal: Signal) {
-        // One that has ended already needs none.
+        // A process that has already exited needs no signal.
         let _ = killpg(self.pid, signal);
     }
 
-    /// Is anything left of its process group? The end of a script is not that of the Envoy that it started. The kernel gives the
-    /// number to nobody else as long as one of the group lives.
+    /// Returns true if the process group is not empty: a script may exit before the Envoy that it
+    /// started. The kernel does not reuse the id while the group exists.
     pub fn has_group(&self) -> bool {
         killpg(self.pid, None).is_ok()
     }
@@ -125,14 +126,13 @@ impl Drop for EnvoyProcess {
     }
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
     Code(i32),
-    /// By this signal's number.
+    /// Number of the signal that terminated the process.
     Signal(i32),
-    /// Nobody can say.
+    /// The status could not be determined.
     Unknown,
 }
 
@@ -148,21 +148,22 @@ impl fmt::Display for Ended {
         match self {
             Self::Code(code) => write!(formatter, "with code {code}"),
             Self::Signal(number) => match Signal::try_from(*number) {
-                Ok(signal) => write!(formatter, "by {signal}"),
-                Err(_) => write!(formatter, "by signal {number}"),
+                Ok(signal) => write!(formatter, "terminated by {signal}"),
+                Err(_) => write!(formatter, "terminated by signal {number}"),
             },
-            Self::Unknown => formatter.write_str("in an unknown way"),
+            Self::Unknown => formatter.write_str("with unknown status"),
         }
     }
 }
 
-/// Takes the ends of children that nobody else waits for: PID 1 inherits every orphan. First it looks who has ended, and takes only
-/// strangers, so that no child's status is stolen from its owner. `own`: children that are waited for elsewhere.
+/// Reaps child processes that no task waits for; process 1 inherits every orphan. It first looks up
+/// which child has exited and reaps only children that are not in `own`, so that it never takes the
+/// exit status of a child that another task waits for.
 pub fn reap_strangers(own: &[Pid]) {
     let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) = waitid(Id::All, look) {
         if own.contains(&pid) || waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_err() {
-            // Those behind our own are seen once that has been taken.
+            // The children behind an own one are visible only after that one was reaped.
             return;
         }
     }

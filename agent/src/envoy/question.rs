@@ -1,5 +1,5 @@
-//! What a short-lived Envoy is asked: which version it is, and whether it takes its configuration. It has a deadline, little of what it
-//! says is kept, and nothing of it is left behind.
+//! Runs short-lived Envoy processes that print the version or validate the configuration. Each has
+//! a timeout and a bounded output, and its process group is killed at the end.
 
 mod complaint;
 
@@ -18,15 +18,16 @@ use super::process::{APP_PROBERS, EnvoyCommand, pid};
 use crate::launch;
 use complaint::Words;
 
-/// How long Envoy may take to say its version.
+/// Timeout of `envoy --version`.
 const VERSION: Duration = Duration::from_secs(5);
-/// How much is read of what it says then, in bytes.
+/// Maximum number of bytes that are read of the output of `envoy --version`.
 const VERSION_LIMIT: u64 = 64 * 1024;
-/// How long Envoy may take to judge a configuration.
+/// Timeout of a validation.
 const VALIDATE: Duration = Duration::from_secs(10);
 
-/// What `envoy --version` says, for [`crate::envoy_version::EnvoyVersion`]: `1.40.0`. The error is of the kind `TimedOut` if it says
-/// nothing in time.
+/// Returns the version that `envoy --version` prints, such as `1.40.0`, for
+/// [`crate::envoy_version::EnvoyVersion`]. The error is of kind `TimedOut` if the process does not
+/// finish in time.
 pub async fn version(binary: &Path) -> io::Result<Option<String>> {
     let mut command = Command::new(binary);
     let mut asked = Asked::start(command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null()))?;
@@ -42,17 +43,18 @@ pub async fn version(binary: &Path) -> io::Result<Option<String>> {
     Ok(version_word(&String::from_utf8_lossy(&said?)))
 }
 
-/// `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
+/// Extracts the version from `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
 fn version_word(text: &str) -> Option<String> {
     text.split("version:").nth(1)?.trim().split('/').nth(1).map(str::to_owned)
 }
 
-/// An Envoy that judges its configuration.
+/// Envoy process that validates its configuration.
 #[derive(Debug)]
 pub struct Validation(Asked);
 
 impl Validation {
-    /// Lets Envoy judge the configuration that `command` would start it with. What it says goes nowhere else.
+    /// Starts Envoy in the mode `validate` with the configuration of `command`. Its output is
+    /// captured and is not forwarded to the log.
     pub fn start(command: &EnvoyCommand) -> io::Result<Self> {
         let flags = flags(&command.flags);
         let mut command = command.launched();
@@ -60,12 +62,12 @@ impl Validation {
         Asked::start(command.stdout(Stdio::null()).stderr(Stdio::piped())).map(Self)
     }
 
-    /// Its number.
     pub fn pid(&self) -> Pid {
         self.0.pid
     }
 
-    /// What Envoy says against it; `None`: nothing, not in time, or it was killed before it could say.
+    /// Returns Envoy's error message. `None` means that the configuration is valid, that the
+    /// validation timed out, or that Envoy was killed.
     pub async fn refusal(self) -> Option<String> {
         let Self(mut asked) = self;
         let stderr = asked.child.stderr.take();
@@ -80,13 +82,16 @@ impl Validation {
             0 => None,
             code if code == i32::from(launch::NOT_STARTED) => None,
             code => Some(
-                words.complaint().unwrap_or_else(|| format!("it ended with code {code} and said nothing")),
+                words
+                    .complaint()
+                    .unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
             ),
         }
     }
 }
 
-/// Without those that say how much is logged: it is told to log errors alone, and bears no flag twice.
+/// Removes the log level flags: the validation sets the level itself, and Envoy rejects a repeated
+/// flag.
 fn flags(flags: &[std::ffi::OsString]) -> Vec<&std::ffi::OsString> {
     let mut kept = Vec::new();
     let mut flags = flags.iter();
@@ -103,7 +108,7 @@ fn flags(flags: &[std::ffi::OsString]) -> Vec<&std::ffi::OsString> {
     kept
 }
 
-/// In a process group of its own, which is killed when this is dropped.
+/// Child process in a separate process group, which is killed on drop.
 #[derive(Debug)]
 struct Asked {
     child: Child,
@@ -116,7 +121,8 @@ impl Asked {
         Ok(Self { pid: pid(&child), child })
     }
 
-    /// Returns when it has ended. What it has left behind is killed, since that could hold a pipe open.
+    /// Waits until the process exits, then kills the rest of its group, which could hold a pipe
+    /// open.
     async fn ended(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
         self.kill();
@@ -124,7 +130,7 @@ impl Asked {
     }
 
     fn kill(&self) {
-        // A group that is gone needs no signal.
+        // A group that does not exist any more needs no signal.
         let _ = killpg(self.pid, Signal::SIGKILL);
     }
 }

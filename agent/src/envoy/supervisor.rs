@@ -1,5 +1,5 @@
-//! The main loop of `run`: Envoy's lives one after another, signals, orders of the local port, and the drain. What to do when is
-//! decided by values ([`Drain`], `Backoff`); here it is done.
+//! The main loop of `run`: it starts and restarts Envoy, handles signals and the orders of the
+//! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
 
 mod asking;
 mod backoff;
@@ -27,37 +27,34 @@ use asking::{Answer, Asking};
 use backoff::Backoff;
 use life::{Event, Judging, Life, Then};
 
-/// What Envoy gets between SIGTERM and SIGKILL.
+/// Time for Envoy to exit between SIGTERM and SIGKILL.
 const ENVOY_END: Duration = Duration::from_secs(3);
-/// What the local port may order.
+/// Order of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Drain Envoy, and stay.
+    /// Drain Envoy and keep running.
     Drain,
-    /// End without a drain.
+    /// Exit without a drain.
     Quit,
 }
 
-/// What the loop is made of.
+/// Inputs of the supervisor.
 pub struct Parts {
-    /// Hears of starts, ends, drains.
+    /// Receives starts, exits and drains.
     pub observer: Arc<Observer>,
-    /// Envoy's admin port; the path does not matter.
+    /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
-    /// How Envoy is drained.
     pub drain: Settings,
-    /// Absent: somebody else's Envoy, which is told to drain and nothing more.
+    /// `None` for an external Envoy, which is drained but never started or stopped.
     pub envoy: Option<(EnvoyCommand, EnvoyRestart)>,
-    /// From the local port.
     pub orders: mpsc::Receiver<Order>,
-    /// From the system.
     pub signals: Signals,
-    /// Those that other parts wait for.
+    /// Child processes that other tasks wait for.
     pub children: Children,
 }
 
-/// Starts Envoy and returns when it has ended: as asked, or with a reason. `broken` is another part's failure, which ends Envoy in
-/// order.
+/// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
+/// the failure of another task, upon which Envoy is stopped gracefully.
 pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
     let Parts { observer, admin, drain, envoy, orders, signals, children } = parts;
     let (command, restart) = match envoy {
@@ -86,12 +83,12 @@ pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<
     ended.map(|_| ())
 }
 
-/// How the loop ended, as asked.
+/// How Envoy is stopped after the loop ended on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Envoy may end in order.
+    /// Send SIGTERM and wait before SIGKILL.
     InOrder,
-    /// A second signal: at once.
+    /// Send SIGKILL immediately, because a second signal was received.
     Now,
 }
 
@@ -155,13 +152,13 @@ impl Supervisor {
         }
     }
 
-    /// Starts an Envoy, after its configuration was judged if need be.
+    /// Starts Envoy, after a validation of its configuration if required.
     fn begin(&mut self) -> Result<(), Failure> {
         let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
         if is_judged && self.judge(Then::Start) { Ok(()) } else { self.start() }
     }
 
-    /// `false`: nobody can be started who would judge it.
+    /// Returns false if the validation cannot be started.
     fn judge(&mut self, then: Then) -> bool {
         let life = self.command.as_ref().and_then(|command| Life::judged(command, then));
         let is_judged = life.is_some();
@@ -175,7 +172,7 @@ impl Supervisor {
             Ok(process) => process,
             Err(error) => {
                 let binary = command.binary.display();
-                let failure = Failure::Machine(format!("cannot start Envoy, {binary}: {error}"));
+                let failure = Failure::Machine(format!("cannot start Envoy {binary}: {error}"));
                 return self.not_started(failure);
             }
         };
@@ -191,7 +188,8 @@ impl Supervisor {
         if is_due { self.begin() } else { Ok(()) }
     }
 
-    /// What kept an Envoy from its start ends the agent if it was the first one. Later it may pass, as a want of descriptors does.
+    /// Handles a failure to start Envoy. The first start must succeed; a later failure may be
+    /// temporary, such as a lack of file descriptors.
     fn not_started(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.was_started {
             return Err(failure);
@@ -203,22 +201,22 @@ impl Supervisor {
 
     fn start_later(&mut self, lived: Duration) {
         let pause = self.backoff.next(lived, backoff::random());
-        info!(seconds = pause.as_secs_f64(), "envoy will be started again");
+        info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
         self.observer.tell(Observation::Restarting);
         self.life = Life::Next(self.observer.now() + pause);
     }
 
-    /// `Some`: the loop is over.
+    /// Handles a signal; `Some` ends the loop.
     fn signalled(&mut self, signal: Signalled) -> Option<End> {
         match signal {
             Signalled::End(name) if self.drain.is_leaving() => {
-                warn!(signal = name, "a second signal: the drain is cut short");
+                warn!(signal = name, "second signal received, aborting drain");
                 return Some(End::Now);
             }
             Signalled::End(name)
                 if !self.observer.look(Ready::was_ready) || matches!(self.life, Life::Judged(_)) =>
             {
-                info!(signal = name, "terminating; envoy was not ready yet, so nothing is drained");
+                info!(signal = name, "termination requested before Envoy was ready, skipping drain");
                 return Some(End::InOrder);
             }
             Signalled::End(name) => {
@@ -232,7 +230,7 @@ impl Supervisor {
             }
             Signalled::HangUp => {
                 if let Some(times) = self.hang_ups.came(Instant::now()) {
-                    info!(times, "SIGHUP is ignored: the configuration is read at the start alone");
+                    info!(times, "SIGHUP ignored: the configuration is read only at startup");
                 }
             }
             Signalled::Child => self.reap(),
@@ -241,7 +239,7 @@ impl Supervisor {
     }
 
     fn announce_drain(&self, why: &str) {
-        info!(why, "draining");
+        info!(why, "drain started");
         self.observer.tell(Observation::Draining);
     }
 
@@ -249,11 +247,13 @@ impl Supervisor {
         reap_strangers(&[self.life.pids(), self.children.pids()].concat());
     }
 
-    /// Envoy is gone, or the script that started it. `Some`: that was to be expected.
+    /// Handles the exit of Envoy, or of the script that started it. `Some` means that the exit was
+    /// expected.
     fn ended(&mut self, ended: Ended) -> Result<Option<End>, Failure> {
         let lived = match std::mem::replace(&mut self.life, Life::None) {
             Life::Running(process, since) => {
-                // An Envoy behind a script would keep the ports, beside the next one and for ever.
+                // An Envoy that a script started would otherwise keep the ports, next to its
+                // successor.
                 process.signal(Signal::SIGKILL);
                 self.observer.now().saturating_sub(since)
             }
@@ -263,10 +263,10 @@ impl Supervisor {
         self.observer.metrics().envoy_ended(ended, self.drain.is_leaving());
         self.reap();
         if self.drain.is_leaving() {
-            info!(%ended, "envoy ended during the drain");
+            info!(%ended, "envoy exited during the drain");
             return Ok(Some(End::InOrder));
         }
-        error!(%ended, seconds = lived.as_secs_f64(), "envoy ended unasked");
+        error!(%ended, seconds = lived.as_secs_f64(), "envoy exited unexpectedly");
         let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
         let was_live = self.observer.look(Ready::was_live);
         if !was_live && !is_judged && self.judge(Then::Over(ended, lived)) {
@@ -275,11 +275,11 @@ impl Supervisor {
         self.over(ended, lived)
     }
 
-    /// Whether Envoy takes its configuration is known now, if it can be.
+    /// Handles the end of a validation; without a result the configuration counts as valid.
     fn judged(&mut self, refusal: Option<String>) -> Result<Option<End>, Failure> {
         let judged = std::mem::replace(&mut self.life, Life::None);
         self.reap();
-        let refused = |words| Failure::Usage(format!("Envoy refuses its configuration: {words}"));
+        let refused = |words| Failure::Usage(format!("Envoy rejected its configuration: {words}"));
         match (judged, refusal) {
             (Life::Judged(Judging { then: Then::Over(ended, lived), .. }), None) => self.over(ended, lived),
             (Life::Judged(Judging { then: Then::Over(..), .. }), Some(words)) => Err(refused(words)),
@@ -288,10 +288,10 @@ impl Supervisor {
         }
     }
 
-    /// A life ended unasked.
+    /// Handles an unexpected exit of Envoy.
     fn over(&mut self, ended: Ended, lived: Duration) -> Result<Option<End>, Failure> {
         match self.restart {
-            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy ended unasked, {ended}"))),
+            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {ended}"))),
             EnvoyRestart::Always => {
                 self.start_later(lived);
                 Ok(None)
@@ -303,12 +303,12 @@ impl Supervisor {
         match answer {
             Answer::Told(understood) => {
                 if !understood {
-                    warn!("envoy admin was told to drain the listeners, and did not answer");
+                    warn!("envoy admin did not accept the drain request");
                 }
                 self.drain.told(*understood);
             }
             Answer::Counted(connections) => {
-                info!(?connections, "open connections of the application");
+                info!(?connections, "application connections counted");
                 self.drain.counted(*connections, self.observer.now());
             }
         }
@@ -318,7 +318,7 @@ impl Supervisor {
         let Life::Running(process, _) = &mut self.life else { return };
         if let Some(ended) = life::end(process, grace, &mut self.signals).await {
             self.observer.metrics().envoy_ended(ended, true);
-            info!(%ended, "envoy ended");
+            info!(%ended, "envoy exited");
         }
     }
 }

@@ -3,7 +3,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Asks a server that answers `answer` to whatever it gets, and returns what it got too.
+/// Sends a request to a server that answers `answer`, and returns the request that it received and
+/// the result.
 async fn ask(answer: &'static [u8], limit: usize) -> (String, Result<Answer, NoAnswer>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

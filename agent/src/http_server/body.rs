@@ -1,4 +1,4 @@
-//! The body of an answer: whole in memory, or in chunks as they come.
+//! Response bodies, which are either complete in memory or streamed in chunks.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,20 +9,18 @@ use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// One of the two.
 #[derive(Debug)]
 pub enum Body {
-    /// All of it.
     Whole(Full<Bytes>),
-    /// What comes out of a channel, until nobody holds its other end.
+    /// Chunks that are received from a channel until all senders are dropped.
     Chunks(mpsc::Receiver<Bytes>),
 }
 
-/// The end of a body that is written to.
+/// Sender for the chunks of a streamed body.
 pub type Chunks = mpsc::Sender<Bytes>;
 
 impl Body {
-    /// A body in chunks; at most `most` of them wait for the reader.
+    /// Creates a streamed body that buffers at most `most` chunks.
     pub fn chunks(most: usize) -> (Chunks, Self) {
         let (sender, receiver) = mpsc::channel(most);
         (sender, Self::Chunks(receiver))

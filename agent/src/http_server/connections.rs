@@ -1,16 +1,16 @@
-//! Which connections are open, oldest first, and which of them may be given up for a new one.
+//! Tracks the open connections by age and evicts one when the limit is reached.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
-/// All that are counted.
 #[derive(Debug)]
 pub(super) struct Connections {
     most: usize,
     next: u64,
-    /// By number, so by age. The value is there as long as the head is not complete: sending on it resets the connection.
+    /// Keyed by sequence number and therefore ordered by age. The value is `Some` while the request
+    /// head is incomplete: sending on it resets the connection.
     open: BTreeMap<u64, Option<oneshot::Sender<()>>>,
 }
 
@@ -19,8 +19,9 @@ impl Connections {
         Self { most, next: 0, open: BTreeMap::new() }
     }
 
-    /// The number of a new connection. If there is no room, the oldest one whose head is not complete has to go: an honest caller sends
-    /// its head at once. Without such a one there is no room.
+    /// Registers a new connection and returns its number. At the limit, it evicts the oldest
+    /// connection with an incomplete head, because a well-behaved client sends its head
+    /// immediately. Returns `None` if there is no such connection.
     fn admit(&mut self) -> Option<(u64, oneshot::Receiver<()>)> {
         if self.open.len() >= self.most {
             let oldest = self.open.iter().find(|(_, evict)| evict.is_some()).map(|(number, _)| *number)?;
@@ -36,14 +37,13 @@ impl Connections {
     }
 }
 
-/// A connection that may go on.
 pub(super) struct Admitted {
     pub(super) slot: Slot,
-    /// Resolves to `Ok` when the connection has to go.
+    /// Resolves to `Ok` when the connection must be reset.
     pub(super) evicted: oneshot::Receiver<()>,
 }
 
-/// A connection's place among those that are counted; free again when the last clone is dropped.
+/// Slot of a connection in the limit; it is freed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Slot(Arc<Place>);
 
@@ -60,14 +60,14 @@ pub(super) fn admit(connections: &Arc<Mutex<Connections>>) -> Option<Admitted> {
 }
 
 impl Slot {
-    /// From now on this connection is not given up for another one.
+    /// Excludes this connection from eviction.
     pub(super) fn head_is_complete(&self) {
         if let Some(evict) = lock(&self.0.connections).open.get_mut(&self.0.number) {
             *evict = None;
         }
     }
 
-    /// From now on this connection is not counted: something else bounds it.
+    /// Removes this connection from the limit, because another bound applies to it.
     pub fn leave(&self) {
         lock(&self.0.connections).open.remove(&self.0.number);
     }

@@ -1,4 +1,4 @@
-//! Where a server listens and who calls: TCP, or a Unix socket for its owner alone.
+//! Listening sockets of the servers: TCP, or a Unix socket that only its owner can open.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,28 +16,23 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::address::LocalAddress;
 
-/// Connections waiting to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// A port that is ours; nobody accepts yet.
+/// Bound socket that does not accept connections yet.
 #[derive(Debug)]
 pub enum Bound {
-    /// An address.
     Tcp(std::net::TcpListener),
-    /// A path.
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// Where connections come from.
 #[derive(Debug)]
 pub enum Listener {
-    /// An address.
     Tcp(TcpListener),
-    /// A path.
     Unix(UnixListener),
 }
 
-/// Binds; `[::]` takes IPv4 too, whatever the system's default.
+/// Binds a TCP socket. `[::]` accepts IPv4 too, whatever the system's default for `IPV6_V6ONLY` is.
 pub fn bind(address: SocketAddr) -> io::Result<Bound> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -50,7 +45,8 @@ pub fn bind(address: SocketAddr) -> io::Result<Bound> {
     Ok(Bound::Tcp(socket.into()))
 }
 
-/// Binds a loopback address or a Unix socket (0600). A socket that nobody listens on any more is replaced.
+/// Binds a loopback address or a Unix socket with mode 0600. A stale socket file, on which no
+/// process listens, is replaced.
 pub fn bind_local(address: &LocalAddress) -> io::Result<Bound> {
     match address {
         LocalAddress::Tcp(address) => bind(*address),
@@ -59,7 +55,7 @@ pub fn bind_local(address: &LocalAddress) -> io::Result<Bound> {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
             socket.set_nonblocking(true)?;
             socket.bind(&SockAddr::unix(path)?)?;
-            // Before it listens, so there is no moment in which somebody else could connect.
+            // The mode is set before `listen`, so that no other user can connect in between.
             fs::set_permissions(path, Permissions::from_mode(0o600))?;
             socket.listen(BACKLOG)?;
             Ok(Bound::Unix(socket.into()))
@@ -78,7 +74,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 impl Bound {
-    /// From now on connections can be accepted; inside a runtime.
+    /// Registers the socket with the current tokio runtime, so that connections can be accepted.
     pub fn listen(self) -> io::Result<Listener> {
         Ok(match self {
             Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
@@ -88,7 +84,7 @@ impl Bound {
 }
 
 impl Listener {
-    /// The address, if it is one.
+    /// Returns the socket address of a TCP listener.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -107,17 +103,16 @@ impl Listener {
     }
 }
 
-/// Whose connection it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// An address.
     Tcp(SocketAddr),
-    /// Somebody who may open the socket.
+    /// A process with permission to open the Unix socket.
     Unix,
 }
 
 impl Peer {
-    /// From this machine and not from a proxy on it: captured traffic arrives from 127.0.0.6 and ::6.
+    /// Returns true if the client is on this host and is not a proxy: captured traffic arrives from
+    /// 127.0.0.6 and ::6.
     pub fn is_local(self) -> bool {
         match self {
             Self::Tcp(address) => {
@@ -129,7 +124,6 @@ impl Peer {
     }
 }
 
-/// An accepted connection.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -137,7 +131,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Closes without waiting for anything: the peer sees a reset, and nothing of the connection stays behind.
+    /// Closes the connection immediately with a reset and discards unsent data.
     pub(super) fn reset(self) {
         let descriptor = match &self {
             Self::Tcp(stream) => stream.as_fd(),

@@ -14,7 +14,7 @@ fn named(limits: Limits) -> Server {
     Server { name: "test", paths: &["/a"], limits, metrics: Arc::default() }
 }
 
-/// A server that answers every call with its path.
+/// Starts a server that answers every call with its path.
 fn server(limits: Limits) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
     let address = listener.local_addr().unwrap();
@@ -25,7 +25,8 @@ fn server(limits: Limits) -> (SocketAddr, CancellationToken, tokio::task::JoinHa
     (address, shutdown, tokio::spawn(serving))
 }
 
-/// Sends `request` and reads to the end; nothing if the connection was reset before an answer.
+/// Sends `request` and reads to the end; returns an empty string if the connection was reset before
+/// a response.
 async fn send(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(request).await;
@@ -50,8 +51,12 @@ async fn what_is_answered_how() {
         ("GET http://x/a HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 404", "not found\n"),
         ("CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 404", "not found\n"),
         ("GET / HTTP/1.1\r\ncontent-length: 0\r\n\r\n", "HTTP/1.1 200", "/"),
-        ("GET / HTTP/1.1\r\ncontent-length: 1\r\n\r\n", "HTTP/1.1 413", "no body, please\n"),
-        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", "HTTP/1.1 413", "no body, please\n"),
+        ("GET / HTTP/1.1\r\ncontent-length: 1\r\n\r\n", "HTTP/1.1 413", "request body not allowed\n"),
+        (
+            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n",
+            "HTTP/1.1 413",
+            "request body not allowed\n",
+        ),
         (&long, "HTTP/1.1 431", ""),
         (&many, "HTTP/1.1 431", ""),
         ("garbage\r\n\r\n", "HTTP/1.1 400", ""),
@@ -82,7 +87,7 @@ async fn an_honest_request_gets_past_idle_connections() {
 
 #[tokio::test]
 async fn a_head_that_lies_there_is_read_before_its_place_is_given_away() {
-    // Several times: which of two things that are ready at once comes first is a matter of chance.
+    // Repeated, because the order of events that are ready at the same time is random.
     for round in 0..20 {
         let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,54 +1,53 @@
-//! PURE. The families of a scrape: which of them were announced. Names are kept as fingerprints of seven bytes, so that what
-//! applications call their metrics costs no memory but for a fixed number of them.
+//! Tracks which metric families of a scrape were announced. Names are kept as fingerprints of seven
+//! bytes and are limited in number, so that the names of applications' metrics take bounded memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// How many names a part may add. An entry has eight bytes, so all parts of a scrape stay below 2 MiB, also in the moment in which the
-/// table grows; Envoy itself has some thousand families at most.
+/// Number of names that a source may still add. An entry has eight bytes, so all sources of a
+/// scrape stay below 2 MiB, even while the table grows. Envoy itself has a few thousand families at
+/// most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room(usize);
 
 impl Room {
-    /// For Envoy.
     pub const ENVOY: Self = Self(30_000);
-    /// For each of eight targets, and for the agent itself.
+    /// Limit for each of eight targets, and for the agent itself.
     pub const TARGET: Self = Self(10_000);
 
-    /// For so many names.
     #[cfg(test)]
     pub(super) fn of(names: usize) -> Self {
         Self(names)
     }
 }
 
-/// There are more families than are remembered.
+/// Error for a source that has more families than its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// What bounds of a family's samples have to be numbers.
+/// Type of a family, as far as it determines which label must be a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// `le`.
+    /// The label `le` must be a number.
     Histogram,
-    /// `quantile`.
+    /// The label `quantile` must be a number.
     Summary,
-    /// None.
+    /// No label must be a number.
     #[default]
     Other,
 }
 
-/// Two names with the same fingerprint, one time in millions of scrapes, are one family here: it may lose a `TYPE`, no sample.
+/// Hash of a family name. If two names collide, which happens once in millions of scrapes, they
+/// count as one family, which may lose a `TYPE` line but no sample.
 type Fingerprint = [u8; 7];
 
-/// All families so far.
 #[derive(Debug, Default)]
 pub struct Families {
     random: RandomState,
     known: HashMap<Fingerprint, Facts>,
 }
 
-/// One byte.
+/// Bit set of what is known about a family.
 #[derive(Debug, Clone, Copy, Default)]
 struct Facts(u8);
 
@@ -72,7 +71,7 @@ impl Facts {
 }
 
 impl Families {
-    /// A `HELP`. Is it the first one?
+    /// Records a `HELP` line and returns true if it is the first one of its family.
     pub fn help(&mut self, name: &str, room: &mut Room) -> Result<bool, NoRoom> {
         let facts = self.facts(name, room)?;
         let is_first = !facts.has(Facts::HELPED);
@@ -80,7 +79,7 @@ impl Families {
         Ok(is_first)
     }
 
-    /// A `TYPE`. Is it the first one, and before all samples?
+    /// Records a `TYPE` line and returns true if it is the first one and precedes all samples.
     pub fn announce(&mut self, name: &str, kind: &str, room: &mut Room) -> Result<bool, NoRoom> {
         let facts = self.facts(name, room)?;
         let is_first = !facts.has(Facts::TYPED);
@@ -94,15 +93,15 @@ impl Families {
         Ok(is_first)
     }
 
-    /// A sample: a `TYPE` behind it is as wrong as a second one.
+    /// Records a sample. A `TYPE` line after a sample is as invalid as a second one.
     pub fn sample(&mut self, name: &str, room: &mut Room) -> Result<Kind, NoRoom> {
         let facts = self.facts(name, room)?;
         facts.0 |= Facts::TYPED;
         Ok(facts.kind())
     }
 
-    /// Of the family that parsers count `name` to: the one of that name, else the summary or histogram that it is a part of, else a
-    /// new one.
+    /// Returns the facts about the family to which parsers assign `name`: the family of that name,
+    /// or else the summary or histogram that `name` is a part of, or else a new family.
     fn facts(&mut self, name: &str, room: &mut Room) -> Result<&mut Facts, NoRoom> {
         let key = self.family(name);
         if !self.known.contains_key(&key) {

@@ -1,6 +1,6 @@
-//! PURE. The formats of an exposition, by their Content-Type.
+//! Exposition formats, identified by their Content-Type.
 
-/// The two formats of Prometheus that are lines.
+/// The two line-based exposition formats of Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format 0.0.4.
@@ -10,7 +10,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Content-Type of the whole.
+    /// Returns the Content-Type of a response in this format.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -18,7 +18,8 @@ impl Format {
         }
     }
 
-    /// From a part's Content-Type; without one it is text. `None`: neither.
+    /// Returns the format of a source's Content-Type; without a Content-Type it is text. `None`
+    /// means that the format is not supported.
     pub fn of(content_type: Option<&str>) -> Option<Self> {
         let kind =
             content_type.map_or("text/plain", |text| text.split(';').next().unwrap_or_default().trim());

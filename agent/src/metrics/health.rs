@@ -1,4 +1,4 @@
-//! What is counted of probes. Labels are closed sets: kinds, reasons, states.
+//! Metrics of the workload's health checks. Every label has a fixed set of values.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use workload_health::{HealthReason, Outcome, State};
 
 use super::{Counters, Gauges, Histograms};
 
-/// Upper bounds, in seconds.
+/// Upper bounds of the histogram buckets for probes, in seconds.
 const PROBE_SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Of a workload that the agent probes.
 #[derive(Debug)]
 pub struct HealthMetrics {
     probes: Counters<3>,
@@ -25,17 +24,25 @@ pub struct HealthMetrics {
 impl HealthMetrics {
     pub(super) fn register(&self, to: &mut Registry) {
         to.register("vm_probe", "Probes of the workload", self.probes.clone());
-        to.register("vm_probe_duration_seconds", "How long they took", self.duration.clone());
-        to.register("vm_health_state", "1 for the state of the workload", self.state.clone());
-        to.register("vm_health_transitions", "Changes of the state", self.transitions.clone());
+        to.register(
+            "vm_probe_duration_seconds",
+            "Duration of the probes of the workload",
+            self.duration.clone(),
+        );
+        to.register("vm_health_state", "1 for the current health state of the workload", self.state.clone());
+        to.register(
+            "vm_health_transitions",
+            "Changes of the health state of the workload",
+            self.transitions.clone(),
+        );
         to.register(
             "probe_config",
-            "Files and pushes of a probe, by what became of them",
+            "Probe configurations that were received, by result",
             self.config.clone(),
         );
     }
 
-    /// A probe is over.
+    /// Records a completed probe.
     pub fn probe(&self, kind: &'static str, outcome: &Outcome, took: Duration) {
         let (word, reason) = match outcome {
             Outcome::Healthy => ("healthy", HealthReason::ProbeSucceeded),
@@ -47,7 +54,7 @@ impl HealthMetrics {
         self.duration.get_or_create(&[("kind", kind.to_owned())]).observe(took.as_secs_f64());
     }
 
-    /// The state of now.
+    /// Records the current health state.
     pub fn state(&self, now: State) {
         for state in State::ALL {
             let gauge = self.state.get_or_create_owned(&[("state", state.word().to_owned())]);
@@ -55,13 +62,14 @@ impl HealthMetrics {
         }
     }
 
-    /// The state has changed.
+    /// Records a change of the health state.
     pub fn transition(&self, to: State) {
         self.state(to);
         self.transitions.get_or_create(&[("to", to.word().to_owned())]).inc();
     }
 
-    /// A file or a push came to this: `applied`, `unchanged`, `ignored`, `refused`.
+    /// Records a received probe configuration; the result is `applied`, `unchanged`, `ignored` or
+    /// `refused`.
     pub fn config(&self, result: &'static str) {
         self.config.get_or_create(&[("result", result.to_owned())]).inc();
     }

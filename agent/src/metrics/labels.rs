@@ -1,26 +1,28 @@
-//! PURE. The labels of a sample, and names: what all parsers of Prometheus agree on, no more.
+//! Parses metric names and the labels of a sample. Only what all of Prometheus' parsers accept is
+//! valid.
 
 use super::format::Format;
 
-/// Between the words of a line.
+/// Separators between the tokens of a line.
 pub(super) const BLANKS: [char; 2] = [' ', '\t'];
-/// Up to so many labels comparing each with each is quicker than sorting.
+/// Number of labels up to which a pairwise comparison is faster than sorting.
 const FEW: usize = 16;
 
-/// `{a="b",le="0.5"}`, checked.
+/// Validated labels such as `{a="b",le="0.5"}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Labels<'a> {
-    /// Length in bytes, with both braces.
+    /// Length in bytes, including both braces.
     pub length: usize,
-    /// Upper bound of a histogram's bucket, still escaped.
+    /// Upper bound of a histogram bucket, still escaped.
     pub le: Option<&'a str>,
-    /// Of a summary, still escaped.
+    /// Quantile of a summary, still escaped.
     pub quantile: Option<&'a str>,
 }
 
 impl<'a> Labels<'a> {
-    /// From the brace on. `None`: something that a parser refuses. Text may hold blanks between its signs, OpenMetrics may not.
-    /// A comma may stand before the closing brace.
+    /// Parses from the opening brace on. Returns `None` if a parser rejects the labels. The text
+    /// format allows blanks between tokens, OpenMetrics does not. A comma may precede the closing
+    /// brace.
     pub(super) fn parse(text: &'a str, format: Format) -> Option<Self> {
         let skip =
             |rest: &'a str| if format == Format::Text { rest.trim_start_matches(BLANKS) } else { rest };
@@ -49,7 +51,8 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// A caller chooses how many there are.
+/// Sorts many labels instead of comparing them pairwise, because the scraped application determines
+/// their number.
 fn are_distinct(mut names: Vec<&str>) -> bool {
     if names.len() <= FEW {
         return names.iter().enumerate().all(|(index, name)| !names[..index].contains(name));
@@ -58,7 +61,8 @@ fn are_distinct(mut names: Vec<&str>) -> bool {
     names.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// What stands before the quote that closes; a backslash stands before another one, a quote or an `n`.
+/// Returns the text before the closing quote. A backslash must be followed by a backslash, a quote
+/// or `n`.
 fn value(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut index = 0;
@@ -72,7 +76,7 @@ fn value(text: &str) -> Option<&str> {
     }
 }
 
-/// The name of a metric that `text` begins with.
+/// Returns the metric name at the start of `text`.
 pub(super) fn metric_name(text: &str) -> Option<&str> {
     name(text, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':')
 }

@@ -1,48 +1,56 @@
-//! PURE. One line of an exposition, in Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0.
+//! Parses one line of an exposition, in Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0.
 //!
-//! Text is read by two parsers that differ: `textparse` of Prometheus and `expfmt`, which promtool and others use. A line is one only
-//! if both take it, since whoever refuses one line refuses the whole. Names in quotes are a later format's.
+//! Two parsers with differences read the text format: `textparse` of Prometheus and `expfmt`, which
+//! promtool and others use. A line is valid only if both accept it, because a parser that rejects
+//! one line rejects the whole response. Names in quotes belong to a later format and are invalid
+//! here.
 
 use super::format::Format;
 use super::labels::{BLANKS, Labels, metric_name};
 use super::number::{is_millis, is_seconds, is_value};
 
-/// What a line is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
     /// `# HELP family text`.
-    Help { family: &'a str, text: &'a str },
-    /// `# TYPE family kind`; `kind` is one of the format's.
-    Type { family: &'a str, kind: &'a str },
-    /// `# UNIT family unit`; the family's name ends in the unit. In text it is a comment.
-    Unit { family: &'a str, unit: &'a str },
-    /// `# EOF`. In text it is a comment.
+    Help {
+        family: &'a str,
+        text: &'a str,
+    },
+    /// `# TYPE family kind`, where `kind` is a type of the format.
+    Type {
+        family: &'a str,
+        kind: &'a str,
+    },
+    /// `# UNIT family unit`, where the name of the family ends in the unit. In the text format it
+    /// is a comment.
+    Unit {
+        family: &'a str,
+        unit: &'a str,
+    },
+    /// `# EOF`, which is a comment in the text format.
     Eof,
-    /// Another comment, or nothing.
+    /// Any other comment, or an empty line.
     Comment,
-    /// A value.
     Sample(Sample<'a>),
 }
 
-/// `name{label="…"} value timestamp # exemplar`.
+/// Sample of the form `name{label="…"} value timestamp # exemplar`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<'a> {
-    /// Without labels.
+    /// Metric name without labels.
     pub name: &'a str,
-    /// Name and labels, as they were written.
+    /// Name and labels as received.
     pub series: &'a str,
-    /// Those that have a meaning.
     pub labels: Labels<'a>,
-    /// A number, as it was written.
     pub value: &'a str,
-    /// Milliseconds in text, seconds in OpenMetrics, as they were written.
+    /// Milliseconds in the text format, seconds in OpenMetrics.
     pub timestamp: Option<&'a str>,
-    /// `{label="…"} value timestamp`, of OpenMetrics alone.
+    /// Exemplar `{label="…"} value timestamp`, which only OpenMetrics has.
     pub exemplar: Option<&'a str>,
 }
 
 impl<'a> Line<'a> {
-    /// `None`: no line of this format.
+    /// Returns `None` if the line is invalid in this format.
     pub fn parse(line: &'a str, format: Format) -> Option<Self> {
         let Some(comment) = line.strip_prefix('#') else {
             return if line.trim_start_matches(BLANKS).is_empty() {
@@ -51,7 +59,7 @@ impl<'a> Line<'a> {
                 Sample::parse(line, format).map(Self::Sample)
             };
         };
-        // `#TYPE` without a blank is a comment for Prometheus.
+        // Prometheus treats `#TYPE` without a blank as a comment.
         if !comment.starts_with(BLANKS) {
             return Some(Self::Comment);
         }
@@ -77,7 +85,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A family's name, and what follows it.
+/// Splits off the name of the family.
 fn named(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches(BLANKS);
     let family = metric_name(text)?;
@@ -105,7 +113,7 @@ impl<'a> Sample<'a> {
         } else {
             (Labels::default(), rest)
         };
-        // Behind a brace text needs no blank.
+        // In the text format no blank is required after a closing brace.
         if !numbers.starts_with(BLANKS) && (format == Format::OpenMetrics || labels.length == 0) {
             return None;
         }
@@ -123,14 +131,14 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The first word, and what follows it; neither begins with a blank.
+/// Returns the first word and the rest, both without leading blanks.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(BLANKS);
     let (word, rest) = text.split_at(text.find(BLANKS).unwrap_or(text.len()));
     (word, rest.trim_start_matches(BLANKS))
 }
 
-/// A last word that there may be. `None`: it is not what it should be, or not the last.
+/// Parses an optional last word. Returns `None` if the word is invalid or is not the last one.
 fn optional(text: &str, is_good: fn(&str) -> bool) -> Option<Option<&str>> {
     match word(text) {
         ("", "") => Some(None),
@@ -139,7 +147,7 @@ fn optional(text: &str, is_good: fn(&str) -> bool) -> Option<Option<&str>> {
     }
 }
 
-/// What stands behind the sharp, checked.
+/// Validates the text after `#`.
 fn exemplar_of(text: &str) -> Option<&str> {
     let exemplar = text.strip_prefix(' ')?.trim_end_matches(' ');
     let rest = &exemplar[Labels::parse(exemplar, Format::OpenMetrics)?.length..];

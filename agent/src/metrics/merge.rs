@@ -1,5 +1,6 @@
-//! PURE. Several expositions become one: whole lines, one `HELP` and one `TYPE` for each family, OpenMetrics made into text where that
-//! is asked for, `# EOF` at the very end or nowhere.
+//! Merges several expositions into one that has complete lines, one `HELP` and one `TYPE` per
+//! family, and in OpenMetrics one `# EOF` at the end. Sources in OpenMetrics are converted to the
+//! text format if necessary.
 
 use std::borrow::Cow;
 
@@ -8,15 +9,15 @@ use super::format::Format;
 use super::line::{Line, Sample};
 use super::number::{is_value, millis};
 
-/// The longest line.
+/// Maximum length of a line in bytes.
 const LINE: usize = 64 * 1024;
 
-/// Why a part is cut.
+/// Reason why a source is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// It is no exposition, or not in lines that anybody would write.
+    /// The source is not an exposition, or a line is too long.
     NoExposition,
-    /// It has more families than there is room for.
+    /// The source has more families than its limit.
     TooManyFamilies,
 }
 
@@ -26,7 +27,7 @@ impl From<NoRoom> for Cut {
     }
 }
 
-/// What all parts have in common.
+/// State that all sources of a merge share.
 #[derive(Debug)]
 pub struct Merge {
     format: Format,
@@ -34,24 +35,24 @@ pub struct Merge {
     duplicates: u64,
 }
 
-/// One part, line by line. What is fed in comes out as whole lines.
+/// State of one source, which is fed in chunks and output in complete lines.
 #[derive(Debug)]
 pub struct Part {
     from: Format,
     room: Room,
     unfinished: Vec<u8>,
-    /// A family of OpenMetrics that has another name in text, and that name.
+    /// Family of OpenMetrics that has another name in the text format, and that name.
     renamed: Option<(String, String)>,
-    /// A `HELP` that waits for its `TYPE`, which may rename the family.
+    /// Pending `HELP` line; the `TYPE` line that follows may rename its family.
     help: Option<(String, String)>,
-    /// The name of the last sample and its family's kind: the next one has the same, mostly.
+    /// Name of the last sample and type of its family, which the next sample mostly shares.
     last: (String, Kind),
-    /// `# EOF` was there.
+    /// True after `# EOF`.
     ended: bool,
 }
 
 impl Part {
-    /// Nothing yet. `room`: for families of its own.
+    /// Creates a source that may add families up to `room`.
     pub fn new(from: Format, room: Room) -> Self {
         let last = (String::new(), Kind::Other);
         Self { from, room, unfinished: Vec::new(), renamed: None, help: None, last, ended: false }
@@ -59,18 +60,19 @@ impl Part {
 }
 
 impl Merge {
-    /// Into this format. Text cannot become OpenMetrics.
+    /// Creates a merge into `format`. Text cannot be converted to OpenMetrics.
     pub fn new(format: Format) -> Self {
         Self { format, families: Families::default(), duplicates: 0 }
     }
 
-    /// `HELP` and `TYPE` lines that were dropped, since the family had one.
+    /// Returns the number of `HELP` and `TYPE` lines that were dropped because their family already
+    /// had one.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Takes a chunk of `part` and appends what is whole to `out`. After an error nothing more of the part may be fed; what is in `out`
-    /// is right.
+    /// Parses a chunk of `part` and appends its complete lines to `out`. After an error no more
+    /// chunks of this source may be fed; the contents of `out` remain valid.
     pub fn feed(&mut self, part: &mut Part, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), Cut> {
         let mut rest = chunk;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -93,7 +95,8 @@ impl Merge {
         Ok(())
     }
 
-    /// The part is over. `whole`: it came to its end, so a last line without a line end counts, and OpenMetrics has its `# EOF`.
+    /// Ends a source. `whole` means that it was received completely: a last line without a line
+    /// break counts, and OpenMetrics must have ended with `# EOF`.
     pub fn finish(&mut self, mut part: Part, whole: bool, out: &mut Vec<u8>) -> Result<(), Cut> {
         let last = std::mem::take(&mut part.unfinished);
         let ended = if whole && !last.is_empty() { self.line(&mut part, &last, out) } else { Ok(()) };
@@ -104,7 +107,7 @@ impl Merge {
         ended.and(flushed)
     }
 
-    /// What the whole ends with.
+    /// Returns the end of the merged exposition.
     pub fn end(&self) -> &'static [u8] {
         match self.format {
             Format::Text => b"",
@@ -200,7 +203,8 @@ impl Merge {
     }
 }
 
-/// Name and type of a family in text. There a family is called as its samples are, and four types are unknown.
+/// Returns name and type of a family in the text format, in which a family has the name of its
+/// samples and four of the types do not exist.
 fn in_text<'a>(family: &str, kind: &'a str) -> (String, &'a str) {
     match kind {
         "counter" if !family.ends_with("_total") => (format!("{family}_total"), kind),
@@ -211,7 +215,8 @@ fn in_text<'a>(family: &str, kind: &'a str) -> (String, &'a str) {
     }
 }
 
-/// A backslash that stands for nothing in text is doubled: `expfmt` would refuse it, `textparse` takes it for itself. OpenMetrics
+/// Converts a `HELP` text to the text format. A backslash that starts no escape sequence is
+/// doubled, because `expfmt` rejects it, while `textparse` reads it as a backslash. OpenMetrics
 /// escapes quotes too.
 fn help_in_text(text: &str, from: Format) -> Cow<'_, str> {
     if !text.contains('\\') {

@@ -1,10 +1,10 @@
-//! What this process costs, from the kernel.
+//! Resource usage of this process as reported by the kernel.
 
 use std::fs;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Of one moment; what cannot be read is 0.
+/// Current usage; a value that cannot be read is 0.
 pub(super) struct Usage {
     pub(super) resident_memory_bytes: i64,
     pub(super) cpu_seconds: f64,

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::{Counters, Seconds};
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Reports {
     discovery_connected: Gauge,
@@ -21,43 +20,45 @@ pub struct Reports {
 
 impl Reports {
     pub(super) fn register(&self, to: &mut Registry) {
-        let connected = "1 while there is a stream to a discovery server";
+        let connected = "1 while a stream to a discovery server is open";
         to.register("discovery_connected", connected, self.discovery_connected.clone());
-        let connects = "Attempts at a stream to a discovery server";
+        let connects = "Attempts to open a stream to a discovery server";
         to.register("discovery_connects", connects, self.discovery_connects.clone());
-        to.register("reports", "Health reports: sent, said again, acknowledged", self.reports.clone());
-        let unacked = "Since when the newest report waits for its acknowledgement, 0: it does not";
+        to.register("reports", "Health reports that were sent, resent or acknowledged", self.reports.clone());
+        let unacked =
+            "Time for which the latest report has been waiting for its acknowledgement, 0 if it is not";
         to.register("report_unacked_seconds", unacked, self.report_unacked_seconds.clone());
-        let reload = "Changes of the certificate files towards a discovery server";
+        let reload = "Reloads of the certificate files for the discovery server";
         to.register("tls_reload", reload, self.tls_reload.clone());
     }
 
-    /// Is there a stream?
+    /// Records whether a stream is open.
     pub fn connected(&self, connected: bool) {
         self.discovery_connected.set(connected.into());
     }
 
-    /// An attempt: `ok`, `failed`; `refused`: by the server's word.
+    /// Records an attempt to connect; the result is `ok`, `failed`, or `refused` if the server
+    /// rejected the agent.
     pub fn connect(&self, result: &'static str) {
         self.discovery_connects.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// A report: `sent`, `resent`, `acked`.
+    /// Records a report; the result is `sent`, `resent` or `acked`.
     pub fn report(&self, result: &'static str) {
         self.reports.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// Since when the newest report waits.
+    /// Sets the time since which the latest report waits for its acknowledgement.
     pub fn unacknowledged(&self, since: Option<Instant>) {
         *self.unacknowledged.lock().expect("nothing panics while it holds this lock") = since;
     }
 
-    /// Changed certificate files: `ok`, `failed`.
+    /// Records a reload of changed certificate files; the result is `ok` or `failed`.
     pub fn reloaded(&self, result: &'static str) {
         self.tls_reload.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// Before the values are read.
+    /// Updates the values that depend on the current time. Call it before the metrics are encoded.
     pub(super) fn look(&self) {
         let since = *self.unacknowledged.lock().expect("nothing panics while it holds this lock");
         self.report_unacked_seconds.set(since.map_or(0.0, |since| since.elapsed().as_secs_f64()));

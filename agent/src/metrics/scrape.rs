@@ -1,5 +1,6 @@
-//! `GET /stats/prometheus` on the local port: agent, Envoy and application in one answer. All are asked at once; what comes is written
-//! in order, in chunks, and nothing is kept longer than it takes to write it.
+//! `GET /stats/prometheus` on the admin server: the metrics of agent, Envoy and application in one
+//! response. All sources are scraped concurrently; their metrics are streamed in order and in
+//! chunks.
 
 mod request;
 mod source;
@@ -27,34 +28,34 @@ use crate::log::Repeated;
 use request::{accepts_open_metrics, deadline, envoy_path};
 use source::{Outcome, Piece, Question, Source};
 
-/// How many scrapes go on at a time.
+/// Maximum number of concurrent scrapes.
 const SCRAPES: usize = 2;
-/// The shortest, whatever the scraper says, and how much earlier than the scraper's own it is.
+/// Minimum deadline of a scrape, and the time by which the deadline precedes the scraper's timeout.
 const SLACK: Duration = Duration::from_millis(500);
-/// Of Envoy's part, in bytes.
+/// Maximum size of Envoy's metrics in bytes.
 const ENVOY_LIMIT: usize = 64 << 20;
-/// Of an application's.
+/// Maximum size of an application's metrics in bytes.
 const TARGET_LIMIT: usize = 10 << 20;
-/// Chunks of a part that wait: of 16 KiB at most, so 64 KiB.
+/// Number of chunks that are buffered per source, each of at most 16 KiB.
 const CHUNKS: usize = 4;
-/// What a target is asked for.
+/// Accept header of the requests to targets.
 const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
 const ACCEPT_OPEN_METRICS: &str =
     "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
-/// What a scrape is made of.
+/// Scrapes all sources and merges their metrics.
 #[derive(Clone)]
 pub struct Scraper {
     metrics: Arc<Metrics>,
     config: Arc<MetricsConfig>,
     admin: HttpUrl,
     permits: Arc<Semaphore>,
-    /// By part and target.
+    /// Limiters of the warnings about incomplete sources, by source and target.
     missing: Arc<Mutex<BTreeMap<String, Repeated>>>,
 }
 
 impl Scraper {
-    /// `admin`: Envoy's admin port; the path does not matter.
+    /// `admin` is the URL of Envoy's admin interface; its path is ignored.
     pub fn new(metrics: Arc<Metrics>, config: MetricsConfig, admin: HttpUrl) -> Self {
         Self {
             metrics,
@@ -65,7 +66,7 @@ impl Scraper {
         }
     }
 
-    /// The agent's own metrics alone.
+    /// Returns the agent's own metrics.
     pub fn own(&self) -> Response {
         let mut merge = Merge::new(Format::Text);
         let mut out = Vec::new();
@@ -73,10 +74,11 @@ impl Scraper {
         answer(Format::Text, Body::from(Bytes::from(out)))
     }
 
-    /// All parts. Always 200 once begun; two at a time, the third is told to come back.
+    /// Returns the metrics of all sources. The status is 200 once a scrape has started. Two scrapes
+    /// may run at a time; a third one gets 503 with Retry-After.
     pub async fn merged(&self, headers: &HeaderMap, query: &str) -> Response {
         let Ok(permit) = self.permits.clone().try_acquire_owned() else {
-            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "two scrapes are going on\n");
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "two scrapes are in progress\n");
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
         };
@@ -98,10 +100,11 @@ impl Scraper {
         let write = self.clone().write(format, sources, first, chunks);
         tokio::spawn(async move {
             let _permit = permit;
-            // A caller that has gone frees its place at once, whatever a part may be doing.
+            // When the scraper disconnects, its permit is released immediately, whatever a source
+            // does.
             tokio::select! {
                 () = write => {}
-                () = gone.closed() => debug!("the scraper has gone"),
+                () = gone.closed() => debug!("scraper disconnected"),
             }
         });
         let mut response = answer(format, body);
@@ -131,7 +134,8 @@ impl Scraper {
     }
 }
 
-/// A target is called by its port; a second one on the same port by its path too, or the two would be one series.
+/// Returns the label of a target: its port, or its port and path if an earlier target has the same
+/// port, because otherwise both would be the same series.
 fn label(before: &[Source], port: u16, path: &str) -> String {
     let label = port.to_string();
     if before.iter().all(|source| source.target != label) {
@@ -141,7 +145,7 @@ fn label(before: &[Source], port: u16, path: &str) -> String {
 }
 
 impl Scraper {
-    /// Writes the parts in order, and what became of them.
+    /// Writes the sources in order, followed by their outcomes.
     async fn write(self, format: Format, sources: Vec<Source>, mut first: Option<Piece>, chunks: Chunks) {
         let mut merge = Merge::new(format);
         let mut out = Vec::new();
@@ -159,7 +163,7 @@ impl Scraper {
         let mut part = Part::new(Format::Text, Room::TARGET);
         let fed = merge.feed(&mut part, told.as_bytes(), &mut out);
         let finished = merge.finish(part, true, &mut out);
-        debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");
+        debug_assert!(fed.is_ok() && finished.is_ok(), "the generated lines are valid");
         out.extend_from_slice(merge.end());
         let _ = chunks.send(out.into()).await;
     }
@@ -173,12 +177,12 @@ impl Scraper {
         }
         let mut missing = self.missing.lock().expect("nothing panics while it holds this lock");
         if let Some(times) = missing.entry(format!("{part} {target}")).or_default().came(Instant::now()) {
-            warn!(part, target, outcome = outcome.word(), times, "a part of the metrics is missing or cut");
+            warn!(part, target, outcome = outcome.word(), times, "metrics source missing or truncated");
         }
     }
 }
 
-/// `None`: the caller has gone.
+/// Copies a source to the response; `None` means that the scraper disconnected.
 async fn copy(
     source: &mut Source,
     mut first: Option<Piece>,
@@ -203,7 +207,7 @@ async fn copy(
                 if let Err(cut) = fed {
                     break (cut.into(), began.elapsed());
                 }
-                // Where everybody is quick nothing above waits, and others have questions too.
+                // If all peers are fast, nothing above waits, and other tasks must run too.
                 yield_now().await;
             }
             Some(Piece::Ends(outcome, took)) => break (outcome, took),
@@ -218,10 +222,10 @@ fn own_part(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
     let mut part = Part::new(Format::OpenMetrics, Room::TARGET);
     let fed = merge.feed(&mut part, metrics.encode().as_bytes(), out);
     let finished = merge.finish(part, true, out);
-    debug_assert!(fed.is_ok() && finished.is_ok(), "our own lines are lines");
+    debug_assert!(fed.is_ok() && finished.is_ok(), "the generated lines are valid");
 }
 
-/// What is known only when everything has been written.
+/// Returns the metrics about the scrape itself, which are known only at its end.
 fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> String {
     let series = |name: &str, value: &dyn Fn(&(Source, Outcome, Duration)) -> String| {
         let line = |outcome: &(Source, Outcome, Duration)| {
@@ -233,10 +237,10 @@ fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> St
     let up = series("scrape_up", &|(_, outcome, _)| u8::from(*outcome == Outcome::Ok).to_string());
     let seconds = series("scrape_duration_seconds", &|(.., took)| format!("{:.6}", took.as_secs_f64()));
     format!(
-        "# HELP app_health_agent_scrape_up 1 if this part is whole in this scrape\n# TYPE app_health_agent_scrape_up gauge\n{up}\
-         # HELP app_health_agent_scrape_duration_seconds How long this part took\n\
+        "# HELP app_health_agent_scrape_up 1 if this source was scraped completely\n# TYPE app_health_agent_scrape_up gauge\n{up}\
+         # HELP app_health_agent_scrape_duration_seconds Duration of the scrape of this source\n\
          # TYPE app_health_agent_scrape_duration_seconds gauge\n{seconds}\
-         # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that a family had already\n\
+         # HELP app_health_agent_duplicate_families HELP and TYPE lines of this scrape that were dropped as duplicates\n\
          # TYPE app_health_agent_duplicate_families gauge\napp_health_agent_duplicate_families {duplicates}\n"
     )
 }

@@ -48,5 +48,5 @@ fn what_is_counted() {
     }
     drop(open);
     assert!(metrics.encode().contains("app_health_agent_connections{server=\"ready\"} 0"));
-    assert!(!metrics.encode().contains("resident_memory_bytes 0"), "the kernel knows");
+    assert!(!metrics.encode().contains("resident_memory_bytes 0"), "the kernel reports the usage");
 }

@@ -21,7 +21,7 @@ fn a_regular_file_is_replaced() {
     let after = fs::metadata(&file).unwrap();
     assert_ne!(after.ino(), before, "{still_open:?} is another file");
     assert_eq!((fs::read(&file).unwrap().as_slice(), after.mode() & 0o777), (b"2".as_slice(), 0o600));
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
     fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -1,4 +1,5 @@
-//! PURE. The conditions of readiness within one life of Envoy: what sets and unsets each, and the words for it.
+//! The readiness conditions of one Envoy process: when each of them is met, and the reason text
+//! while it is not.
 
 use std::time::Duration;
 
@@ -6,34 +7,34 @@ use super::{Channel, DataPathAnswer, Failure, Policy};
 use crate::args::Dynamic;
 use crate::envoy::{AdminQuestion, ServerState, Stats, Updates};
 
-/// So many failures in a row unset a data path that answered before.
+/// Number of consecutive failures after which a data path that answered before is not met any more.
 const DATA_PATH_FAILURES: u32 = 3;
 
-/// All of them met is ready. `Ord` is the order of their names.
+/// Readiness condition; Envoy is ready if all conditions are met. `Ord` is the order of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// Envoy's admin port has answered.
+    /// Envoy's admin interface has answered.
     Admin,
     /// Clusters were received, or are static.
     Clusters,
     /// The probe listener and the filter answer.
     DataPath,
-    /// No drain is going on.
+    /// No drain is in progress.
     Drain,
     /// Listeners were received, or are static.
     Listeners,
-    /// Envoy says that it is live.
+    /// Envoy reports the state `LIVE`.
     Live,
-    /// There is an Envoy.
+    /// An Envoy process exists.
     Process,
-    /// The agent is not about to end.
+    /// The agent is not terminating.
     Shutdown,
-    /// Envoy's workers run.
+    /// Envoy's worker threads have started.
     Workers,
 }
 
 impl Condition {
-    /// As it is written in answers and logs.
+    /// Returns the name of the condition in responses and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -49,7 +50,7 @@ impl Condition {
     }
 }
 
-/// Clusters or listeners.
+/// Whether Envoy has received its clusters or its listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
     Not,
@@ -67,7 +68,8 @@ impl Received {
         }
     }
 
-    /// Once received, a later rejection changes nothing: Envoy goes on with what it has.
+    /// After a successful update a later rejection has no effect, because Envoy keeps its
+    /// configuration.
     fn observe(&mut self, updates: Updates, dynamic: Dynamic) {
         if *self != Self::Yes {
             *self = Self::of(updates, dynamic);
@@ -83,12 +85,12 @@ impl Received {
     }
 }
 
-/// The probe listener.
+/// State of the data path through the probe listener.
 #[derive(Debug)]
 pub(super) struct DataPath {
     pub(super) met: bool,
     pub(super) accepted: bool,
-    /// Nobody has answered since.
+    /// Start of the period without a response.
     pub(super) silent_since: Option<Duration>,
     failures: u32,
     reason: String,
@@ -103,12 +105,13 @@ impl DataPath {
         "probe listener not answering".to_owned()
     }
 
-    /// The last question was not answered well.
+    /// Returns true if the last request failed.
     pub(super) fn is_failing(&self) -> bool {
         self.failures > 0
     }
 
-    /// 429 passes once Envoy was ready: a flood of callers is no dead Envoy.
+    /// Status 429 counts as success once Envoy was ready, because it is caused by too many clients
+    /// and not by Envoy's failure.
     pub(super) fn observe(
         &mut self,
         answer: Result<DataPathAnswer, Failure>,
@@ -137,21 +140,21 @@ impl DataPath {
     }
 }
 
-/// One life of Envoy, from its first sign to its end.
+/// State of one Envoy process, from its first sign to its exit.
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) process: bool,
-    /// There was one, and it is gone.
+    /// True if the process has exited.
     pub(super) exited: bool,
-    /// The next one will be started by us.
+    /// True if the agent will start the next process.
     pub(super) restarting: bool,
     pub(super) was_ready: bool,
     pub(super) data_path: DataPath,
     pub(super) version: Option<String>,
-    /// What `/server_info` said, and when.
+    /// Uptime in seconds from the last `/server_info`, and the time of that response.
     pub(super) uptime: Option<(i64, Duration)>,
     pub(super) workers_hidden: bool,
-    /// No question to the admin port has had an answer since.
+    /// Start of the period in which no admin request was answered.
     pub(super) admin_silent: Option<Duration>,
     state: Option<ServerState>,
     clusters: Received,
@@ -182,7 +185,7 @@ impl Life {
         }
     }
 
-    /// The time between the end of `life` and the next one.
+    /// Returns the state between the exit of the process `life` and the start of the next one.
     pub(super) fn after(life: &Self) -> Self {
         Self { exited: true, was_ready: life.was_ready, ..Self::new() }
     }
@@ -203,7 +206,7 @@ impl Life {
         }
     }
 
-    /// Live once, live for good, but for a drain: Envoy never goes back to initializing.
+    /// Keeps the state `LIVE` except for a drain, because Envoy never returns to initializing.
     pub(super) fn state(&mut self, state: ServerState) {
         if self.state != Some(ServerState::Live) || state == ServerState::Draining {
             self.state = Some(state);
@@ -228,7 +231,7 @@ impl Life {
         }
     }
 
-    /// Each condition of Envoy with what it waits for, if anything.
+    /// Returns every condition of Envoy, each with the reason if it is not met.
     fn conditions(&self, policy: Policy) -> Vec<(Condition, Option<String>)> {
         let unless = |met: bool, reason: &str| (!met).then(|| reason.to_owned());
         let process = match (self.exited, self.restarting) {
@@ -257,7 +260,8 @@ impl Life {
         conditions
     }
 
-    /// What Envoy is waited for. A condition that needs another pending one is left out: a dead Envoy is one reason, not seven.
+    /// Returns the pending conditions. A condition that depends on another pending one is omitted,
+    /// so that a missing Envoy is reported as one reason and not as seven.
     pub(super) fn pending(&self, policy: Policy) -> Vec<(Condition, String)> {
         let conditions = self.conditions(policy);
         let is_met =
@@ -272,7 +276,7 @@ impl Life {
         pending.filter_map(|(condition, reason)| Some((*condition, reason.clone()?))).collect()
     }
 
-    /// What is met, in order.
+    /// Returns the conditions that are met, in order.
     pub(super) fn met(&self, policy: Policy, draining: bool, terminating: bool) -> Vec<Condition> {
         let conditions = self.conditions(policy).into_iter();
         let mut met: Vec<Condition> =

@@ -1,59 +1,62 @@
-//! PURE. How fast Envoy is asked, and how long an answer may take.
+//! The intervals and the timeouts of the readiness requests to Envoy.
 
 use std::time::Duration;
 
 use super::Failure;
 use crate::envoy::AdminQuestion;
 
-/// While something is waited for, so often at first: readiness shall be seen in the moment in which it comes ...
+/// Interval while a condition is pending, so that readiness is detected quickly.
 const EAGER: Duration = Duration::from_millis(20);
-/// ... for so long ...
+/// Time after which [`PATIENT`] replaces [`EAGER`].
 const EAGER_FOR: Duration = Duration::from_secs(10);
-/// ... and then so often.
+/// Interval for a condition that has been pending for longer than [`EAGER_FOR`].
 const PATIENT: Duration = Duration::from_millis(250);
-/// Statistics cost Envoy's main thread more: from here, doubling, to the next.
+/// First interval of statistics requests, which load Envoy's main thread; it doubles up to
+/// [`STATS_LONGEST`].
 const STATS_FIRST: Duration = Duration::from_millis(100);
 const STATS_LONGEST: Duration = Duration::from_secs(1);
-/// `/server_info` of an Envoy that is ready: a drain, another version, a restart.
+/// Interval of `/server_info` for a ready Envoy, to detect a drain, another version or a restart.
 const SERVER_INFO: Duration = Duration::from_secs(15);
-/// The same where no data path is asked, and nothing else would show Envoy's death.
+/// Interval of `/server_info` if the data path is not checked, so that nothing else detects an exit
+/// of Envoy.
 const SERVER_INFO_ALONE: Duration = Duration::from_secs(1);
-/// The longest deadline of an admin question.
+/// Maximum timeout of an admin request.
 const ADMIN_DEADLINE: Duration = Duration::from_secs(30);
-/// The data path of an Envoy that is ready ...
+/// Interval of data path requests to a ready Envoy.
 const DATA_PATH_MET: Duration = Duration::from_secs(5);
-/// ... after a question without an answer ...
+/// Interval of data path requests after a failure.
 const DATA_PATH_FAILED: Duration = Duration::from_secs(1);
-/// ... and always if nobody tells us of Envoy's end.
+/// Interval of data path requests to an external Envoy, whose exit is not observed otherwise.
 const DATA_PATH_WATCH: Duration = Duration::from_millis(500);
-/// Deadline of a data-path question.
+/// Timeout of a data path request.
 const DATA_PATH_DEADLINE: Duration = Duration::from_secs(1);
-/// The second refusal, which is a death.
+/// Pause after a refused connection; a second refusal counts as an exit of Envoy.
 const REFUSED: Duration = Duration::from_millis(100);
 
 fn eager(stage: Duration) -> Duration {
     if stage < EAGER_FOR { EAGER } else { PATIENT }
 }
 
-/// The pace of admin questions.
+/// Pacing of admin requests.
 #[derive(Debug)]
 pub struct AdminPace {
     first_deadline: Duration,
-    /// Nothing else shows Envoy's death.
+    /// True if nothing else detects an exit of Envoy.
     alone: bool,
     deadline: Duration,
-    /// What is asked, of which life, since when.
+    /// Current request, the process that it refers to, and the time of the first such request.
     stage: Option<(AdminQuestion, (u32, bool), Duration)>,
     stats_pause: Duration,
 }
 
 impl AdminPace {
-    /// `first_deadline`: until a question runs into it; `alone`: nothing else shows Envoy's death.
+    /// `first_deadline` is the timeout of a request until one times out; `alone` means that nothing
+    /// else detects an exit of Envoy.
     pub fn new(first_deadline: Duration, alone: bool) -> Self {
         Self { first_deadline, alone, deadline: first_deadline, stage: None, stats_pause: STATS_FIRST }
     }
 
-    /// The deadline of `question`, asked now about this `life` of Envoy.
+    /// Returns the timeout of `question`, sent at `now` to the process that `life` identifies.
     pub fn deadline(&mut self, question: AdminQuestion, life: (u32, bool), now: Duration) -> Duration {
         let goes_on = self.stage.is_some_and(|(asked, of, _)| (asked, of) == (question, life));
         if !goes_on {
@@ -64,7 +67,8 @@ impl AdminPace {
         self.deadline
     }
 
-    /// The pause after the question, if the next one is the same. `failure`: it had no answer.
+    /// Returns the pause after a request if the next one is the same; `failure` is the result of
+    /// the request.
     pub fn pause(&mut self, failure: Option<Failure>, now: Duration) -> Duration {
         self.deadline = match failure {
             Some(Failure::Timeout) => (self.deadline * 2).min(ADMIN_DEADLINE),
@@ -85,28 +89,29 @@ impl AdminPace {
     }
 }
 
-/// The pace of data-path questions.
+/// Pacing of data path requests.
 #[derive(Debug)]
 pub struct DataPathPace {
-    /// Envoy is our child: we hear of its end.
+    /// True if Envoy is a child process, whose exit is observed directly.
     child: bool,
-    /// Waited for since, in which life.
+    /// The process for which the data path is pending, and since when.
     pending: Option<((u32, bool), Duration)>,
 }
 
 impl DataPathPace {
-    /// `child`: Envoy is ours, and we hear of its end.
+    /// `child` means that Envoy is a child process, whose exit is observed directly.
     pub fn new(child: bool) -> Self {
         Self { child, pending: None }
     }
 
-    /// The deadline of every question.
+    /// Returns the timeout of every request.
     pub fn deadline(&self) -> Duration {
         DATA_PATH_DEADLINE
     }
 
-    /// The pause after a question. `pending`: readiness waits for the data path of this `life` of Envoy. `failure`: it had no
-    /// answer; `failing`: none that is good enough.
+    /// Returns the pause after a request. `pending` means that readiness waits for the data path of
+    /// the process that `life` identifies, `failure` that the request got no response, and
+    /// `failing` that it got no response with an expected status.
     pub fn pause(
         &mut self,
         pending: bool,

@@ -1,5 +1,6 @@
-//! The one background task: asks Envoy, observes, publishes. Two loops, one for each channel, so that never more than one question of
-//! a kind is in flight; nobody who asks 15021 ever waits for them.
+//! Background task that sends readiness requests to Envoy, applies the results and publishes
+//! snapshots. It has one loop per channel, so that at most one request per channel is in flight.
+//! Clients of port 15021 never wait for these requests.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -17,20 +18,20 @@ use crate::envoy_version::lacks_fixes;
 use crate::http_client::{Released, Spare};
 use crate::metrics::Metrics;
 
-/// Whom to ask.
+/// Destinations of the readiness requests.
 #[derive(Debug, Clone)]
 pub struct Questions {
-    /// Envoy's admin port; the path does not matter.
+    /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
-    /// First deadline of an admin question.
+    /// First timeout of an admin request.
     pub admin_timeout: Duration,
-    /// The probe listener; absent: not asked.
+    /// URL of the probe listener; `None` disables its requests.
     pub data_path: Option<HttpUrl>,
-    /// Envoy is our child.
+    /// True if Envoy is a child process.
     pub child: bool,
 }
 
-/// What is known, and who wants to hear of it.
+/// Shared readiness state and its subscribers.
 pub struct Observer {
     ready: Mutex<Ready>,
     snapshots: watch::Sender<Arc<Snapshot>>,
@@ -39,7 +40,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Nothing is known yet; time begins now.
+    /// Creates the initial state, whose time starts now.
     pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
         let ready = Ready::new(policy, Duration::ZERO);
         metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
@@ -47,28 +48,27 @@ impl Observer {
         Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
     }
 
-    /// What is counted.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// The present snapshot and all later ones that differ.
+    /// Subscribes to the current snapshot and to all later ones that differ.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshots.subscribe()
     }
 
-    /// Since the start, by the monotonic clock.
+    /// Returns the time since the agent's start, by the monotonic clock.
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Something that concerns no question: whoever asks or waits hears of it at once.
+    /// Applies an observation that is not the result of a request, and publishes it immediately.
     pub fn tell(&self, observation: Observation) {
         let generation = self.ready().generation();
         self.observe(generation, observation);
     }
 
-    /// Asks the model.
+    /// Evaluates `question` on the readiness state.
     pub fn look<T>(&self, question: impl FnOnce(&Ready) -> T) -> T {
         question(&self.ready())
     }
@@ -80,7 +80,7 @@ impl Observer {
         ready.observe(generation, observation, now);
         if ready.workers_hidden() && !hidden_before {
             warn!(
-                "listener_manager.workers_started is hidden by Envoy's stats matcher, the data path stands for it"
+                "listener_manager.workers_started is hidden by Envoy's stats matcher, the data path is checked instead"
             );
         }
         self.snapshots.send_if_modified(|snapshot| {
@@ -99,16 +99,16 @@ impl Observer {
         self.ready.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Returns when `is_over` says so, looking again with each snapshot.
+    /// Waits until `is_over` is true; it is evaluated again for every snapshot.
     async fn until(&self, is_over: impl Fn(&Ready) -> bool) {
         let mut snapshots = self.subscribe();
         while !is_over(&self.ready()) {
-            snapshots.changed().await.expect("the sender lives as long as self");
+            snapshots.changed().await.expect("the sender is dropped only with self");
         }
     }
 }
 
-/// Asks for ever.
+/// Sends requests without end.
 pub async fn run(observer: &Observer, questions: Questions) {
     let Questions { admin, admin_timeout, data_path, child } = questions;
     let admin_pace = AdminPace::new(admin_timeout, data_path.is_none() && !child);
@@ -140,15 +140,15 @@ async fn ask_admin(observer: &Observer, url: HttpUrl, mut pace: AdminPace) {
         if question == AdminQuestion::ServerInfo && silent != failure.is_some() {
             silent = !silent;
             match failure {
-                Some(failure) => warn!(?failure, "envoy admin does not answer, which changes nothing now"),
-                None => warn!("envoy admin answers again"),
+                Some(failure) => warn!(?failure, "envoy admin request failed, readiness unchanged"),
+                None => warn!("envoy admin request succeeded again"),
             }
         }
         let (next, life_now) = {
             let ready = observer.ready();
             (ready.admin_question(), ready.life())
         };
-        // On to the next stage at once, but never back in a circle.
+        // The next stage follows immediately, but never the first one, to avoid a busy loop.
         if next != question && next != AdminQuestion::Ready {
             continue;
         }
@@ -175,7 +175,7 @@ async fn admin_question(
         }
         Err(failure) => Err(failure),
     };
-    debug!(?question, ?answer, "admin");
+    debug!(?question, ?answer, "admin request completed");
     let failure = answer.as_ref().err().copied();
     observer.metrics.admin_question(failure, asked_at.elapsed());
     observer.observe(generation, Observation::Admin(answer));
@@ -218,21 +218,21 @@ async fn data_path_question(
         }
         Err(failure) => Err(failure),
     };
-    debug!(?answer, "data path");
+    debug!(?answer, "data path request completed");
     let failure = answer.as_ref().err().copied();
     observer.metrics.data_path_question(failure);
     observer.observe(generation, Observation::DataPath(answer));
     failure
 }
 
-/// What is new from one snapshot to the next.
+/// Logs the differences between two snapshots.
 fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
     if before.envoy != after.envoy
         && let Some(version) = after.envoy.as_deref().filter(|version| lacks_fixes(version))
     {
         warn!(
             version,
-            "this Envoy lacks fixes that the probe path needs: take 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
+            "envoy version lacks fixes that the probe path needs: use 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
         );
     }
     for pending in &after.pending {
@@ -241,7 +241,7 @@ fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
                 condition = pending.condition.name(),
                 reason = pending.reason,
                 epoch = after.epoch,
-                "pending"
+                "readiness condition pending"
             );
         }
     }
@@ -253,7 +253,7 @@ fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
                 reason = pending.reason,
                 seconds,
                 epoch = after.epoch,
-                "met"
+                "readiness condition met"
             );
         }
     }
@@ -262,7 +262,7 @@ fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
             after.met.iter().filter(|(met, _)| !matches!(met, Condition::Drain | Condition::Shutdown));
         let times = of_envoy.map(|(condition, at)| format!("{} {:.2}s", condition.name(), at.as_secs_f64()));
         let met = times.collect::<Vec<_>>().join(", ");
-        info!(seconds = now.as_secs_f64(), met, epoch = after.epoch, "ready");
+        info!(seconds = now.as_secs_f64(), met, epoch = after.epoch, "envoy became ready");
     }
 }
 

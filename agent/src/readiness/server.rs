@@ -1,4 +1,4 @@
-//! `GET /healthz/ready` and `/healthz/live` on 15021, answered from what is known.
+//! `GET /healthz/ready` and `/healthz/live` on port 15021, answered from the current snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::{Phase, Snapshot};
 use crate::config::Live;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 
-/// Where readiness is asked.
+/// Path of the readiness endpoint.
 pub const READY_PATH: &str = "/healthz/ready";
-/// Where liveness is, if it is answered at all.
+/// Path of the liveness endpoint, which is optional.
 pub const LIVE_PATH: &str = "/healthz/live";
-/// Requests that may be held until readiness at the same time.
+/// Maximum number of requests that are held at the same time.
 const HELD: usize = 16;
-/// The longest time for which one is held.
+/// Maximum time for which a request is held.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// What the answers come from.
+/// Handler of the requests on port 15021.
 #[derive(Clone)]
 pub struct ReadinessServer {
     observer: Arc<Observer>,
@@ -31,7 +31,7 @@ pub struct ReadinessServer {
     live: Option<Live>,
 }
 
-/// What a query asks for; unknown keys are ignored, as is a wait outside its range.
+/// Parsed query; unknown parameters are ignored, as is a wait outside its range.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Query {
     verbose: bool,
@@ -57,12 +57,11 @@ impl Query {
 }
 
 impl ReadinessServer {
-    /// Answers from what `observer` knows. Without `live` there is no [`LIVE_PATH`].
+    /// Without `live`, [`LIVE_PATH`] is not served.
     pub fn new(observer: Arc<Observer>, live: Option<Live>) -> Self {
         Self { observer, held: Arc::new(Semaphore::new(HELD)), live }
     }
 
-    /// Either path with GET or HEAD.
     pub async fn answer(self, call: Call) -> Response {
         let is_read = call.method == Method::GET || call.method == Method::HEAD;
         let mut response = match (call.path.as_str(), self.live) {
@@ -82,8 +81,9 @@ impl ReadinessServer {
         }
     }
 
-    /// 200 `ready`, or 503 and the reasons. `?verbose`: the same as JSON. `?wait=N` of a peer on this machine: held until ready, until N
-    /// ms are over, or until the agent drains or ends.
+    /// Answers 200 with `ready`, or 503 with the reasons. `?verbose` selects JSON. With `?wait=N` a
+    /// request of a client on this host is held until Envoy is ready, until N ms have passed, or
+    /// until the agent drains or terminates.
     async fn ready(&self, call: Call) -> Response {
         let query = Query::parse(&call.query);
         if let Some(wait) = query.wait
@@ -106,7 +106,7 @@ impl ReadinessServer {
             snapshot.is_ready() || matches!(snapshot.phase, Phase::Draining | Phase::Terminating)
         };
         let mut snapshots = self.observer.subscribe();
-        // When the time is over the answer is whatever is known then.
+        // After a timeout the response is the current state.
         let _ = timeout(wait, snapshots.wait_for(over)).await;
     }
 }

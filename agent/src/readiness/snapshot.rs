@@ -1,4 +1,4 @@
-//! PURE. What is known at one moment, with the answers to give as bytes.
+//! The readiness state at one moment and the responses that follow from it.
 
 use std::time::Duration;
 
@@ -7,23 +7,20 @@ use serde_json::{Value, json};
 
 use super::Condition;
 
-/// Where Envoy and the agent are between start and end.
+/// Phase of Envoy and the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Not ready yet in this life of Envoy.
+    /// This Envoy process has not been ready yet.
     Starting,
-    /// Ready.
     Ready,
-    /// Was ready, is not.
+    /// This Envoy process was ready and is not ready any more.
     NotReady,
-    /// A drain is going on.
     Draining,
-    /// The agent is about to end.
     Terminating,
 }
 
 impl Phase {
-    /// As it is written in answers and logs.
+    /// Returns the name of the phase in responses and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -35,33 +32,32 @@ impl Phase {
     }
 }
 
-/// A condition that is waited for.
+/// Condition that is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// Which.
     pub condition: Condition,
-    /// Why: `clusters not received`.
+    /// Reason text such as `clusters not received`.
     pub reason: String,
-    /// Since when, from the agent's start.
+    /// Time since which the condition is pending, from the agent's start.
     pub since: Duration,
 }
 
-/// Everything that 15021 says. Holds no address, no cluster's name, no words of others: that port is open to the network.
+/// Everything that port 15021 reports. It contains no address, no cluster name and no text of other
+/// processes, because that port is open to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Where things are.
     pub phase: Phase,
-    /// Since when, from the agent's start.
+    /// Start of the phase, from the agent's start.
     pub since: Duration,
-    /// Number of this life of Envoy, from 1.
+    /// Number of the current Envoy process, starting at 1.
     pub epoch: u32,
-    /// Envoy's version, once it has said it.
+    /// Version of Envoy, once it is known.
     pub envoy: Option<String>,
-    /// Sorted by reason.
+    /// Pending conditions, sorted by reason.
     pub pending: Vec<Pending>,
-    /// Each with the time at which it was met, sorted by name.
+    /// Met conditions with the time at which each was met, sorted by name.
     pub met: Vec<(Condition, Duration)>,
-    /// The body of the answer: `ready`, or the reasons, one a line.
+    /// Response body: `ready`, or one reason per line.
     pub body: Bytes,
 }
 
@@ -78,7 +74,7 @@ impl Snapshot {
         }
     }
 
-    /// The one after this; what goes on keeps its beginning.
+    /// Returns the next snapshot; what is unchanged keeps its start time.
     pub(super) fn next(
         &self,
         phase: Phase,
@@ -108,12 +104,12 @@ impl Snapshot {
         Self { phase, since, epoch, envoy, pending, met, body }
     }
 
-    /// All conditions are met.
     pub fn is_ready(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// The same in detail, one JSON object; `seconds` are those since the phase or the wait began, counted at `now`.
+    /// Returns the snapshot as one JSON object; `seconds` is the time from the start of the phase
+    /// or of the wait to `now`.
     pub fn verbose(&self, now: Duration) -> Bytes {
         format!("{}\n", self.json(now)).into()
     }

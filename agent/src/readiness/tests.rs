@@ -1,4 +1,4 @@
-//! Observations, and what is said after them.
+//! Sequences of observations and the state that follows from them.
 
 mod afterwards;
 mod child;
@@ -39,7 +39,7 @@ fn data_path(status: u16, unknown_probe: bool) -> Observation {
     Observation::DataPath(Ok(DataPathAnswer { status, unknown_probe }))
 }
 
-/// Observations a second apart, of whatever Envoy is there.
+/// Applies observations that are one second apart.
 fn after(policy: Policy, observations: &[Observation]) -> Ready {
     let mut model = Ready::new(policy, Duration::ZERO);
     for (second, observation) in (1..).zip(observations) {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// `UPDATE_GOLDEN=1` writes it anew.
+/// With `UPDATE_GOLDEN=1` the test writes the page.
 #[test]
 fn the_page_is_what_the_definition_says() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agent.md");
@@ -10,10 +10,7 @@ fn the_page_is_what_the_definition_says() {
         std::fs::write(&file, page()).unwrap();
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        found == page(),
-        "docs/agent.md is not what the command line says: ./justw bless, and read the diff"
-    );
+    assert!(found == page(), "docs/agent.md is outdated: run ./justw bless and review the diff");
 }
 
 #[test]

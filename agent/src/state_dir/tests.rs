@@ -2,7 +2,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-/// A new folder of this test, removed at its end.
+/// Directory of one test, which is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -34,12 +34,12 @@ fn the_filter_is_written_once_for_its_owner() {
 
     let inode = fs::metadata(&file).unwrap().ino();
     write_filter(&state_dir).unwrap();
-    assert_eq!(fs::metadata(&file).unwrap().ino(), inode, "the same bytes stay where they are");
+    assert_eq!(fs::metadata(&file).unwrap().ino(), inode, "a file with the same bytes is not replaced");
 
     fs::write(&file, b"half").unwrap();
     write_filter(&state_dir).unwrap();
     assert_eq!(fs::read(&file).unwrap(), FILTER);
-    assert_eq!(fs::read_dir(&state_dir).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(fs::read_dir(&state_dir).unwrap().count(), 1, "no temporary file is left");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_folder_open_to_others_is_refused() {
     fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o770)).unwrap();
     let error = write_filter(&folder.0).unwrap_err();
     assert!(matches!(error, StateDirError::Open(_, 0o770)), "{error}");
-    assert!(error.to_string().contains("--state-dir with a folder below it"), "{error}");
+    assert!(error.to_string().contains("set --state-dir to a subdirectory"), "{error}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
 
@@ -87,7 +87,7 @@ fn whose_folders_are_trusted() {
     }
 }
 
-/// Only root can give a folder away, so elsewhere the table above has to do.
+/// Only root can change the owner, so without root the test above must suffice.
 #[test]
 fn a_folder_of_somebody_else_is_refused() {
     let folder = Folder::new("foreign");

@@ -6,7 +6,7 @@ use super::*;
 fn lines_that_nobody_reads_are_dropped_and_counted() {
     let (reader, writer) = io::pipe().unwrap();
     let lines = Lines::to(writer);
-    // A pipe takes 64 KiB, and what may wait is as much: most of this fits nowhere, and nothing here waits for a reader.
+    // A pipe holds 64 KiB, and so does the queue: most lines fit into neither, and no call blocks.
     for number in 0..10_000 {
         lines.push(format!("{number:099}\n").as_bytes());
     }
@@ -14,7 +14,7 @@ fn lines_that_nobody_reads_are_dropped_and_counted() {
         let lines = BufReader::new(reader).lines().map(Result::unwrap);
         lines.take_while(|line| line != "end").collect::<Vec<_>>()
     });
-    // Now that it is read there is room again.
+    // The pipe is read now, so there is room again.
     lines.flush(Duration::from_secs(30));
     lines.push(b"end\n");
     let (mut next, mut missing) = (0, 0);
@@ -59,6 +59,6 @@ fn what_waits_is_bounded() {
     assert_eq!(waiting.bytes, 0);
     waiting.push(b"cd\n");
     let gap = waiting.pop().unwrap();
-    assert!(String::from_utf8_lossy(&gap).contains(&format!(" {dropped} lines are missing")));
+    assert!(String::from_utf8_lossy(&gap).contains(&format!(" {dropped} lines dropped")));
     assert_eq!(waiting.pop().as_deref(), Some(b"cd\n".as_slice()));
 }

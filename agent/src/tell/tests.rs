@@ -4,7 +4,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::address::Endpoint;
 
-/// A server that answers so, once; `None`: never.
+/// Starts a server that answers one request; with `None` it never answers.
 async fn server(answer: Option<&'static str>) -> HttpUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -26,8 +26,8 @@ async fn answers() {
     let not = |why: &str| Answer::Not(why.to_owned());
     for (answer, expected) in [
         (Some("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nOK"), Answer::Done),
-        (Some("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"), not("answers 403")),
-        (None, not("no answer in time")),
+        (Some("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"), not("HTTP status 403")),
+        (None, not("no response in time")),
     ] {
         let url = server(answer).await;
         let found = post(&url, "/drain", Instant::now() + Duration::from_millis(500)).await;

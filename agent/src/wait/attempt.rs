@@ -1,4 +1,4 @@
-//! One question of `wait` and what its answer means.
+//! One readiness request of `wait` and the interpretation of its response.
 
 use std::time::Duration;
 
@@ -7,65 +7,65 @@ use tokio::time::{Instant, timeout_at};
 use crate::address::HttpUrl;
 use crate::http_client::{self, Answer};
 
-/// How much of a body is read.
+/// Maximum number of bytes that are read of a response body.
 const BODY_LIMIT: usize = 4 * 1024;
-/// How much of it becomes the reason.
+/// Maximum number of bytes of the body that become the reason.
 const REASON_LIMIT: usize = 1024;
-/// What a held answer needs to arrive in time.
+/// Time reserved for a long-poll response to arrive before the deadline.
 pub(super) const ANSWER_TIME: Duration = Duration::from_millis(100);
 
-/// What came of one question.
+/// Result of one readiness request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// 200.
+    /// Status 200, which means that the sidecar is ready.
     Ready,
-    /// 503 and the reasons in its body. `held`: the server kept the question as long as it was asked to.
+    /// Status 503 with the reasons in the body.
     NotReady {
-        /// Printable ASCII.
+        /// Reasons in printable ASCII.
         reason: String,
-        /// Then the next question may follow at once.
+        /// True if the server held the request for the requested time, so that the next one may
+        /// follow immediately.
         held: bool,
     },
-    /// Another status.
+    /// A status that is not covered by another variant.
     Answers(u16),
-    /// 400 or 404 while the question had the key `wait`, which this server may not know.
+    /// Status 400 or 404 for a request with the parameter `wait`, which the server may not support.
     KeyRefused(u16),
-    /// A connection, and no whole answer in time.
+    /// A connection was established, but no complete response arrived in time.
     Silent(Duration),
-    /// A connection that ended without an answer.
+    /// The connection closed without a response.
     Closed,
-    /// A connection that brought something else.
+    /// The peer did not send valid HTTP.
     NotHttp,
-    /// No connection.
     Refused,
-    /// No address for the name.
+    /// The host name has no address.
     UnknownName,
-    /// Nobody said in time what the address is.
+    /// The name lookup timed out.
     NotResolved,
 }
 
 impl Attempt {
-    /// Why not yet; `None`: ready.
+    /// Returns why the sidecar is not ready; `None` means that it is ready.
     pub(super) fn reason(&self) -> Option<String> {
         match self {
             Self::Ready => None,
             Self::NotReady { reason, .. } => Some(reason.clone()),
-            Self::Answers(status) | Self::KeyRefused(status) => Some(format!("answers {status}")),
-            Self::Silent(timeout) => Some(format!("no answer in {}ms", timeout.as_millis())),
+            Self::Answers(status) | Self::KeyRefused(status) => Some(format!("HTTP status {status}")),
+            Self::Silent(timeout) => Some(format!("no response in {}ms", timeout.as_millis())),
             Self::Closed | Self::Refused => Some("connection refused".to_owned()),
-            Self::NotHttp => Some("no HTTP answer".to_owned()),
+            Self::NotHttp => Some("no HTTP response".to_owned()),
             Self::UnknownName => Some("name unknown".to_owned()),
             Self::NotResolved => Some("name not resolved".to_owned()),
         }
     }
 
-    /// Somebody accepted a connection, so there is a sidecar.
+    /// Returns true if a connection was accepted, which means that there is a sidecar.
     pub(super) fn accepted(&self) -> bool {
         !matches!(self, Self::Refused | Self::UnknownName | Self::NotResolved)
     }
 }
 
-/// Asks one URL again and again, with the key `wait` as long as the server seems to know it.
+/// Polls one URL, with the parameter `wait` as long as the server seems to support it.
 pub(super) struct Attempts<'a> {
     url: &'a HttpUrl,
     knows_wait: bool,
@@ -76,7 +76,7 @@ impl<'a> Attempts<'a> {
         Self { url, knows_wait: true }
     }
 
-    /// Takes at most `timeout`, the look-up of a name included.
+    /// Takes at most `timeout`, including the name lookup.
     pub(super) async fn next(&mut self, timeout: Duration) -> Attempt {
         let asked = Instant::now();
         let deadline = asked + timeout;
@@ -85,7 +85,7 @@ impl<'a> Attempts<'a> {
             Ok(Err(_)) => return Attempt::UnknownName,
             Err(_) => return Attempt::NotResolved,
         };
-        // One that is not accepted in time: nobody is there yet.
+        // A connection that is not accepted in time means that no sidecar listens yet.
         let Ok(Ok(connection)) = timeout_at(deadline, found.dial()).await else { return Attempt::Refused };
         let hold = self.hold(timeout);
         let path = self.path(hold);
@@ -97,7 +97,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// How long the server is asked to keep a question; too short a timeout leaves nothing of it.
+    /// Returns how long the server is asked to hold the request; `None` if `timeout` is too short
+    /// for that.
     fn hold(&self, timeout: Duration) -> Option<Duration> {
         let millis = timeout.saturating_sub(ANSWER_TIME).as_millis().min(30_000);
         let hold = Duration::from_millis(u64::try_from(millis).expect("at most 30,000"));
@@ -131,14 +132,14 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// The body's lines as one, without anything that a terminal or a log would obey.
+/// Joins the lines of the body and replaces control characters, which a terminal could interpret.
 fn reason(body: &[u8]) -> String {
     let body = &body[..body.len().min(REASON_LIMIT)];
     let printable = |byte: &u8| if (0x20..=0x7e).contains(byte) { char::from(*byte) } else { '?' };
     let lines = body.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines: Vec<String> =
         lines.filter(|line| !line.is_empty()).map(|line| line.iter().map(printable).collect()).collect();
-    if lines.is_empty() { "answers 503".to_owned() } else { lines.join("; ") }
+    if lines.is_empty() { "HTTP status 503".to_owned() } else { lines.join("; ") }
 }
 
 #[cfg(test)]

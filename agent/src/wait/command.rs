@@ -1,4 +1,4 @@
-//! The command behind `wait --`: found before the wait, become after it.
+//! The command after `wait --`, which is looked up before the wait and executed after it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::program::{self, Missing};
 use crate::stderr;
 
-/// Is there such a command?
+/// Checks that the command exists and is executable.
 pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
     let name = || command.to_string_lossy().into_owned();
     program::find(command, path).map(|_| ()).map_err(|missing| match missing {
@@ -18,10 +18,11 @@ pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
     })
 }
 
-/// Becomes the command: the same process, the same environment. Returns if there is none, or if it cannot be.
+/// Executes the command in this process, with the same environment. Returns if there is no command
+/// or if it cannot be executed.
 pub(super) fn become_it(command: &[OsString]) -> Result<(), Failure> {
     let Some((file, args)) = command.split_first() else { return Ok(()) };
-    // What is not written by then is never written.
+    // Lines that are still queued would be lost.
     stderr::flush();
     let error = Command::new(file).args(args).exec();
     let file = file.to_string_lossy().into_owned();

@@ -20,7 +20,8 @@ fn config(endpoint: Endpoint) -> WaitConfig {
     }
 }
 
-/// A server that gives these answers, one a connection, the last one for ever; an empty one closes, `-` is silent. And the requests.
+/// Starts a server that gives these answers, one per connection, and repeats the last one. An empty
+/// answer closes the connection, `-` never answers. Returns the requests too.
 async fn server(answers: &'static [&'static str]) -> (Endpoint, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = Endpoint::Ip(listener.local_addr().unwrap());
@@ -60,10 +61,10 @@ async fn ready_sooner_or_later() {
         ([READY, READY].as_slice(), None),
         (&[PENDING, READY], Some("clusters not received")),
         (&["", PENDING, READY], Some("connection refused")),
-        (&["-", READY], Some("no answer in 300ms")),
-        (&["garbage\r\n\r\n", READY], Some("no HTTP answer")),
-        (&["HTTP/1.1 503 X\r\ncontent-length: 9\r\n\r\ndrain", READY], Some("no HTTP answer")),
-        (&[FOUND, READY], Some("answers 302")),
+        (&["-", READY], Some("no response in 300ms")),
+        (&["garbage\r\n\r\n", READY], Some("no HTTP response")),
+        (&["HTTP/1.1 503 X\r\ncontent-length: 9\r\n\r\ndrain", READY], Some("no HTTP response")),
+        (&[FOUND, READY], Some("HTTP status 302")),
     ] {
         let answers: &'static [&'static str] = Box::leak(answers.to_vec().into_boxed_slice());
         let (endpoint, requests) = server(answers).await;
@@ -74,13 +75,13 @@ async fn ready_sooner_or_later() {
     }
 }
 
-/// The request could take ten minutes, and the wait's bound below is generous: it is the smaller of the two that counts.
+/// The request may take ten minutes and the timeout below is generous: the smaller one counts.
 #[tokio::test]
 async fn no_request_outlasts_the_wait() {
     for (answers, reason) in [
-        (["-"].as_slice(), "no answer in "),
+        (["-"].as_slice(), "no response in "),
         (&[PENDING, "-"], "clusters not received"),
-        (&[FOUND, "-"], "answers 302"),
+        (&[FOUND, "-"], "HTTP status 302"),
     ] {
         let answers: &'static [&'static str] = Box::leak(answers.to_vec().into_boxed_slice());
         let (endpoint, _) = server(answers).await;
@@ -131,7 +132,7 @@ async fn when_the_time_is_over() {
     let failure = waited(&short).await.0.unwrap_err();
     assert_eq!(failure.to_string(), "not ready after 1s: clusters not received");
     let going_on = waited(&WaitConfig { on_timeout: OnTimeout::Continue, ..short }).await.0.unwrap();
-    assert_eq!(going_on, "not ready after 1s: clusters not received; going on all the same");
+    assert_eq!(going_on, "not ready after 1s: clusters not received; continuing without it");
 }
 
 #[tokio::test]

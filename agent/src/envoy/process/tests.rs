@@ -8,7 +8,7 @@ fn flags() {
     assert_eq!(flags, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
 }
 
-/// A shell script in Envoy's place.
+/// Returns a command that runs a shell script instead of Envoy.
 pub(in crate::envoy) fn command(script: &str) -> EnvoyCommand {
     EnvoyCommand {
         binary: "/bin/sh".into(),
@@ -25,7 +25,7 @@ async fn how_it_ended() {
     for (script, ended, words) in [
         ("exit 0", Ended::Code(0), "with code 0"),
         ("exit 7", Ended::Code(7), "with code 7"),
-        ("kill -9 $$", Ended::Signal(9), "by SIGKILL"),
+        ("kill -9 $$", Ended::Signal(9), "terminated by SIGKILL"),
     ] {
         let found = command(script).start().unwrap().ended().await;
         assert_eq!((found, found.to_string().as_str()), (ended, words));

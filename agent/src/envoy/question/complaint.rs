@@ -1,30 +1,30 @@
-//! What an Envoy that refuses its configuration says: one line of it is the reason, and behind that there may be the whole configuration,
-//! with header values that are nobody's but the filter's.
+//! Extracts the reason from the output of an Envoy that rejects its configuration. One line is the
+//! reason; it may be followed by the whole configuration, whose header values must not be logged.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the beginning is kept, and as much of the end, in bytes.
+/// Number of bytes that are kept of the start of the output, and of its end.
 const KEPT: usize = 16 * 1024;
-/// The longest complaint, in bytes.
+/// Maximum length of the reason in bytes.
 const COMPLAINT: usize = 1024;
-/// Stands before the reason: `error initializing configuration 'FILE': `.
+/// Text before the reason: `error initializing configuration 'FILE': `.
 const INITIALIZING: &str = "error initializing configuration '";
-/// A configuration as protobuf prints it for people begins with such a word.
+/// Start of a configuration in protobuf's debug format.
 const DUMP: &str = "goo.gle/debug";
-/// Stands before the reason if a configuration was printed first.
+/// Text before the reason if Envoy printed a configuration first.
 const AFTER_DUMP: &str = ": ";
 
-/// The beginning and the end of what was said.
+/// Start and end of the output.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     beginning: Vec<u8>,
-    /// What came behind the beginning, at most twice [`KEPT`].
+    /// Bytes after `beginning`, at most twice [`KEPT`].
     end: Vec<u8>,
     cut: bool,
 }
 
 impl Words {
-    /// Reads until there is no more; an error is an end too.
+    /// Reads until the end of the output or until an error.
     pub(super) async fn of(mut said: impl AsyncRead + Unpin) -> Self {
         let mut words = Self::default();
         let mut buffer = [0; 4096];
@@ -44,11 +44,11 @@ impl Words {
         }
     }
 
-    /// The reason as one line; `None`: nothing was said.
+    /// Returns the reason as one line; `None` means that there was no output.
     pub(super) fn complaint(&self) -> Option<String> {
         let (beginning, end) = (String::from_utf8_lossy(&self.beginning), String::from_utf8_lossy(&self.end));
         if self.cut {
-            // Where it was cut no line is whole.
+            // The lines next to the gap are incomplete.
             let beginning = beginning.rsplit_once('\n').map_or(&*beginning, |(whole, _)| whole);
             let end = end.split_once('\n').map_or("", |(_, whole)| whole);
             complaint(&format!("{beginning}\n{end}"))
@@ -62,7 +62,7 @@ fn complaint(text: &str) -> Option<String> {
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let reason = match text.split_once(INITIALIZING) {
         None => {
-            // Of its flags Envoy complains in two lines, the second one indented.
+            // For invalid flags Envoy prints two lines, the second one indented.
             let first = lines.next()?.trim();
             match lines.next().filter(|line| line.starts_with(' ')) {
                 Some(second) => format!("{first}; {}", second.trim()),
@@ -76,7 +76,7 @@ fn complaint(text: &str) -> Option<String> {
                 told.lines()
                     .rev()
                     .find_map(|line| line.strip_prefix(AFTER_DUMP))
-                    .unwrap_or("no reason")
+                    .unwrap_or("no reason given")
                     .to_owned()
             } else {
                 first.to_owned()

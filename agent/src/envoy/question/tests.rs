@@ -12,7 +12,7 @@ fn versions() {
     assert_eq!(version_word("sh: bad option"), None);
 }
 
-/// A program that does this, whatever its arguments are.
+/// Creates a program that runs `text`, whatever its arguments are.
 fn script(name: &str, text: &str) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let folder = std::env::temp_dir().join(format!("agent-question-{}", std::process::id()));
@@ -38,12 +38,12 @@ async fn versions_of_programs() {
     let hanging = script("hanging", &format!("sh -c 'echo $$ > {}; exec sleep 1000'", pid_file.display()));
     assert_eq!(super::version(&hanging).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     let left = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
-    assert!(gone(Pid::from_raw(left)).await, "it was left behind");
+    assert!(gone(Pid::from_raw(left)).await, "the process was not killed");
     assert!(super::version(Path::new("/nonexistent")).await.is_err());
     std::fs::remove_dir_all(pid_file.parent().unwrap()).unwrap();
 }
 
-/// Does it end within some seconds? A zombie counts as ended.
+/// Returns true if the process ends within ten seconds. A zombie counts as ended.
 async fn gone(pid: Pid) -> bool {
     for _ in 0..500 {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -63,7 +63,7 @@ async fn a_refusal_has_a_reason() {
         ("echo not started >&2; exit 71", None),
         ("echo no such cluster >&2; exit 1", Some("no such cluster")),
         ("echo no such cluster >&2; sleep 1000 & exit 1", Some("no such cluster")),
-        ("exit 3", Some("it ended with code 3 and said nothing")),
+        ("exit 3", Some("it exited with code 3 and printed nothing")),
     ] {
         let found = Validation::start(&command(script)).unwrap().refusal().await;
         assert_eq!(found.as_deref(), refusal, "{script}");

@@ -1,4 +1,4 @@
-//! What a drain asks Envoy's admin port, one question at a time.
+//! Sends the requests of a drain to Envoy's admin interface, one at a time.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use crate::address::HttpUrl;
 use crate::drain::Step;
 use crate::envoy::admin;
 
-/// The deadline of a question.
+/// Timeout of each request.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// An answer to a drain's question.
+/// Result of a request.
 pub(super) enum Answer {
-    /// Whether Envoy has understood that it is to drain.
+    /// True if Envoy accepted the drain request.
     Told(bool),
-    /// The application's open connections; `None`: there are no statistics to be had.
+    /// Open connections of the application; `None` if Envoy returned no statistics.
     Counted(Option<u64>),
 }
 
-/// The question that is under way, if there is one.
+/// The request that is in flight, if any.
 #[derive(Default)]
 pub(super) struct Asking(Option<Pin<Box<dyn Future<Output = Answer> + Send>>>);
 
 impl Asking {
-    /// Asks what `step` says, unless a question is under way; `path` is what Envoy is told.
+    /// Sends the request for `step`, unless one is in flight; `path` is that of the drain request.
     pub(super) fn ask(&mut self, step: Step, admin: &HttpUrl, path: &'static str) {
         if self.0.is_some() {
             return;
@@ -42,7 +42,7 @@ impl Asking {
         };
     }
 
-    /// Returns with the answer; may be dropped and called again.
+    /// Waits for the result. The future is cancel safe.
     pub(super) async fn answer(&mut self) -> Answer {
         let Some(question) = &mut self.0 else { return std::future::pending().await };
         let answer = question.as_mut().await;

@@ -1,24 +1,24 @@
-//! PURE, but for [`random`]. How long to wait before Envoy is started again.
+//! Backoff between restarts of Envoy.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The longest pause after the first end, doubling ...
+/// Upper limit of the first pause; it doubles with every restart.
 const FIRST: Duration = Duration::from_millis(500);
-/// ... to this.
+/// Upper limit of every pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// An Envoy that lived so long begins anew.
+/// Run time of an Envoy after which the backoff starts over.
 const LIVED: Duration = Duration::from_secs(30);
 
-/// The ends so far.
+/// Counter of consecutive exits.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     in_a_row: u32,
 }
 
 impl Backoff {
-    /// The pause after a life of this length. `random` is in 0..=1: with full jitter, many machines whose Envoys die together do not
-    /// start them together.
+    /// Returns the pause after an Envoy that ran for `lived`. `random` is in 0..=1: full jitter
+    /// spreads the restarts on machines whose Envoys exit at the same time.
     pub(super) fn next(&mut self, lived: Duration, random: f64) -> Duration {
         if lived >= LIVED {
             self.in_a_row = 0;
@@ -29,7 +29,7 @@ impl Backoff {
     }
 }
 
-/// A number in 0..=1. The standard library seeds its hash maps with the system's randomness.
+/// Returns a number in 0..=1, derived from the random seed of the standard library's hash maps.
 pub(super) fn random() -> f64 {
     let bits = u32::try_from(RandomState::new().hash_one(0u8) >> 32).expect("32 bits are left");
     f64::from(bits) / f64::from(u32::MAX)

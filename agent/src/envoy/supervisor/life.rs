@@ -1,4 +1,4 @@
-//! The Envoy of this moment: what it is, what comes of it, and how it is ended.
+//! The supervised Envoy process or validation, its events, and how it is stopped.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,56 +12,54 @@ use crate::envoy::process::{Ended, EnvoyCommand, EnvoyProcess, reap_strangers};
 use crate::envoy::question::Validation;
 use crate::signals::Signals;
 
-/// What the kernel gets to take Envoy away after SIGKILL.
+/// Time for the kernel to end Envoy after SIGKILL.
 const KILLED: Duration = Duration::from_secs(1);
-/// Between two looks at what a script that has ended left in its process group.
+/// Interval between two checks of the process group of a script that has exited.
 const GROUP: Duration = Duration::from_millis(20);
 
-/// The Envoy of this moment.
+/// State of the supervised Envoy.
 pub(super) enum Life {
-    /// There is none, or it is somebody else's.
+    /// No Envoy runs, or Envoy is external.
     None,
-    /// Since when it runs.
+    /// Envoy runs since this time.
     Running(EnvoyProcess, Duration),
-    /// Another one judges the configuration.
+    /// A validation of the configuration runs.
     Judged(Judging),
-    /// The next one is started then.
+    /// Envoy is started again at this time.
     Next(Duration),
 }
 
-/// An Envoy that judges the configuration.
+/// Validation of the configuration.
 pub(super) struct Judging {
     pid: Pid,
     refusal: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
-    /// What it was started for.
+    /// Action after the validation.
     pub(super) then: Then,
 }
 
-/// What follows if the configuration is not refused.
+/// Action if the validation does not reject the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Then {
-    /// An Envoy's start.
     Start,
-    /// Its Envoy has ended, so that something else was wrong. And how long it lived.
+    /// Handle the exit of Envoy, which had another cause, given its exit status and run time.
     Over(Ended, Duration),
 }
 
-/// What an Envoy's life comes to.
+/// Event of the supervised process.
 pub(super) enum Event {
-    /// It has ended.
     Ended(Ended),
-    /// Why the configuration is refused, if it is.
+    /// The validation ended, with Envoy's error message if it rejected the configuration.
     Judged(Option<String>),
 }
 
 impl Life {
-    /// An Envoy judges the configuration of `command`; `None`: nobody can be started who would.
+    /// Starts a validation of the configuration of `command`; `None` if no process can be started.
     pub(super) fn judged(command: &EnvoyCommand, then: Then) -> Option<Self> {
         let validation = Validation::start(command).ok()?;
         Some(Self::Judged(Judging { pid: validation.pid(), refusal: Box::pin(validation.refusal()), then }))
     }
 
-    /// The processes that are waited for here.
+    /// Returns the processes that this state waits for.
     pub(super) fn pids(&self) -> Vec<Pid> {
         match self {
             Self::Running(process, _) => vec![process.pid()],
@@ -70,7 +68,7 @@ impl Life {
         }
     }
 
-    /// When the next one is to be started.
+    /// Returns the time at which Envoy is started again.
     pub(super) fn due(&self) -> Option<Duration> {
         match self {
             Self::Next(at) => Some(*at),
@@ -78,7 +76,7 @@ impl Life {
         }
     }
 
-    /// Returns when it has come to something; may be dropped and called again.
+    /// Waits for the next event. The future is cancel safe.
     pub(super) async fn event(&mut self) -> Event {
         match self {
             Self::Running(process, _) => Event::Ended(process.ended().await),
@@ -88,7 +86,8 @@ impl Life {
     }
 }
 
-/// Ends an Envoy: SIGTERM, and SIGKILL after `grace`, or at once if a signal asks for that. `None`: it was killed.
+/// Stops Envoy with SIGTERM, and with SIGKILL after `grace` or when a signal requests termination.
+/// `None` means that it was killed.
 pub(super) async fn end(process: &mut EnvoyProcess, grace: Duration, signals: &mut Signals) -> Option<Ended> {
     if !grace.is_zero() {
         let own = [process.pid()];
@@ -101,13 +100,13 @@ pub(super) async fn end(process: &mut EnvoyProcess, grace: Duration, signals: &m
             return ended;
         }
     }
-    warn!("envoy is killed");
+    warn!("envoy killed with SIGKILL");
     process.signal(Signal::SIGKILL);
     let _ = timeout(KILLED, process.ended()).await;
     None
 }
 
-/// Returns when it has ended, and what it had started too.
+/// Waits until all processes of the group have exited.
 async fn whole_group_ended(process: &mut EnvoyProcess) -> Ended {
     let ended = process.ended().await;
     while process.has_group() {

@@ -9,14 +9,14 @@ fn the_oldest_without_a_complete_head_goes() {
     let third = admit(&connections).unwrap();
     assert_eq!(second.evicted.try_recv(), Ok(()));
     third.slot.head_is_complete();
-    assert!(admit(&connections).is_none(), "both have work to do");
+    assert!(admit(&connections).is_none(), "both have a complete head");
 
     drop(first);
     let fourth = admit(&connections).unwrap();
     fourth.slot.head_is_complete();
     fourth.slot.leave();
     let fifth = admit(&connections);
-    assert!(fifth.is_some(), "who left is not counted");
+    assert!(fifth.is_some(), "a connection that left is not counted");
     drop((second, third, fourth, fifth));
     assert!(lock(&connections).open.is_empty());
 }

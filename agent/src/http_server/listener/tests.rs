@@ -30,6 +30,6 @@ fn a_socket_is_for_its_owner_and_replaces_a_stale_one() {
     }
     std::fs::write(folder.join("f"), "").unwrap();
     assert!(bind_local(&LocalAddress::Unix(folder.join("f"))).is_err());
-    assert!(folder.join("f").exists(), "a file is nobody's socket");
+    assert!(folder.join("f").exists(), "a regular file is not removed");
     std::fs::remove_dir_all(&folder).unwrap();
 }

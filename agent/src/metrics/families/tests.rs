@@ -7,7 +7,7 @@ fn each_is_announced_once() {
     assert_eq!(families.announce("a", "counter", &mut room), Ok(false));
     assert_eq!((families.help("a", &mut room), families.help("a", &mut room)), (Ok(true), Ok(false)));
     assert_eq!(families.sample("b", &mut room), Ok(Kind::Other));
-    assert_eq!(families.announce("b", "gauge", &mut room), Ok(false), "behind its sample");
+    assert_eq!(families.announce("b", "gauge", &mut room), Ok(false), "after its sample");
     assert_eq!(room, Room::of(8));
 }
 
@@ -26,8 +26,8 @@ fn parts_of_histograms_and_summaries() {
     ] {
         assert_eq!(families.sample(name, &mut room), Ok(kind), "{name}");
     }
-    assert_eq!(families.announce("h_count", "gauge", &mut room), Ok(false), "a parser takes it for h's");
-    assert_eq!(room, Room::of(6), "only s_bucket and h_total are families of their own");
+    assert_eq!(families.announce("h_count", "gauge", &mut room), Ok(false), "parsers assign it to h");
+    assert_eq!(room, Room::of(6), "only s_bucket and h_total are separate families");
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn there_is_an_end() {
     assert_eq!(families.sample("a", &mut room), Ok(Kind::Other));
     assert_eq!(families.sample("b", &mut room), Ok(Kind::Other));
     assert_eq!(families.sample("c", &mut room), Err(NoRoom));
-    assert_eq!(families.sample("a", &mut room), Ok(Kind::Other), "what is known costs nothing");
-    assert_eq!(families.help("c", &mut Room::of(1)), Ok(true), "another part has room of its own");
+    assert_eq!(families.sample("a", &mut room), Ok(Kind::Other), "known names are free");
+    assert_eq!(families.help("c", &mut Room::of(1)), Ok(true), "another source has a separate limit");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn samples() {
         assert_eq!(Line::parse(line, Text), Some(Line::Sample(expected)), "{line:?}");
     }
     let Some(Line::Sample(found)) = Line::parse("a {b=\"c\"}NaN", Text) else {
-        panic!("a blank less, one more")
+        panic!("this is a valid sample")
     };
     assert_eq!((found.series, found.value), ("a {b=\"c\"}", "NaN"));
 }

@@ -4,7 +4,8 @@ use super::*;
 
 const ROOM: Room = Room::TARGET;
 
-/// Parts with their formats, and whether they came to their ends.
+/// Merges `parts`, each with its format and whether it was received completely. Returns the merged
+/// text, the number of duplicates, and whether each part was valid.
 fn merged(format: Format, parts: &[(Format, &str, bool)]) -> (String, u64, Vec<bool>) {
     let mut merge = Merge::new(format);
     let mut out = Vec::new();
@@ -31,7 +32,7 @@ fn a_family_is_announced_once() {
     assert_eq!((duplicates, good), (2, vec![true, true]));
     let (text, duplicates, _) =
         merged(TEXT, &[(TEXT, "a 1\n", true), (TEXT, "# TYPE a gauge\na{x=\"2\"} 2\n", true)]);
-    assert_eq!((text.as_str(), duplicates), ("a 1\na{x=\"2\"} 2\n", 1), "a type behind samples");
+    assert_eq!((text.as_str(), duplicates), ("a 1\na{x=\"2\"} 2\n", 1), "a type after samples");
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn open_metrics_ends_once_and_last() {
         text,
         "# TYPE a counter\na_total 1\n# TYPE b counter\n# UNIT b_seconds seconds\nb_total 1 2 # {} 3\n# EOF\n"
     );
-    assert!(!merged(TEXT, &[(TEXT, one, true)]).0.contains("EOF"), "in text nowhere");
+    assert!(!merged(TEXT, &[(TEXT, one, true)]).0.contains("EOF"), "the text format has no EOF");
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn each_part_has_room_for_so_many_families() {
 }
 
 proptest! {
-    /// However a part is cut into chunks, the same comes out.
+    /// The output does not depend on how a source is split into chunks.
     #[test]
     fn chunks_do_not_matter(cuts in proptest::collection::vec(0..120usize, 0..8)) {
         let text = "# HELP a A.\n# TYPE a counter\na_total{x=\"}\"} 1 2 # {} 3\n# TYPE b gauge\nb 1\nc 2\n# EOF\n";
@@ -165,7 +166,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(out).unwrap(), merged(TEXT, &[(OPEN, text, true)]).0);
     }
 
-    /// Whatever bytes an application sends, what comes out is lines of an exposition.
+    /// Whatever bytes an application sends, the output consists of valid lines.
     #[test]
     fn garbage_in_lines_out(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let mut merge = Merge::new(TEXT);

@@ -1,4 +1,4 @@
-//! PURE. What a scraper asks for.
+//! Interprets the headers and the query of a scrape request.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use hyper::header::ACCEPT;
 
 use super::SLACK;
 
-/// Without a word of the scraper's own, and the longest: Envoy's route ends after 10 s, and nobody may hold a place for longer.
+/// Default and maximum deadline of a scrape: Envoy's route times out after 10 s.
 const DEADLINE: Duration = Duration::from_millis(9_500);
-/// Parameters of the caller that Envoy gets.
+/// Query parameters of the client that are forwarded to Envoy.
 const ENVOY_PARAMETERS: [&str; 3] = ["usedonly", "filter", "text_readouts"];
-/// How long a scraper waits, in seconds.
+/// Header with the scraper's timeout in seconds.
 pub(super) const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
 
-/// How long a scrape may take.
+/// Returns the deadline of a scrape.
 pub(super) fn deadline(headers: &HeaderMap) -> Duration {
     let said = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
     let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     said.map_or(DEADLINE, |said| said.saturating_sub(SLACK).clamp(SLACK, DEADLINE))
 }
 
-/// `/stats/prometheus` with those parameters of the caller that choose metrics.
+/// Returns `/stats/prometheus` with the query parameters of the client that select metrics.
 pub(super) fn envoy_path(query: &str) -> String {
     let is_passed = |field: &&str| ENVOY_PARAMETERS.contains(&field.split('=').next().unwrap_or_default());
     let passed: Vec<&str> = query.split('&').filter(is_passed).collect();
@@ -29,7 +29,7 @@ pub(super) fn envoy_path(query: &str) -> String {
     format!("/stats/prometheus{separator}{}", passed.join("&"))
 }
 
-/// Does the caller name OpenMetrics 1.0.0, and not with a weight of nothing?
+/// Returns true if the client accepts OpenMetrics 1.0.0 with a weight above zero.
 pub(super) fn accepts_open_metrics(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     ranges.flat_map(|value| value.split(',')).any(|range| {

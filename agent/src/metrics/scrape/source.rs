@@ -1,4 +1,5 @@
-//! One part of merged metrics: asked by a task of its own, which waits while nobody takes what it has.
+//! Scrapes one source of the merged metrics in a separate task, which pauses while the writer is
+//! busy.
 
 use std::time::Duration;
 
@@ -18,10 +19,10 @@ use crate::metrics::families::Room;
 use crate::metrics::format::Format;
 use crate::metrics::merge::Cut;
 
-/// Of a connection.
+/// Timeout for connecting to a source.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// How a part ended.
+/// Outcome of scraping a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Ok,
@@ -60,36 +61,35 @@ impl From<Cut> for Outcome {
     }
 }
 
-/// From a part that is being asked, in this order: a format perhaps, data, an outcome.
+/// Message of the scraping task. A format may come first, then data, and the outcome at the end.
 pub(super) enum Piece {
     Begins(Format),
     Data(Bytes),
     Ends(Outcome, Duration),
 }
 
-/// A part that is being asked.
+/// Source that is being scraped.
 pub(super) struct Source {
     pub(super) part: &'static str,
-    /// A port, and a path perhaps; for Envoy nothing. Escaped as a label.
+    /// Port of the target, possibly with a path; empty for Envoy. It is escaped for use in a label.
     pub(super) target: String,
     pub(super) pieces: mpsc::Receiver<Piece>,
-    /// For its families.
+    /// Number of families that the source may add.
     pub(super) room: Room,
     _asking: AbortOnDropHandle<()>,
 }
 
-/// What to ask a source.
+/// Request to a source.
 pub(super) struct Question {
     pub(super) url: HttpUrl,
     pub(super) accept: &'static str,
-    /// Of its body, in bytes.
+    /// Maximum size of the body in bytes.
     pub(super) limit: usize,
     pub(super) room: Room,
     pub(super) deadline: Instant,
 }
 
 impl Source {
-    /// Begins to ask.
     pub(super) fn ask(part: &'static str, target: String, question: Question) -> Self {
         let (sender, pieces) = mpsc::channel(CHUNKS);
         let room = question.room;
@@ -100,7 +100,7 @@ impl Source {
                 Ok(Err(outcome)) => outcome,
                 Err(_) => Outcome::Timeout,
             };
-            // A writer that is gone wants nothing any more.
+            // The writer may have ended already.
             let _ = sender.send(Piece::Ends(outcome, began.elapsed())).await;
         });
         Self { part, target, pieces, room, _asking: AbortOnDropHandle::new(asking) }

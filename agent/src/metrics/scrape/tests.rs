@@ -7,7 +7,8 @@ use super::request::SCRAPE_TIMEOUT;
 use super::*;
 use crate::http_server::{self, Call, Limits, Server, serve};
 
-/// An application that answers each scrape so; the rest of an answer that is cut off never comes. Its port, and what it was asked.
+/// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the
+/// connection stays open after that. Returns its port and the last request that it received.
 async fn application(answer: &'static str, closes: bool) -> (u16, Arc<std::sync::Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -166,9 +167,9 @@ async fn a_caller_that_has_gone_frees_its_place() {
     let _second = scraper.merged(&headers, "").await;
     assert_eq!(scraper.merged(&headers, "").await.status(), 503);
     drop(first);
-    // Long before any deadline.
+    // The limit is far below any deadline.
     let free = scraper.permits.acquire();
-    assert!(tokio::time::timeout(Duration::from_secs(5), free).await.is_ok(), "its place is free");
+    assert!(tokio::time::timeout(Duration::from_secs(5), free).await.is_ok(), "its permit was not released");
 }
 
 #[tokio::test]
@@ -200,7 +201,7 @@ async fn a_connection_that_closes_frees_its_place() {
         assert_eq!(scraper.permits.available_permits(), 0);
         drop(callers);
         let all = scraper.permits.acquire_many(SCRAPES.try_into().unwrap());
-        drop(tokio::time::timeout(Duration::from_secs(5), all).await.expect("their places are free"));
+        drop(tokio::time::timeout(Duration::from_secs(5), all).await.expect("the permits were not released"));
     }
     serving.abort();
 }
@@ -213,7 +214,7 @@ async fn too_many_families_cost_one_part_alone() {
     let (good, _) = application("HTTP/1.1 200 OK\r\n\r\n# TYPE g gauge\ng 1\n", true).await;
     let scraper = scraper(None, &[greedy, good]);
     let (_, text) = scraped(&scraper, &headers(&[]), "").await;
-    assert!(text.contains("\nx9999 1\n# TYPE g gauge\ng 1\n"), "cut, and then the other one");
+    assert!(text.contains("\nx9999 1\n# TYPE g gauge\ng 1\n"), "truncated, and then the other source");
     for (port, up) in [(greedy, 0), (good, 1)] {
         let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{port}\"}} {up}\n");
         assert!(text.contains(&line), "{line}");

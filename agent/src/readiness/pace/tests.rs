@@ -47,7 +47,7 @@ fn deadlines_double_after_timeouts() {
     assert_eq!(
         pace.deadline(AdminQuestion::Stats, (0, true), seconds(0)),
         seconds(5),
-        "each question begins anew"
+        "each request starts over"
     );
 }
 

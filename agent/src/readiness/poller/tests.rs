@@ -8,13 +8,13 @@ use super::*;
 use crate::address::Endpoint;
 use crate::args::Dynamic;
 
-/// What a scripted Envoy says, by the first matching beginning of the path; no entry: never an answer.
+/// Responses of a scripted Envoy by path prefix; a path without an entry never gets a response.
 type Script = Arc<Mutex<Vec<(&'static str, u16, &'static str)>>>;
 
 struct Scripted {
     script: Script,
     url: HttpUrl,
-    /// Most questions that were in flight at one time.
+    /// Maximum number of requests that were in flight at the same time.
     most: Arc<AtomicUsize>,
     server: tokio::task::JoinHandle<()>,
 }
@@ -49,7 +49,7 @@ async fn serve(listener: TcpListener, script: Script, most: Arc<AtomicUsize>, no
                 now.fetch_sub(1, Ordering::SeqCst);
                 let _ = stream.write_all(answer.as_bytes()).await;
             } else {
-                // Silence until the other side has had enough.
+                // No response until the client closes the connection.
                 let _ = stream.read(&mut request).await;
                 now.fetch_sub(1, Ordering::SeqCst);
             }
@@ -77,12 +77,12 @@ fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<Observer>, tokio::t
     (observer, tokio::spawn(async move { run(&polled, questions).await }))
 }
 
-/// Waits, within bounds of seconds, for a body that 15021 would give.
+/// Waits up to 20 s until port 15021 would return the body `expected`.
 async fn body(observer: &Observer, expected: &str) {
     let mut snapshots = observer.subscribe();
     let found =
         timeout(Duration::from_secs(20), snapshots.wait_for(|snapshot| snapshot.body == expected)).await;
-    assert!(found.is_ok(), "{expected:?} never came, but {:?}", observer.subscribe().borrow().body);
+    assert!(found.is_ok(), "{expected:?} never appeared, last body {:?}", observer.subscribe().borrow().body);
 }
 
 #[tokio::test]
@@ -100,14 +100,18 @@ async fn a_hung_admin_is_asked_one_question_at_a_time() {
     let (admin, listener) = (scripted(&[]).await, scripted(&LIVE).await);
     let (observer, _task) = watch_envoy(&admin.url, &listener.url);
     body(&observer, "envoy admin not answering\n").await;
-    // Two deadlines of 200 and 400 ms pass.
+    // Two timeouts of 200 and 400 ms expire.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(admin.most.load(Ordering::SeqCst), 1);
     *admin.script.lock().unwrap() = LIVE.to_vec();
     body(&observer, "ready\n").await;
     admin.script.lock().unwrap().clear();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(observer.subscribe().borrow().body, "ready\n", "a hung admin changes nothing later");
+    assert_eq!(
+        observer.subscribe().borrow().body,
+        "ready\n",
+        "a hanging admin interface has no effect after readiness"
+    );
 }
 
 #[tokio::test]
@@ -137,22 +141,23 @@ async fn a_dead_envoy_and_the_next_one() {
     assert_eq!(observer.subscribe().borrow().epoch, 2);
 }
 
-/// What an admin port that is in trouble does with each connection.
+/// Fault of an admin interface, which affects every connection.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
-    /// Takes so long, and answers well then.
+    /// It answers correctly after this time.
     Late(Duration),
-    /// Writes for ever.
+    /// It sends a response without end.
     Endless,
-    /// Writes something else.
+    /// It sends an invalid response.
     Garbage,
-    /// Answers with another status.
+    /// It answers with status 404.
     Status,
-    /// Closes.
+    /// It closes the connection.
     Closes,
 }
 
-/// An admin port in trouble; how many bytes of one answer it could write at most.
+/// Starts an admin interface with a fault. Returns its URL and the maximum number of bytes that it
+/// could write for one response.
 async fn troubled(trouble: Trouble) -> (HttpUrl, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = HttpUrl {
@@ -220,7 +225,7 @@ async fn an_admin_port_in_trouble_is_told_and_counted() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         task.abort();
-        // What the kernel keeps on the way comes on top of the 4 KiB that are read.
+        // The buffers of the kernel add to the 4 KiB that are read.
         assert!(written.load(Ordering::SeqCst) < 16 << 20, "{trouble:?}: {written:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What follows once it was ready: what unsets that, what is another Envoy, what comes too late.
+//! The state after readiness: what unsets it, what counts as another Envoy, and what is ignored.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn what_unsets_readiness_and_what_does_not() {
         ("refused once", vec![refused.clone()], "ready\n"),
         ("refused twice", vec![refused.clone(); 2], "envoy exited\n"),
         (
-            "and somebody else again",
+            "accepted in between",
             vec![refused.clone(), Observation::Accepted(Channel::DataPath), refused.clone()],
             "ready\n",
         ),
@@ -105,13 +105,13 @@ fn answers_to_older_questions_are_dropped() {
 
 #[test]
 fn uptime_that_went_back_is_another_envoy() {
-    // (uptime before, seconds between the answers, uptime after, epoch)
+    // (uptime before, seconds between the responses, uptime after, epoch)
     for (before, between, now, epoch) in [
         (100, 15, 115, 1),
         (100, 15, 100, 1),
         (100, 15, 3, 2),
         (3, 15, 10, 1),
-        // The wall clock went back an hour: far more than 15 s are left.
+        // The wall clock went back by an hour, and the uptime is still far above 15 s.
         (7200, 15, 3615, 1),
         (5, 15, -3585, 2),
     ] {

@@ -1,4 +1,4 @@
-//! An Envoy that the agent started itself.
+//! An Envoy that runs as a child process of the agent.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_child_lives_and_dies_by_what_its_parent_says() {
     let restarting = vec![Observation::Exited, Observation::Restarting];
     for (what, observations, body, epoch) in [
         ("not started", vec![], "envoy not started\n", 1),
-        ("somebody else answers", to_ready(), "envoy not started\n", 1),
+        ("another process answers", to_ready(), "envoy not started\n", 1),
         (
             "started",
             vec![Observation::Started],
@@ -20,11 +20,11 @@ fn a_child_lives_and_dies_by_what_its_parent_says() {
             1,
         ),
         ("ready", child_to_ready(), "ready\n", 1),
-        ("refusals are no death", [child_to_ready(), refused].concat(), "ready\n", 1),
+        ("refused connections are not an exit", [child_to_ready(), refused].concat(), "ready\n", 1),
         ("exited", [child_to_ready(), vec![Observation::Exited]].concat(), "envoy exited\n", 1),
         ("restarting", [child_to_ready(), restarting.clone()].concat(), "envoy restarting\n", 1),
         (
-            "started again, nothing is left of the life before",
+            "started again without state of the previous process",
             [child_to_ready(), restarting.clone(), vec![Observation::Started]].concat(),
             "envoy admin not answering\nprobe listener not answering\n",
             2,

@@ -1,4 +1,4 @@
-//! Any observations in any order.
+//! Random observations in random order.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,5 @@
-//! From nothing to ready: what is waited for, what is asked next, and how that is told.
+//! The stages from the start to readiness: which conditions are pending, which request is next, and
+//! how both are reported.
 
 use super::*;
 

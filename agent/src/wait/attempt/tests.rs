@@ -21,7 +21,7 @@ fn answers_and_their_meaning() {
             not_ready("clusters not received; workers not started", false),
         ),
         (503, b"draining\r\n", 400, not_ready("draining", true)),
-        (503, b"", 399, not_ready("answers 503", false)),
+        (503, b"", 399, not_ready("HTTP status 503", false)),
         (503, b"\x1b[2J\xff\ta", 1, not_ready("?[2J??a", false)),
         (302, b"", 1, Attempt::Answers(302)),
         (500, b"", 1, Attempt::Answers(500)),

@@ -11,7 +11,7 @@ fn commands_are_found_as_execvp_finds_them() {
     assert_eq!(code("./no-such-command", "/bin"), Err(127));
     assert_eq!(code("/etc/passwd", ""), Err(126));
     assert_eq!(code("passwd", "/etc"), Err(126));
-    assert_eq!(code("/bin", ""), Err(126), "a folder");
+    assert_eq!(code("/bin", ""), Err(126), "a directory");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn again(node: &Node) {
     let keeps = space.pod_until("keeps", "is ready", is_ready);
     assert_untouched(&before[1], &keeps);
     assert_eq!(restarts(&keeps, SIDECAR), 0);
-    let told = space.logs("keeps").matches("envoy ended unasked").count();
+    let told = space.logs("keeps").matches("envoy exited unexpectedly").count();
     assert_eq!(u64::try_from(told), Ok(ENDS), "{}", space.logs("keeps"));
 }
 

@@ -13,7 +13,7 @@ pub(super) fn envoy_killed(node: &Node) {
     let end = killed(node, "envoy-killed", envoy);
     assert_eq!(end["exitCode"], 70, "{end}");
     let message = end["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("Envoy ended unasked"), "`kubectl describe` says why: {end}");
+    assert!(message.starts_with("Envoy exited unexpectedly"), "`kubectl describe` says why: {end}");
 }
 
 /// Nobody is left who could say anything; Envoy ends with its first process.

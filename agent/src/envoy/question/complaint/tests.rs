@@ -25,7 +25,7 @@ fn the_reason_is_one_line() {
             Some("cannot create? a cluster"),
         ),
         (dump.clone(), Some("Proto constraint validation failed (ClusterValidationError.Name: too short)")),
-        (dump.lines().take(3).collect::<Vec<_>>().join("\n"), Some("no reason")),
+        (dump.lines().take(3).collect::<Vec<_>>().join("\n"), Some("no reason given")),
     ] {
         assert_eq!(complaint(&said).as_deref(), reason, "{said}");
     }
@@ -39,7 +39,7 @@ fn however_much_is_said_little_is_kept() {
     for _ in 0..100_000 {
         words.push(b"  string_value: \"SECRET\"\n");
     }
-    assert_eq!(words.complaint().as_deref(), Some("no reason"));
+    assert_eq!(words.complaint().as_deref(), Some("no reason given"));
     words.push(b": the reason\n");
     assert_eq!(words.complaint().as_deref(), Some("the reason"));
     assert!(words.beginning.len() + words.end.len() <= 3 * KEPT);
