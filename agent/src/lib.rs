@@ -23,6 +23,7 @@ pub mod machine;
 pub mod metrics;
 pub mod output;
 pub mod program;
+pub mod random;
 pub mod readiness;
 pub mod reference;
 pub mod report;

@@ -5,7 +5,6 @@ mod certificates;
 pub mod connection;
 mod goaway;
 mod link;
-mod random;
 pub mod tls;
 mod view;
 
@@ -25,6 +24,7 @@ use crate::config::DiscoveryConfig;
 use crate::exit::Failure;
 use crate::health::{Health, HealthNow};
 use crate::metrics::Metrics;
+use crate::random;
 use crate::readiness::Phase;
 use crate::readiness::poller::Observer;
 use crate::xds::{Node, Request, Response};
@@ -48,8 +48,9 @@ pub fn start(
 ) -> Result<(watch::Receiver<StreamNow>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut random = random::generator();
     let settings = Settings {
-        epoch: random::epoch(),
+        epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
         plain_heartbeat: config.plain_heartbeat,
         goodbye_timeout: config.goodbye_timeout,
@@ -70,6 +71,7 @@ pub fn start(
         offer: None,
         view,
         metrics,
+        random,
         told: None,
     };
     Ok((views, tokio::spawn(reporting.run(now, verdicts, observer))))
@@ -87,6 +89,7 @@ struct Reporting {
     offer: Option<AbortOnDropHandle<()>>,
     view: watch::Sender<StreamNow>,
     metrics: Arc<Metrics>,
+    random: fastrand::Rng,
     /// Text of the connection failure that was logged last; the same text is logged only once.
     told: Option<String>,
 }
@@ -132,7 +135,7 @@ impl Reporting {
     fn step(&mut self, input: Input) -> bool {
         let now = self.started.elapsed();
         let mut is_done = false;
-        for effect in self.reporter.step(now, input, &mut random::number) {
+        for effect in self.reporter.step(now, input, &mut || self.random.f64()) {
             is_done |= effect == Effect::Done;
             self.apply(effect);
         }
@@ -144,7 +147,7 @@ impl Reporting {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random::number),
+            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), self.random.fork()),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
                     Saying::Anew => "sent",

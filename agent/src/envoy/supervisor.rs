@@ -1,14 +1,14 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the orders of the
-//! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
+//! admin server, and performs the drain. [`Drain`] and [`Backoff`] decide what to do and when.
 
 mod asking;
-mod backoff;
 mod life;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use pacing::Backoff;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
@@ -20,15 +20,20 @@ use crate::children::Children;
 use crate::drain::{Drain, Settings, Step};
 use crate::exit::Failure;
 use crate::log::Repeated;
+use crate::random;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Ready};
 use crate::signals::{Signalled, Signals};
 use asking::{Answer, Asking};
-use backoff::Backoff;
 use life::{Event, Judging, Life, Then};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const ENVOY_END: Duration = Duration::from_secs(3);
+/// The first and the largest upper bound of the pauses between restarts of Envoy. An Envoy that ran
+/// for the largest one resets them.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// Order of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -70,7 +75,7 @@ pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<
         restart,
         life: Life::None,
         was_started: false,
-        backoff: Backoff::default(),
+        backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
         orders,
         signals,
         children,
@@ -200,7 +205,8 @@ impl Supervisor {
     }
 
     fn start_later(&mut self, lived: Duration) {
-        let pause = self.backoff.next(lived, backoff::random());
+        self.backoff.reset_after(lived);
+        let pause = self.backoff.next_with_jitter(Duration::ZERO, random::generator().f64());
         info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
         self.observer.tell(Observation::Restarting);
         self.life = Life::Next(self.observer.now() + pause);
