@@ -3,14 +3,14 @@
 
 use std::process::ExitCode;
 
-use app_health_agent::args::Command;
+use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
 use app_health_agent::{app, launch, reference, tell, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
-    let args = match environment.args_of_process() {
+    let args = match environment.args_of_process::<Args>() {
         Ok(args) => args,
         Err(error) => return exit::of_clap(&error),
     };

@@ -22,6 +22,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use serving::http_server::{GaugeGuard, ServerMetrics};
 
 use crate::envoy::process::Ended;
 use crate::metrics::health::HealthMetrics;
@@ -55,9 +56,7 @@ pub struct Metrics {
     admin_questions: Counters<1>,
     data_path_questions: Counters<1>,
     admin_seconds: Histograms,
-    requests: Counters<3>,
-    connections_closed: Counters<2>,
-    connections: Gauges<1>,
+    pub servers: ServerMetrics,
     held_waits: Gauge,
     scrapes: Counters<2>,
     resident_memory_bytes: Gauge,
@@ -98,9 +97,7 @@ impl Metrics {
             admin_questions: Family::default(),
             data_path_questions: Family::default(),
             admin_seconds: Family::new_with_constructor(histogram),
-            requests: Family::default(),
-            connections_closed: Family::default(),
-            connections: Family::default(),
+            servers: ServerMetrics::default(),
             held_waits: Gauge::default(),
             scrapes: Family::default(),
             resident_memory_bytes: Gauge::default(),
@@ -151,10 +148,7 @@ impl Metrics {
             "Duration of requests to Envoy's admin interface",
             self.admin_seconds.clone(),
         );
-        to.register("requests", "Requests that were answered", self.requests.clone());
-        let closed = "Connections that were closed before a response was sent, or before it was read";
-        to.register("connections_closed", closed, self.connections_closed.clone());
-        to.register("connections", "Open connections", self.connections.clone());
+        self.servers.register(to);
         to.register(
             "held_waits",
             "Requests that are currently held until Envoy is ready",
@@ -230,27 +224,9 @@ impl Metrics {
         self.data_path_questions.get_or_create(&[("outcome", outcome(failure).to_owned())]).inc();
     }
 
-    /// Records a response; `path` is one of the server's paths or `other`.
-    pub fn request(&self, server: &'static str, path: &'static str, code: u16) {
-        let labels = [("server", server.to_owned()), ("path", path.to_owned()), ("code", code.to_string())];
-        self.requests.get_or_create(&labels).inc();
-    }
-
-    /// Records a connection that was closed early; the reason is `evicted`, `head_timeout`,
-    /// `write_timeout` or `full`.
-    pub fn connection_closed(&self, server: &'static str, reason: &'static str) {
-        let labels = [("server", server.to_owned()), ("reason", reason.to_owned())];
-        self.connections_closed.get_or_create(&labels).inc();
-    }
-
-    /// Counts an open connection until the result is dropped.
-    pub fn connection(&self, server: &'static str) -> Counted {
-        Counted::new(self.connections.get_or_create_owned(&[("server", server.to_owned())]))
-    }
-
     /// Counts a held request until the result is dropped.
-    pub fn held(&self) -> Counted {
-        Counted::new(self.held_waits.clone())
+    pub fn held(&self) -> GaugeGuard {
+        GaugeGuard::new(self.held_waits.clone())
     }
 
     /// Records the scrape of one source.
@@ -278,23 +254,6 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Guard that increments a gauge during its lifetime.
-#[derive(Debug)]
-pub struct Counted(Gauge);
-
-impl Counted {
-    fn new(gauge: Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use workload_health::Hello;
@@ -33,8 +33,6 @@ use link::{Event, Link};
 pub use view::{StreamNow, StreamView};
 use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 
-/// Interval between two checks of the certificate files for changes.
-const RELOAD: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VERDICTS: usize = 4;
 
@@ -102,8 +100,6 @@ impl Reporting {
         observer: Arc<Observer>,
     ) {
         let mut phases = observer.subscribe();
-        let mut reload = interval(RELOAD);
-        reload.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_probed, mut is_leaving) = (true, false);
         let mut input = Input::Tick;
         loop {
@@ -122,9 +118,7 @@ impl Reporting {
                 }
                 event = self.link.event() => self.happened(event),
                 Some(verdict) = verdicts.recv() => verdict,
-                _ = reload.tick() => {
-                    if self.certificates.reload(&self.metrics) { Input::FilesChanged } else { Input::Tick }
-                }
+                () = self.certificates.changed(&self.metrics) => Input::FilesChanged,
                 () = sleep(due.unwrap_or(Duration::MAX)), if due.is_some() => Input::Tick,
             };
         }

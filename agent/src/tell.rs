@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serving::runtime;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::address::HttpUrl;
@@ -9,7 +11,6 @@ use crate::config::{DrainConfig, QuitConfig};
 use crate::exit::{self, Failure};
 use crate::http_client;
 use crate::local;
-use crate::runtime;
 
 /// Maximum number of bytes that are read of a response body.
 const ANSWER: usize = 4 * 1024;
@@ -22,7 +23,9 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
     let wait = config.wait.as_millis();
     let path = if wait == 0 { local::DRAIN.to_owned() } else { format!("{}?wait={wait}", local::DRAIN) };
     let within = config.timeout + config.wait;
-    match runtime::block_on(async { Ok(post(&config.url, &path, Instant::now() + within).await) })? {
+    match runtime::block_on(&mut Builder::new_current_thread(), async {
+        Ok(post(&config.url, &path, Instant::now() + within).await)
+    })? {
         Answer::Done => Ok(()),
         Answer::Nobody => {
             exit::stderr_line(&format!("nothing to drain: no agent listens at {}", config.url.authority));
@@ -35,7 +38,7 @@ pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
 /// Requests that the agent exits. It retries until the timeout, because a short Job may finish
 /// before its sidecar listens.
 pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
-    runtime::block_on(async {
+    runtime::block_on(&mut Builder::new_current_thread(), async {
         let end = Instant::now() + config.timeout;
         loop {
             match post(&config.url, local::QUIT, end).await {

@@ -71,15 +71,13 @@ fn modules_are_files_of_their_name() {
 }
 
 #[test]
-fn the_environment_is_read_in_one_file_of_each_binary() {
+fn the_environment_is_read_in_one_file() {
     let reads = |path: &PathBuf| std::fs::read_to_string(path).expect("a source").contains("std::env");
-    for folder in ["probe/src", "filter/src", "agent/src", "control-plane/src"] {
+    for folder in ["probe/src", "filter/src", "serving/src", "agent/src", "control-plane/src"] {
         let readers: Vec<PathBuf> =
             files(&workspace().join(folder), ".rs").into_iter().filter(reads).collect();
-        let allowed = |path: &PathBuf| {
-            let config = ["agent/src/config.rs", "control-plane/src/config.rs"];
-            config.iter().any(|file| path.ends_with(file)) || path.ends_with("tests.rs")
-        };
+        let allowed =
+            |path: &PathBuf| path.ends_with("serving/src/environment.rs") || path.ends_with("tests.rs");
         assert!(readers.iter().all(allowed), "{readers:?}");
     }
 }

@@ -35,7 +35,8 @@ impl BootstrapConfig {
         let BootstrapArgs { sidecar, inline_filter, output } = args;
         let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
         sidecar.warnings.extend(
-            environment.unknown_twins().map(|names| format!("unknown environment variables: {names}")),
+            super::unknown_variables(environment)
+                .map(|names| format!("unknown environment variables: {names}")),
         );
         Ok(Self { sidecar, output })
     }

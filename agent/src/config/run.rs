@@ -144,8 +144,7 @@ impl RunConfig {
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, ask_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
-        let mut warnings: Vec<String> = environment
-            .unknown_twins()
+        let mut warnings: Vec<String> = super::unknown_variables(environment)
             .map(|names| format!("unknown environment variables: {names}"))
             .into_iter()
             .collect();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use pacing::Backoff;
+use serving::repeated::Repeated;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
@@ -19,7 +20,6 @@ use crate::args::EnvoyRestart;
 use crate::children::Children;
 use crate::drain::{Drain, Settings, Step};
 use crate::exit::Failure;
-use crate::log::Repeated;
 use crate::random;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Ready};
@@ -177,7 +177,7 @@ impl Supervisor {
             Ok(process) => process,
             Err(error) => {
                 let binary = command.binary.display();
-                let failure = Failure::Machine(format!("cannot start Envoy {binary}: {error}"));
+                let failure = Failure::Os(format!("cannot start Envoy {binary}: {error}"));
                 return self.not_started(failure);
             }
         };
@@ -297,7 +297,7 @@ impl Supervisor {
     /// Handles an unexpected exit of Envoy.
     fn over(&mut self, ended: Ended, lived: Duration) -> Result<Option<End>, Failure> {
         match self.restart {
-            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {ended}"))),
+            EnvoyRestart::Never => Err(Failure::Software(format!("Envoy exited unexpectedly, {ended}"))),
             EnvoyRestart::Always => {
                 self.start_later(lived);
                 Ok(None)

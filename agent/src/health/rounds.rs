@@ -15,8 +15,6 @@ use super::source::{Config, Source};
 use crate::metrics::Metrics;
 use crate::readiness::{Phase, Snapshot};
 
-/// Interval between two checks of the WorkloadGroup file.
-const POLL: Duration = Duration::from_secs(5);
 /// Upper bound of periods and delays, a century, so that adding one to an [`Instant`] cannot
 /// overflow.
 const LONG: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -34,7 +32,6 @@ pub(super) struct Rounds<A, R> {
     started: Instant,
     /// Earliest start of the next probe.
     next: Instant,
-    next_look: Instant,
     /// The running probe, if any.
     running: JoinSet<Outcome>,
     began: Instant,
@@ -67,7 +64,6 @@ where
             board,
             started,
             next: started,
-            next_look: started + POLL,
             running: JoinSet::new(),
             began: started,
         };
@@ -83,13 +79,12 @@ where
     pub(super) async fn run(mut self) {
         loop {
             let due = self.due();
-            let (look, has_file) = (self.next_look, self.source.has_file());
             tokio::select! {
                 biased;
                 end = ended(&mut self.phases, self.state.reason()) => self.end(end).await,
                 Some(push) = self.pushes.recv() => self.pushed(push).await,
                 Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| lost(&error))),
-                () = sleep_until(look), if has_file => self.look().await,
+                config = self.source.changed() => self.take(config).await,
                 () = until(due) => self.begin(),
             }
         }
@@ -132,13 +127,6 @@ where
         self.take(config).await;
         // Sending fails if the caller no longer waits.
         let _ = push.answer.send(answer);
-    }
-
-    async fn look(&mut self) {
-        if let Some(config) = self.source.look() {
-            self.take(config).await;
-        }
-        self.next_look = Instant::now() + POLL;
     }
 
     async fn take(&mut self, config: Config) {

@@ -12,6 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use serving::http_server::{Body, Chunks, Response, ResponseTimeout, text};
+use serving::repeated::Repeated;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -23,8 +25,6 @@ use super::format::Format;
 use super::merge::{Merge, Part};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
-use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
-use crate::log::Repeated;
 use request::{accepts_open_metrics, deadline, envoy_path};
 use source::{Outcome, Piece, Question, Source};
 
@@ -108,7 +108,7 @@ impl Scraper {
             }
         });
         let mut response = answer(format, body);
-        response.extensions_mut().insert(AnswerWithin(within + SLACK));
+        response.extensions_mut().insert(ResponseTimeout(within + SLACK));
         response
     }
 

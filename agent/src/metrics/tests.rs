@@ -26,14 +26,14 @@ fn snapshots_make_gauges_and_changes() {
 #[test]
 fn what_is_counted() {
     let metrics = Metrics::new();
-    metrics.request("ready", "/healthz/ready", 200);
-    metrics.request("ready", "other", 404);
-    metrics.connection_closed("ready", "evicted");
+    metrics.servers.request("ready", "/healthz/ready", 200);
+    metrics.servers.request("ready", "other", 404);
+    metrics.servers.connection_closed("ready", "evicted");
     metrics.envoy_ended(Ended::Signal(9), false);
     metrics.envoy_ended(Ended::Code(0), true);
     metrics.rejected("--metrics-target");
     metrics.admin_question(Some(Failure::Timeout), Duration::from_secs(5));
-    let open = metrics.connection("ready");
+    let open = metrics.servers.connection("ready");
     let text = metrics.encode();
     for line in [
         "app_health_agent_requests_total{server=\"ready\",path=\"other\",code=\"404\"} 1",

@@ -56,9 +56,9 @@ fn numbers_as_kubectl_reads_them() {
 }
 
 #[test]
-fn what_is_no_file() {
+fn only_small_regular_files_are_read() {
     let folder = std::env::temp_dir();
-    assert_eq!(GroupFile::open(folder.clone()).unwrap_err(), "not a file");
+    assert_eq!(GroupFile::open(folder.clone()).unwrap_err(), "not a regular file");
     let large = folder.join(format!("app-health-{}-large.yaml", std::process::id()));
     std::fs::write(&large, vec![b'#'; (1 << 20) + 1]).unwrap();
     let error = GroupFile::open(large.clone()).unwrap_err();

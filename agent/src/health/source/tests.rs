@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -51,11 +52,16 @@ fn the_file_wins() {
     }
 }
 
-#[test]
-fn a_file_that_changes() {
+/// Waits for the next read of the file. Time is paused.
+async fn look(source: &mut Source) -> Option<Config> {
+    tokio::time::timeout(Duration::from_secs(6), source.changed()).await.ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_changes() {
     let scratch = Scratch::new("changes", PROBE);
     let mut source = scratch.source();
-    assert_eq!(source.look(), None);
+    assert_eq!(look(&mut source).await, None);
     let exec = "{ exec: { command: [a] }, periodSeconds: 9 }";
     for (probe, expected, seconds, error) in [
         ("{ tcpSocket: { port: 1 }, periodSeconds: 8 }", Config::Applied, Some(8), None),
@@ -76,22 +82,22 @@ fn a_file_that_changes() {
         ("", Config::Applied, None, None),
     ] {
         scratch.write(probe);
-        assert_eq!(source.look(), Some(expected), "{probe}");
+        assert_eq!(look(&mut source).await, Some(expected), "{probe}");
         assert_eq!((period(&source), source.error()), (seconds, error), "{probe}");
-        assert_eq!(source.look(), None, "{probe}");
+        assert_eq!(look(&mut source).await, None, "{probe}");
     }
 }
 
-#[test]
-fn a_file_that_vanishes_and_comes_back() {
+#[tokio::test(start_paused = true)]
+async fn a_file_that_vanishes_and_comes_back() {
     let scratch = Scratch::new("vanishes", PROBE);
     let mut source = scratch.source();
     std::fs::remove_file(&scratch.0).unwrap();
-    assert_eq!(source.look(), Some(Config::Refused));
+    assert_eq!(look(&mut source).await, Some(Config::Refused));
     assert_eq!(period(&source), Some(7));
     assert!(source.error().is_some_and(|error| error.contains("No such file")), "{:?}", source.error());
     scratch.write(PROBE);
-    assert_eq!((source.look(), source.error()), (Some(Config::Unchanged), None));
+    assert_eq!((look(&mut source).await, source.error()), (Some(Config::Unchanged), None));
 }
 
 #[test]

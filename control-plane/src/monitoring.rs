@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use hyper::body::Body;
-use hyper::{Method, Request, StatusCode};
+use hyper::StatusCode;
+use serving::http_server::{
+    HttpRequest, Limits, Response, Server, ServerMetrics, not_allowed, not_found, response, text,
+};
 
-use crate::http_server::{Response, not_allowed, response, text};
+/// Maximum number of connections to the monitoring port.
+const CONNECTIONS: usize = 64;
 
 /// Named conditions that readiness waits for; the process is ready if the set is empty.
 #[derive(Clone, Debug)]
@@ -35,13 +38,19 @@ impl Pending {
     }
 }
 
+/// Settings of the server on the monitoring port.
+pub fn server() -> Server {
+    let limits = Limits { connections: CONNECTIONS, ..Limits::KEEP_ALIVE };
+    Server { name: "monitoring", paths: &[], limits, metrics: ServerMetrics::default() }
+}
+
 /// Answers one request; `metrics` returns the text for `/metrics`.
-pub fn answer<B: Body>(request: &Request<B>, pending: &Pending, metrics: impl Fn() -> String) -> Response {
-    let path = request.uri().path();
+pub fn answer(request: &HttpRequest, pending: &Pending, metrics: impl Fn() -> String) -> Response {
+    let path = request.path();
     if !matches!(path, "/metrics" | "/healthz/live" | "/healthz/ready") {
-        return text(StatusCode::NOT_FOUND, "not found");
+        return not_found();
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !request.is_read() {
         return not_allowed("GET, HEAD");
     }
     match path {
@@ -49,10 +58,10 @@ pub fn answer<B: Body>(request: &Request<B>, pending: &Pending, metrics: impl Fn
             let body = Bytes::from(metrics());
             response(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", body)
         }
-        "/healthz/live" => text(StatusCode::OK, "live"),
+        "/healthz/live" => text(StatusCode::OK, "live\n"),
         _ => match pending.reasons().as_slice() {
-            [] => text(StatusCode::OK, "ready"),
-            reasons => text(StatusCode::SERVICE_UNAVAILABLE, &reasons.join("\n")),
+            [] => text(StatusCode::OK, "ready\n"),
+            reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n"),
         },
     }
 }

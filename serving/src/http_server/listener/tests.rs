@@ -16,20 +16,20 @@ fn local_peers() {
     assert!(Peer::Unix.is_local());
 }
 
-#[test]
-fn a_socket_is_for_its_owner_and_replaces_a_stale_one() {
-    let folder = std::env::temp_dir().join(format!("agent-listener-{}", std::process::id()));
+#[tokio::test]
+async fn a_unix_socket_is_private_and_replaces_a_stale_one() {
+    let folder = std::env::temp_dir().join(format!("serving-listener-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let address = LocalAddress::Unix(folder.join("s"));
+    let path = folder.join("s");
     for _ in 0..2 {
-        let bound = bind_local(&address).unwrap();
-        let mode = std::fs::metadata(folder.join("s")).unwrap().permissions().mode();
+        let bound = bind_unix(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(bind_local(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(bind_unix(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(bound);
     }
     std::fs::write(folder.join("f"), "").unwrap();
-    assert!(bind_local(&LocalAddress::Unix(folder.join("f"))).is_err());
+    assert!(bind_unix(&folder.join("f")).is_err());
     assert!(folder.join("f").exists(), "a regular file is not removed");
     std::fs::remove_dir_all(&folder).unwrap();
 }

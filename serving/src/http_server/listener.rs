@@ -14,17 +14,9 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::address::LocalAddress;
-
-/// Maximum number of connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
-
-/// Bound socket that does not accept connections yet.
-#[derive(Debug)]
-pub enum Bound {
-    Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener),
-}
+/// Maximum number of connections that wait to be accepted: clients that reconnect at the same time
+/// wait there and not in our memory.
+const BACKLOG: i32 = 4096;
 
 #[derive(Debug)]
 pub enum Listener {
@@ -32,9 +24,15 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// Binds a TCP socket. `[::]` accepts IPv4 too, whatever the system's default for `IPV6_V6ONLY` is.
-pub fn bind(address: SocketAddr) -> io::Result<Bound> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+/// Binds a TCP socket. `[::]` accepts IPv4 too, whatever the system's default for `IPV6_V6ONLY` is,
+/// and falls back to IPv4 on a machine without IPv6.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)) {
+        Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+            return bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()));
+        }
+        socket => socket?,
+    };
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
@@ -42,25 +40,20 @@ pub fn bind(address: SocketAddr) -> io::Result<Bound> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
-    Ok(Bound::Tcp(socket.into()))
+    TcpListener::from_std(socket.into())
 }
 
-/// Binds a loopback address or a Unix socket with mode 0600. A stale socket file, on which no
-/// process listens, is replaced.
-pub fn bind_local(address: &LocalAddress) -> io::Result<Bound> {
-    match address {
-        LocalAddress::Tcp(address) => bind(*address),
-        LocalAddress::Unix(path) => {
-            remove_stale(path)?;
-            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            socket.set_nonblocking(true)?;
-            socket.bind(&SockAddr::unix(path)?)?;
-            // The mode is set before `listen`, so that no other user can connect in between.
-            fs::set_permissions(path, Permissions::from_mode(0o600))?;
-            socket.listen(BACKLOG)?;
-            Ok(Bound::Unix(socket.into()))
-        }
-    }
+/// Binds a Unix socket with mode 0600. A stale socket file, on which no process listens, is
+/// replaced.
+pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    remove_stale(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    // The mode is set before `listen`, so that no other user can connect in between.
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    socket.listen(BACKLOG)?;
+    UnixListener::from_std(socket.into())
 }
 
 fn remove_stale(path: &Path) -> io::Result<()> {
@@ -73,25 +66,19 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Bound {
-    /// Registers the socket with the current tokio runtime, so that connections can be accepted.
-    pub fn listen(self) -> io::Result<Listener> {
-        Ok(match self {
-            Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
-            Self::Unix(listener) => Listener::Unix(UnixListener::from_std(listener)?),
-        })
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
     }
 }
 
 impl Listener {
-    /// Returns the socket address of a TCP listener.
-    pub fn local_addr(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr().ok(),
-            Self::Unix(_) => None,
-        }
-    }
-
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         Ok(match self {
             Self::Tcp(listener) => {
@@ -124,16 +111,24 @@ impl Peer {
     }
 }
 
+/// An accepted connection.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Stream {
-    /// Closes the connection immediately with a reset and discards unsent data.
-    pub(super) fn reset(self) {
-        let descriptor = match &self {
+    /// Makes small writes not wait for the acknowledgement of the previous one.
+    pub(super) fn set_nodelay(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// Makes the end of the connection a reset, which discards unsent data.
+    pub(super) fn reset_on_close(&self) {
+        let descriptor = match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         };
