@@ -107,7 +107,7 @@ pub fn clients(authority: &Authority, folder: &Path) -> Vec<Arc<ClientConfig>> {
         let files = authority.workload(folder, account, NAMESPACE, account);
         let files = TlsFiles { ca: files.authority, cert: files.certificate, key: files.key };
         let content = files.read().expect("files that were written just now");
-        files.client(&content, &san).expect("certificates that fit")
+        content.client(&san).expect("certificates that fit")
     };
     ACCOUNTS.iter().map(client).collect()
 }
