@@ -1,5 +1,5 @@
-//! Every flag of the agent works through its environment twin: what is refused as a flag is refused as a twin, in the
-//! flag's name; flags that take any text show in what the command does.
+//! Tests that every flag of the agent can be set by its environment variable. A value that the flag
+//! rejects is rejected with the flag's name; for flags that accept any text, the test looks at the effect.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use app_health_agent::args::Args;
 use clap::CommandFactory as _;
 use tests::{agent, envoy, net};
 
-/// No flag takes it.
+/// A value that every flag rejects, except those in [`ANY_TEXT`].
 const REFUSED: &str = "?";
 
-/// (command, flag) that take any text; [`any_text_arrives`] has a row for each.
+/// Commands and their flags that accept any text; [`any_text_arrives`] has a row for each.
 const ANY_TEXT: [(&str, &str); 14] = [
     ("run", "state-dir"),
     ("run", "filter-wasm"),
@@ -28,7 +28,7 @@ const ANY_TEXT: [(&str, &str); 14] = [
     ("wait", "terminationMessage"),
 ];
 
-/// (command, flag, twin) of all, from the definition.
+/// Returns command, flag and environment variable of every flag that the command line defines.
 fn flags() -> Vec<(String, String, String)> {
     let args = Args::command();
     let commands = args.get_subcommands().filter(|command| !command.is_hide_set());
@@ -56,7 +56,8 @@ async fn a_twin_is_refused_in_its_flag_s_name() {
     }
 }
 
-/// A row: the command line, the twin and its value, the exit code, words on stdout or stderr.
+/// Each row has the command line, the environment variable and its value, the exit code, and words that
+/// stdout or stderr must contain.
 #[tokio::test]
 async fn any_text_arrives() {
     let folder = envoy::folder("agent-flags");
@@ -73,7 +74,7 @@ async fn any_text_arrives() {
     let below = [run, &["--envoy", "/bin/true", "--envoy-version", "1.40"]].concat();
     let bootstrap: &[&str] = &["bootstrap", "--instance-ip", "10.0.0.5"];
     let wait: &[&str] = &["wait", "--timeoutSeconds", "0", "--url", &url];
-    // The first of the three files that cannot be read is the one that is named.
+    // The error names the first of the three files that cannot be read.
     let file = path("file");
     let report = [run, &["--no-envoy", "--discovery", "127.0.0.1:9", "--group", "g"]].concat();
     let with = |flags: &[&str]| -> Vec<String> {
@@ -96,7 +97,7 @@ async fn any_text_arrives() {
         (&with_true, "APP_HEALTH_ENVOY_CONFIG", "/no/config", 64, "--envoy-config = \"/no/config\""),
         (&with_true, "APP_HEALTH_USER_CONFIG", "/no/part", 64, "--user-config = \"/no/part\""),
         (run, "APP_HEALTH_ENVOY", "/no/envoy", 64, "--envoy = \"/no/envoy\""),
-        // An Envoy that ends at once ends the agent too, which has said by then what it took.
+        // `/bin/true` exits at once, so the agent exits with 70; its log already contains the value.
         (&with_true, "APP_HEALTH_METRICS_TARGET", "15021,9100/x", 70, "--metrics-target: port \"15021\""),
         (&with_true, "APP_HEALTH_FILTER_WASM", "/no/filter.wasm", 70, "Envoy ended unasked"),
         (&[bootstrap, &["--inline-filter"]].concat(), "APP_HEALTH_STATE_DIR", &state, 0, "/state/admin.sock"),

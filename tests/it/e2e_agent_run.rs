@@ -1,4 +1,4 @@
-//! `app-health-agent run` with the real Envoy: start, lives, readiness, hostile callers.
+//! Tests of `app-health-agent run` with a real Envoy: start, restarts, readiness, and hostile clients.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -62,7 +62,7 @@ async fn the_user_s_part_stays_and_ours_is_added() {
     assert_eq!((ours.status, ours.word().as_str()), (404, "unknown_probe"));
 }
 
-/// A configuration of a user's own, without an admin port: a listener that answers by itself.
+/// A user configuration without an admin port, whose listener answers every request directly.
 pub(crate) fn user_config(ip: std::net::IpAddr, port: u16) -> Value {
     json!({"static_resources": {"listeners": [{
         "name": "theirs", "traffic_direction": "INBOUND",
@@ -96,22 +96,22 @@ async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
 async fn an_agent_that_stood_still_has_seen_nothing() {
     let sidecar = Builder::new("run-still").start();
     sidecar.until(200, "ready").await;
-    // Over and over, so that it happens within questions too.
+    // Repeated, so that some stops happen in the middle of a request.
     for _ in 0..10 {
         sidecar.signal(Signal::SIGSTOP);
         tokio::time::sleep(Duration::from_millis(1300)).await;
         sidecar.signal(Signal::SIGCONT);
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
-    // Longer than any deadline of the moment.
+    // Longer than any timeout of the agent.
     sidecar.signal(Signal::SIGSTOP);
     tokio::time::sleep(Duration::from_secs(15)).await;
     sidecar.signal(Signal::SIGCONT);
-    // Whatever it makes of that, it has made of it by then.
+    // By then the agent has acted on any timeout that passed meanwhile.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sidecar.ready("").await.status, 200);
     let log = sidecar.log();
-    assert_eq!(log.matches(" pending condition=\"data-path\"").count(), 1, "that of the start: {log}");
+    assert_eq!(log.matches(" pending condition=\"data-path\"").count(), 1, "only the one from the start is expected: {log}");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn idle_callers_keep_nobody_out() {
     for (request, status) in [
         (long.as_str(), 431),
         ("GET /healthz/ready HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
-        // HTTP/2 is not answered at all.
+        // HTTP/2 gets no response.
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0),
         ("GET //healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n", 404),
         ("GET /healthz/%72eady HTTP/1.1\r\nHost: x\r\n\r\n", 404),
@@ -138,7 +138,8 @@ async fn idle_callers_keep_nobody_out() {
         ("GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     ] {
         let answer = caller::send(sidecar.ready_address(), request.as_bytes()).await;
-        // What is too long is answered and closed while it is still on its way, which may reset the answer.
+        // The server answers a request that is too long and closes the connection while the request is
+        // still being sent, so a RST may discard the response.
         let is_right = answer.status == status || (status == 431 && answer.status == 0);
         assert!(is_right, "{}: {answer:?}", request.lines().next().unwrap_or_default());
     }
@@ -149,7 +150,8 @@ async fn idle_callers_keep_nobody_out() {
     assert!(series.all(|line| known.iter().any(|path| line.contains(path))), "{metrics}");
 }
 
-/// With 64 descriptors callers can take what is left of 40, and the poller keeps its two: nothing that they do makes Envoy look dead.
+/// With 64 descriptors, 40 are reserved and clients can use the rest. The poller keeps two descriptors,
+/// so no client can make Envoy appear to be down.
 #[tokio::test]
 async fn callers_cannot_take_the_poller_s_descriptors() {
     let theirs = Builder::new("run-few-envoy").start();
@@ -168,7 +170,7 @@ async fn callers_cannot_take_the_poller_s_descriptors() {
                 idle.push(TcpStream::connect(address).await.expect("the port is open"));
             }
         }
-        // The data path is asked twice a second meanwhile.
+        // The agent probes the data path twice a second meanwhile.
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(watching.ready("").await.status, 200);
     }

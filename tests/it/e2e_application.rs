@@ -1,4 +1,5 @@
-//! The application of Pods does what its switches say, behind a real Envoy, and says what it was asked.
+//! Tests of the test application that runs in Pods, behind a real Envoy: its switches, and its record of
+//! the requests that it received.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::{ExitStatus, Stdio};
@@ -13,7 +14,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 const CONTROL: u16 = 9900;
 
-/// The program, and the lines that it prints.
+/// The running program and the lines that it prints.
 struct Program {
     ip: IpAddr,
     child: Child,
@@ -46,7 +47,8 @@ impl Program {
     }
 }
 
-/// What the filter says of each protocol while it serves, fails, hangs. A database that hangs takes connections.
+/// The status that the filter returns for each protocol while the application serves, fails and hangs.
+/// A TCP application that hangs still accepts connections, so its probe succeeds.
 const VERDICTS: [(&str, [u16; 3]); 4] = [
     ("http", [200, 503, 504]),
     ("https", [200, 503, 504]),

@@ -1,4 +1,4 @@
-//! The one integration binary: a module for each thing that is tested.
+//! The integration tests, in one binary with a module for each subject.
 
 mod containers;
 mod containers_compose;

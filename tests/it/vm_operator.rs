@@ -1,4 +1,4 @@
-//! What an operator sees: the table of `app-health workloads`.
+//! Tests of the output of `app-health workloads`.
 
 use serde_json::Value;
 use tests::agent;
