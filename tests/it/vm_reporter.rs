@@ -19,7 +19,7 @@ fn hello() -> Value {
 }
 
 async fn istio_order(name: &str, xds: &str, variant: Variant) {
-    // The first report does not arrive, as with a stale cache of istiod.
+    // The server ignores the first report, as istiod does while its cache is stale.
     let server = PlainServer::start(Script { forgets: 1, ..Script::plain() }).await;
     let vm = Vm::probed(name).reports_to(&server).args(&["--xds", xds, "--network", "dc1"]);
     let vm = vm.args(&["--label", "version=v2", "--locality", "eu/a/1"]).start();

@@ -1,4 +1,5 @@
-//! Somebody writes the same object all the time while its agent flips.
+//! A test of write conflicts: another client writes the same object continuously while the health of its
+//! agent changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::within;
 
 const NAME: &str = "payments-10.0.9.1";
 
-/// Counts in a condition, a label, an annotation and a field of its own, each by compare and swap, until `stop`: how often it was done.
+/// Increments a counter in a condition, a label, an annotation and a separate field, each by compare and
+/// swap, until `stop` is set. Returns the final count.
 async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
@@ -66,7 +68,7 @@ pub(super) fn hammered(world: &mut World) {
         let is_healthy = flip % 2 == 1;
         let generation = agent.report(is_healthy);
         let expected = if is_healthy { set(&["10.0.9.1"]) } else { set(&[]) };
-        within("through the storm", 30, || {
+        within("report stored and served despite conflicts", 30, || {
             agent.acknowledged() == Some(generation) && world.b().endpoints() == expected
         });
     }
