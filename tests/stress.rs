@@ -1,5 +1,5 @@
-//! Stress tests with minutes of load and up to a million requests. They are ignored by default and print
-//! their measurements. They run one at a time, because each needs the whole machine.
+//! Stress tests with minutes of load and up to a million requests. They are ignored by default and
+//! print their measurements. They run one at a time, because each needs the whole machine.
 
 use tests::report::{self, Row};
 use tests::stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};

@@ -1,5 +1,5 @@
-//! Tests of the shipped images in real containers, run by a Docker daemon that the test starts. Where
-//! no daemon can be started, the test reports NOT TESTED and runs no case.
+//! Tests of the shipped images in real containers, run by a Docker daemon that the test starts.
+//! Where no daemon can be started, the test reports NOT TESTED and runs no case.
 
 use tests::docker::Daemon;
 use tests::not_tested;

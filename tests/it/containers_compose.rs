@@ -1,4 +1,5 @@
-//! Tests of the compose files: their flags and volumes without a daemon, and their behavior with one.
+//! Tests of the compose files: their flags and volumes without a daemon, and their behavior with
+//! one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,8 +34,8 @@ fn parse(words: &[String]) -> Command {
     Args::try_parse_from(line).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
 }
 
-/// Parses the service's prober table with these flags of `bootstrap`, and asserts that parsing gives
-/// no warning.
+/// Parses the service's prober table with these flags of `bootstrap`, and asserts that parsing
+/// gives no warning.
 fn accepted(service: &Value, flags: &[String]) -> BootstrapConfig {
     let Command::Bootstrap(args) = parse(flags) else { panic!("{flags:?}") };
     let table = service["environment"]["ISTIO_KUBE_APP_PROBERS"].as_str().expect("text");
@@ -113,7 +114,8 @@ pub(crate) async fn both_files(daemon: &Daemon) {
     }
 }
 
-/// Requests `path` from the published port until the response has this status, and returns its body.
+/// Requests `path` from the published port until the response has this status, and returns its
+/// body.
 async fn answers(port: u16, path: &str, status: u16) -> String {
     let mut last = caller::Answer::default();
     for _ in 0..1500 {

@@ -125,7 +125,10 @@ pub(crate) async fn orphans(daemon: &Daemon) {
     let words = ["run", "--rm", "--pid", &namespace, BUSYBOX, "timeout", "60", "sh", "-c", script];
     let counts = daemon.docker(&words).stdout;
     let orphans = counts.lines().next().and_then(|count| count.trim().parse().ok()).unwrap_or(0);
-    assert!(orphans > 100 && counts.ends_with("none\n"), "number of orphans, then `none` once all are reaped: {counts}");
+    assert!(
+        orphans > 100 && counts.ends_with("none\n"),
+        "number of orphans, then `none` once all are reaped: {counts}"
+    );
     assert!(sidecar.logs().contains("ready seconds="), "{}", sidecar.logs());
     sidecar.signal("TERM");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
@@ -145,7 +148,8 @@ pub(crate) async fn state(daemon: &Daemon) {
     // An emptyDir of Kubernetes belongs to root and is writable by all users. OpenShift assigns an
     // arbitrary user ID.
     let volume = envoy::folder("containers-volume");
-    std::fs::set_permissions(&volume, std::fs::Permissions::from_mode(0o777)).expect("this process owns the file");
+    std::fs::set_permissions(&volume, std::fs::Permissions::from_mode(0o777))
+        .expect("this process owns the file");
     let mount = format!("{}:/var/run/app-health", volume.display());
     for user in ["1337:1337", "4711:0"] {
         let sidecar = sidecar(daemon, &["--user", user, "--volume", &mount]);
@@ -165,7 +169,8 @@ pub(crate) async fn state(daemon: &Daemon) {
 pub(crate) async fn wrong(daemon: &Daemon) {
     let message = envoy::folder("containers-message").join("termination-log");
     std::fs::write(&message, "").expect("a writable folder");
-    std::fs::set_permissions(&message, std::fs::Permissions::from_mode(0o666)).expect("this process owns the file");
+    std::fs::set_permissions(&message, std::fs::Permissions::from_mode(0o666))
+        .expect("this process owns the file");
     let mount = format!("{}:/dev/termination-log", message.display());
     let table = r#"ISTIO_KUBE_APP_PROBERS={"/app-health/app/livez": {"tcpSocket": {"port": 0}}}"#;
     let sidecar = daemon.run(&[&FIELD[..], &STATE, &["--volume", &mount, "--env", table, SIDECAR]].concat());
@@ -184,7 +189,11 @@ pub(crate) async fn held(daemon: &Daemon) {
         assert_eq!(app.inspect("/State/Running"), true, "{}", app.logs());
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!(tests::caller::get(pod.address(8080), "/ready", &[]).await.status, 0, "the application must not start before the sidecar");
+    assert_eq!(
+        tests::caller::get(pod.address(8080), "/ready", &[]).await.status,
+        0,
+        "the application must not start before the sidecar"
+    );
     sidecar(daemon, &[&STATE[..], &network].concat());
     assert_eq!(pod.until(8080, "/ready", 200).await.text(), "yes\n");
     assert!(app.logs().contains("ready after"), "{}", app.logs());

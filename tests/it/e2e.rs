@@ -51,8 +51,8 @@ impl Running {
     }
 }
 
-/// Starts the application of every row and one Envoy with all probers, probes them concurrently, and
-/// fails with a list of all rows whose response differs from the expected one.
+/// Starts the application of every row and one Envoy with all probers, probes them concurrently,
+/// and fails with a list of all rows whose response differs from the expected one.
 pub(crate) async fn check(name: &str, rows: Vec<Row>) {
     check_with(name, Version::Newest, rows).await;
 }

@@ -18,8 +18,8 @@ async fn ready(address: SocketAddr, query: &str) -> Answer {
     caller::get(address, &format!("/healthz/ready{query}"), &[]).await
 }
 
-/// Starts the agent with its readiness port at `address`, for the Envoy on the same IP address whose
-/// admin socket is in `folder`.
+/// Starts the agent with its readiness port at `address`, for the Envoy on the same IP address
+/// whose admin socket is in `folder`.
 fn start(address: SocketAddr, folder: &Path) -> Child {
     let admin = format!("unix:{}", folder.join("admin.sock").display());
     let data_path = format!("http://{}", envoy::probe_listener(address.ip()));

@@ -17,7 +17,11 @@ fn limits(pid: &str) -> Vec<String> {
 async fn envoy_has_as_many_as_it_may_have() {
     let sidecar = Builder::new("descriptors").inside(&["prlimit", "--nofile=1000:3000"]).start();
     sidecar.until(200, "ready").await;
-    assert_eq!(limits(&sidecar.pid().to_string()), ["1000", "3000"], "limits of the agent and of the commands of its probes");
+    assert_eq!(
+        limits(&sidecar.pid().to_string()),
+        ["1000", "3000"],
+        "limits of the agent and of the commands of its probes"
+    );
     assert_eq!(limits(&sidecar.envoy().to_string()), ["3000", "3000"]);
 }
 

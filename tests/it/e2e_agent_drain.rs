@@ -93,7 +93,11 @@ async fn drain_and_then_a_signal_needs_no_minimum() {
     let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "10"], &[]).await;
     assert_eq!(drained.code, Some(0), "{drained:?}");
     assert_eq!(sidecar.ready("").await.text(), "draining\n");
-    assert_eq!(agent::run(&["drain", "--url", &url], &[]).await.code, Some(0), "a second drain must have no effect");
+    assert_eq!(
+        agent::run(&["drain", "--url", &url], &[]).await.code,
+        Some(0),
+        "a second drain must have no effect"
+    );
     assert!(is_alive(sidecar.envoy()), "Envoy still runs");
     let began = Instant::now();
     sidecar.signal(Signal::SIGTERM);

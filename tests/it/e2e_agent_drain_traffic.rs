@@ -14,8 +14,8 @@ use crate::e2e_agent_run::user_config;
 const INBOUND: u16 = 18080;
 const OUTBOUND: u16 = 18081;
 
-/// The user's two listeners: an inbound one that routes to the application, and an outbound one that
-/// answers in place of another service.
+/// The user's two listeners: an inbound one that routes to the application, and an outbound one
+/// that answers in place of another service.
 fn config(ip: std::net::IpAddr, app: &App) -> Value {
     let mut config = user_config(ip, INBOUND);
     let mut outbound = user_config(ip, OUTBOUND)["static_resources"]["listeners"][0].take();

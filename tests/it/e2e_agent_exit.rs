@@ -1,5 +1,5 @@
-//! Tests of how `run` exits when something fails: its exit code, its log, and the processes and files
-//! that it leaves.
+//! Tests of how `run` exits when something fails: its exit code, its log, and the processes and
+//! files that it leaves.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn script(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("envoy");
     std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a writable folder");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("this process owns the file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+        .expect("this process owns the file");
     file
 }
 
@@ -231,8 +232,9 @@ async fn what_is_wrong_before_envoy_starts() {
     assert!(log.contains("/nonexistent") && log.contains("--no-envoy") && !state.exists(), "{log}");
 }
 
-/// As PID 1 the agent has to reap every orphan. A script in place of Envoy creates a thousand orphans,
-/// counts the zombies that are left, and exits with code 7, which the agent must still report.
+/// As PID 1 the agent has to reap every orphan. A script in place of Envoy creates a thousand
+/// orphans, counts the zombies that are left, and exits with code 7, which the agent must still
+/// report.
 #[tokio::test]
 async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     if !geteuid().is_root() {
@@ -254,8 +256,8 @@ async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     command.arg("--envoy").arg(&script).args(["--envoy-config", "/dev/null", "--data-path", "off"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let outcome = agent::finish(command.spawn().expect("unshare starts")).await;
-    // The script exits with 7 also when the agent validates the configuration, so the agent reports a
-    // rejected configuration, code 64.
+    // The script exits with 7 also when the agent validates the configuration, so the agent reports
+    // a rejected configuration, code 64.
     assert!(outcome.stderr.contains("envoy ended unasked ended=with code 7"), "{outcome:?}");
     assert_eq!(outcome.code, Some(64), "{outcome:?}");
     let left = std::fs::read_to_string(left).expect("the script counted");

@@ -1,5 +1,5 @@
-//! Tests of the merged metrics with the parsers of Prometheus, for every combination of parts, formats
-//! and failures, and of scrapers that do not read.
+//! Tests of the merged metrics with the parsers of Prometheus, for every combination of parts,
+//! formats and failures, and of scrapers that do not read.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -20,8 +20,8 @@ const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const ENVOY: &str = "# TYPE envoy_shared gauge\nenvoy_shared{} 1\n# TYPE envoy_time histogram\n\
     envoy_time_bucket{le=\"0.5\"} 0\nenvoy_time_bucket{le=\"+Inf\"} 1\nenvoy_time_sum{} 3\nenvoy_time_count{} 1\n";
 
-/// Name, content type, body, and whether the body is complete. If it is not, `Content-Length` is larger
-/// than the body.
+/// Name, content type, body, and whether the body is complete. If it is not, `Content-Length` is
+/// larger than the body.
 const APPLICATIONS: [(&str, &str, &str, bool); 8] = [
     (
         "text",
@@ -72,7 +72,8 @@ async fn scrape(sidecar: &Sidecar, accept: &str) -> Answer {
     sidecar.local("GET /stats/prometheus", &format!("Host: localhost\r\nAccept: {accept}\r\n")).await
 }
 
-/// Asserts that the parsers of Prometheus accept the exposition and that it ends as its format requires.
+/// Asserts that the parsers of Prometheus accept the exposition and that it ends as its format
+/// requires.
 fn check(promtool: Option<&Promtool>, name: &str, answer: &Answer, is_open: bool) {
     let text = answer.text();
     assert_eq!((answer.status, answer.complete), (200, true), "{name}: {text}");
@@ -149,8 +150,8 @@ async fn prometheus_reads_a_real_envoy() {
     assert!(answer.text().contains("\nenvoy_server_live{} 1\n"), "{}", answer.text());
 }
 
-/// Two scrapers that do not read occupy both scrape slots until their timeout. A third scraper gets 503
-/// at once.
+/// Two scrapers that do not read occupy both scrape slots until their timeout. A third scraper gets
+/// 503 at once.
 #[tokio::test]
 async fn scrapers_that_do_not_read_are_cut() {
     // The body is far larger than the socket buffers, in lines that are fast to parse.

@@ -1,5 +1,6 @@
 //! Tests that every flag of the agent can be set by its environment variable. A value that the flag
-//! rejects is rejected with the flag's name; for flags that accept any text, the test looks at the effect.
+//! rejects is rejected with the flag's name; for flags that accept any text, the test looks at the
+//! effect.
 
 use std::path::Path;
 
@@ -56,8 +57,8 @@ async fn a_twin_is_refused_in_its_flag_s_name() {
     }
 }
 
-/// Each row has the command line, the environment variable and its value, the exit code, and words that
-/// stdout or stderr must contain.
+/// Each row has the command line, the environment variable and its value, the exit code, and words
+/// that stdout or stderr must contain.
 #[tokio::test]
 async fn any_text_arrives() {
     let folder = envoy::folder("agent-flags");
@@ -97,7 +98,8 @@ async fn any_text_arrives() {
         (&with_true, "APP_HEALTH_ENVOY_CONFIG", "/no/config", 64, "--envoy-config = \"/no/config\""),
         (&with_true, "APP_HEALTH_USER_CONFIG", "/no/part", 64, "--user-config = \"/no/part\""),
         (run, "APP_HEALTH_ENVOY", "/no/envoy", 64, "--envoy = \"/no/envoy\""),
-        // `/bin/true` exits at once, so the agent exits with 70; its log already contains the value.
+        // `/bin/true` exits at once, so the agent exits with 70; its log already contains the
+        // value.
         (&with_true, "APP_HEALTH_METRICS_TARGET", "15021,9100/x", 70, "--metrics-target: port \"15021\""),
         (&with_true, "APP_HEALTH_FILTER_WASM", "/no/filter.wasm", 70, "Envoy ended unasked"),
         (&[bootstrap, &["--inline-filter"]].concat(), "APP_HEALTH_STATE_DIR", &state, 0, "/state/admin.sock"),

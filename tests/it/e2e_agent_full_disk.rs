@@ -1,5 +1,5 @@
-//! Tests of a disk that is full when the agent starts, of one that fills later, and of the termination
-//! message of each failure. They run in a new mount namespace with a small tmpfs and a
+//! Tests of a disk that is full when the agent starts, of one that fills later, and of the
+//! termination message of each failure. They run in a new mount namespace with a small tmpfs and a
 //! `/dev/termination-log`, which needs root.
 
 use std::io::Write as _;
@@ -15,8 +15,8 @@ use tests::sidecar::{Builder, Sidecar};
 const OLD: &str = "envoy.json: old\n";
 
 /// Mounts a tmpfs of `$1` KiB on the state directory and fills it unless `$3` is `free`, mounts a
-/// termination log, and runs the command. Then it writes the content of the state directory, without the
-/// file that filled it, to `$2/left`.
+/// termination log, and runs the command. Then it writes the content of the state directory,
+/// without the file that filled it, to `$2/left`.
 const SCRIPT: &str = r#"
 set -e
 mount -t tmpfs -o size="$1"k,mode=0700 state "$2/state"

@@ -1,4 +1,5 @@
-//! Tests of `app-health-agent run` with a real Envoy: start, restarts, readiness, and hostile clients.
+//! Tests of `app-health-agent run` with a real Envoy: start, restarts, readiness, and hostile
+//! clients.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -111,7 +112,11 @@ async fn an_agent_that_stood_still_has_seen_nothing() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sidecar.ready("").await.status, 200);
     let log = sidecar.log();
-    assert_eq!(log.matches(" pending condition=\"data-path\"").count(), 1, "only the one from the start is expected: {log}");
+    assert_eq!(
+        log.matches(" pending condition=\"data-path\"").count(),
+        1,
+        "only the one from the start is expected: {log}"
+    );
 }
 
 #[tokio::test]
@@ -138,8 +143,8 @@ async fn idle_callers_keep_nobody_out() {
         ("GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     ] {
         let answer = caller::send(sidecar.ready_address(), request.as_bytes()).await;
-        // The server answers a request that is too long and closes the connection while the request is
-        // still being sent, so a RST may discard the response.
+        // The server answers a request that is too long and closes the connection while the request
+        // is still being sent, so a RST may discard the response.
         let is_right = answer.status == status || (status == 431 && answer.status == 0);
         assert!(is_right, "{}: {answer:?}", request.lines().next().unwrap_or_default());
     }
@@ -150,8 +155,8 @@ async fn idle_callers_keep_nobody_out() {
     assert!(series.all(|line| known.iter().any(|path| line.contains(path))), "{metrics}");
 }
 
-/// With 64 descriptors, 40 are reserved and clients can use the rest. The poller keeps two descriptors,
-/// so no client can make Envoy appear to be down.
+/// With 64 descriptors, 40 are reserved and clients can use the rest. The poller keeps two
+/// descriptors, so no client can make Envoy appear to be down.
 #[tokio::test]
 async fn callers_cannot_take_the_poller_s_descriptors() {
     let theirs = Builder::new("run-few-envoy").start();

@@ -1,5 +1,6 @@
-//! Tests of states in which Envoy may or may not become ready: LIVE without a configuration from the
-//! control plane, a filter that traps, an allow-list, a stale admin socket, and repeated restarts.
+//! Tests of states in which Envoy may or may not become ready: LIVE without a configuration from
+//! the control plane, a filter that traps, an allow-list, a stale admin socket, and repeated
+//! restarts.
 
 use std::os::unix::net::UnixListener;
 
@@ -20,8 +21,8 @@ const TRAPS: &str = r#"(module
     (func (export "proxy_on_context_create") (param i32 i32))
     (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) unreachable))"#;
 
-/// Envoy is LIVE and has received nothing from its control plane: the agent reports exactly these two
-/// conditions, and none that follows from them.
+/// Envoy is LIVE and has received nothing from its control plane: the agent reports exactly these
+/// two conditions, and none that follows from them.
 #[tokio::test]
 async fn live_with_nothing_received() {
     let sidecar = Builder::new("stage-dynamic").args(&["--dynamic", "on"]).start();
@@ -77,8 +78,8 @@ async fn what_lies_where_the_admin_socket_shall_be() {
     }
 }
 
-/// An external Envoy is started and killed ten times and leaves its socket each time: the agent counts
-/// ten epochs.
+/// An external Envoy is started and killed ten times and leaves its socket each time: the agent
+/// counts ten epochs.
 #[tokio::test]
 async fn ten_lives_of_somebody_else_s_envoy() {
     let ip = net::loopback();

@@ -1,5 +1,5 @@
-//! Tests of the test application that runs in Pods, behind a real Envoy: its switches, and its record of
-//! the requests that it received.
+//! Tests of the test application that runs in Pods, behind a real Envoy: its switches, and its
+//! record of the requests that it received.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::{ExitStatus, Stdio};
@@ -47,8 +47,8 @@ impl Program {
     }
 }
 
-/// The status that the filter returns for each protocol while the application serves, fails and hangs.
-/// A TCP application that hangs still accepts connections, so its probe succeeds.
+/// The status that the filter returns for each protocol while the application serves, fails and
+/// hangs. A TCP application that hangs still accepts connections, so its probe succeeds.
 const VERDICTS: [(&str, [u16; 3]); 4] = [
     ("http", [200, 503, 504]),
     ("https", [200, 503, 504]),

@@ -1,5 +1,5 @@
-//! Tests of response bodies through a real Envoy: the kubelet reads 10 KiB before it decides, and no
-//! byte of the application's body is passed on.
+//! Tests of response bodies through a real Envoy: the kubelet reads 10 KiB before it decides, and
+//! no byte of the application's body is passed on.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tests of the shipped Envoy configuration: a real Envoy accepts all of it, and without a working filter
-//! Envoy connects to no application.
+//! Tests of the shipped Envoy configuration: a real Envoy accepts all of it, and without a working
+//! filter Envoy connects to no application.
 
 mod capabilities;
 mod examples;
@@ -67,8 +67,8 @@ impl Applications {
     }
 }
 
-/// Requests every declared probe, with and without forged headers of the filter, and asserts that each
-/// response has this status and that Envoy opens no upstream connection.
+/// Requests every declared probe, with and without forged headers of the filter, and asserts that
+/// each response has this status and that Envoy opens no upstream connection.
 async fn dials_nobody(envoy: &Envoy, ip: std::net::IpAddr, apps: &Applications, table: &Value, status: u16) {
     let listener = envoy::probe_listener(ip);
     for path in table.as_object().expect("a table").keys() {

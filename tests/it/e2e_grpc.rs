@@ -1,5 +1,5 @@
-//! Tests of gRPC probes through a real Envoy, with a real health server and with servers that break the
-//! protocol.
+//! Tests of gRPC probes through a real Envoy, with a real health server and with servers that break
+//! the protocol.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Tests of probes over IPv6 through a real Envoy. With root they run in a new network namespace and
-//! come from `::6`, otherwise from `::1`.
+//! Tests of probes over IPv6 through a real Envoy. With root they run in a new network namespace
+//! and come from `::6`, otherwise from `::1`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;

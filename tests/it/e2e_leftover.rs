@@ -47,8 +47,8 @@ async fn a_hanging_handshake_hangs_one_probe() {
     pod.envoy.stop().await;
 }
 
-/// The callouts of callers that disconnected still count against the limit of their prober, and other
-/// probers have their own limit.
+/// The callouts of callers that disconnected still count against the limit of their prober, and
+/// other probers have their own limit.
 #[tokio::test]
 async fn callouts_of_callers_that_left_keep_their_places() {
     let ip = net::loopback();

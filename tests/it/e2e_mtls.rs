@@ -1,5 +1,5 @@
-//! Runs the example with strict mutual TLS: a client without a certificate gets no response, and the
-//! probes of the kubelet succeed.
+//! Runs the example with strict mutual TLS: a client without a certificate gets no response, and
+//! the probes of the kubelet succeed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl Running {
         caller::probe(SocketAddr::new(self.ip, 15020), &format!("/app-health/app/{kind}")).await
     }
 
-    /// Sends a request over TLS to the application's listener, with this client certificate or none.
+    /// Sends a request over TLS to the application's listener, with this client certificate or
+    /// none.
     async fn ask(&self, certificate: Option<&Identity>) -> std::io::Result<Answer> {
         let identity = certificate.map(|of| (of.certificate.as_str(), of.key.as_str()));
         let caller = Caller { server: NAME, authority: &self.identity.authority, identity };
@@ -73,8 +74,8 @@ async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
     running.envoy.stop().await;
 }
 
-/// Envoy accepts each connection on the captured port even if the application is down, so a `tcpSocket`
-/// probe of that port proves nothing. The filter connects to the application itself.
+/// Envoy accepts each connection on the captured port even if the application is down, so a
+/// `tcpSocket` probe of that port proves nothing. The filter connects to the application itself.
 #[tokio::test]
 async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead() {
     let (running, app) = Running::start("mtls-tcp").await;

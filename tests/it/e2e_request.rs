@@ -1,5 +1,5 @@
-//! Tests through a real Envoy that the application receives exactly the request that the kubelet would
-//! have sent.
+//! Tests through a real Envoy that the application receives exactly the request that the kubelet
+//! would have sent.
 
 use std::net::SocketAddr;
 
@@ -32,8 +32,8 @@ const FOREIGN: [(&str, &str); 16] = [
     ("TE", "trailers"),
 ];
 
-/// Probes once with the headers in [`FOREIGN`], and returns the request that the application received,
-/// and its port.
+/// Probes once with the headers in [`FOREIGN`], and returns the request that the application
+/// received, and its port.
 async fn seen(name: &str, scheme: &str, http: Value) -> (Seen, u16) {
     tls::install_provider();
     let ip = net::loopback();
@@ -54,8 +54,8 @@ async fn seen(name: &str, scheme: &str, http: Value) -> (Seen, u16) {
     (seen.remove(0), app.port())
 }
 
-/// Asserts that the application receives this request line and these header lines in any order. `IP`
-/// and `PORT` stand for the application's address.
+/// Asserts that the application receives this request line and these header lines in any order.
+/// `IP` and `PORT` stand for the application's address.
 async fn check(name: &str, scheme: &str, http: Value, request_line: &str, expected: &[&str]) {
     let (seen, port) = seen(name, scheme, http).await;
     assert_eq!(seen.peer.ip(), SOURCE);

@@ -109,8 +109,8 @@ async fn requests_cannot_be_smuggled() {
     assert_eq!(app.seen(), []);
     let upgrade =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
-    // Envoy ignores the upgrade, answers `Expect` with an interim 100, and drops the header. Each is one
-    // request.
+    // Envoy ignores the upgrade, answers `Expect` with an interim 100, and drops the header. Each
+    // is one request.
     for (more, status) in
         [(upgrade, 200), ("Expect: 100-continue\r\n", 100), ("X-Odd: caf\u{e9}\u{ff}\r\n", 200)]
     {

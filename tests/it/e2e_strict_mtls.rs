@@ -1,5 +1,5 @@
-//! Tests of strict mutual TLS as configured by `envoy-config/kubernetes/strict-mtls`: the results of
-//! the kubelet's probes before and after the rewriting, and which clients reach the application.
+//! Tests of strict mutual TLS as configured by `envoy-config/kubernetes/strict-mtls`: the results
+//! of the kubelet's probes before and after the rewriting, and which clients reach the application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -44,8 +44,8 @@ spec:
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 const SICK: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nsick";
 
-/// Runs the test in a single-threaded runtime, so that each socket is created in the thread's current
-/// network namespace.
+/// Runs the test in a single-threaded runtime, so that each socket is created in the thread's
+/// current network namespace.
 fn by_itself(test: impl Future<Output = ()>) {
     install_provider();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -183,8 +183,8 @@ async fn rewritten(injected: &Injected) {
     }
 }
 
-/// A client without a certificate, or with one of another authority, reaches the application through no
-/// port, over neither IPv4 nor IPv6.
+/// A client without a certificate, or with one of another authority, reaches the application
+/// through no port, over neither IPv4 nor IPv6.
 async fn nothing_else_in_plaintext(client: &Client, app: &App) {
     let before = app.seen().len();
     let other = Authority::new().sign("client.example.com");
@@ -209,7 +209,8 @@ async fn nothing_else_in_plaintext(client: &Client, app: &App) {
     assert_eq!(app.seen().len(), before, "no connection must reach the application");
 }
 
-/// A client with a certificate reaches the application's port, and nothing else in or behind the Pod.
+/// A client with a certificate reaches the application's port, and nothing else in or behind the
+/// Pod.
 async fn with_a_certificate(client: &Client, app: &App, stranger: &App) {
     assert!(!client.reaches(BEYOND, 8080).await, "the Pod must not forward connections");
     assert_eq!(stranger.seen(), [], "no connection must leave the Pod");
@@ -222,8 +223,8 @@ async fn with_a_certificate(client: &Client, app: &App, stranger: &App) {
     }
 }
 
-/// When the Secret changes, Envoy reloads it: it accepts clients of the new authority and rejects clients
-/// of the old one.
+/// When the Secret changes, Envoy reloads it: it accepts clients of the new authority and rejects
+/// clients of the old one.
 async fn renewed(injected: &Injected, client: &Client) {
     let next = Client::new();
     injected.renew(&next.authority, NAME);

@@ -38,8 +38,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Creates the namespaces and moves this thread into the caller's. Returns `None` without root or the
-    /// program `ip`.
+    /// Creates the namespaces and moves this thread into the caller's. Returns `None` without root
+    /// or the program `ip`.
     pub(crate) async fn new() -> Option<Self> {
         let fresh = || {
             unshare(CloneFlags::CLONE_NEWNET).ok()?;
@@ -72,7 +72,8 @@ impl Network {
         made.then_some(network)
     }
 
-    /// Runs `what` in the Pod's namespace. Sockets and processes that it creates stay in that namespace.
+    /// Runs `what` in the Pod's namespace. Sockets and processes that it creates stay in that
+    /// namespace.
     pub(crate) async fn in_pod<T>(&self, what: impl Future<Output = T>) -> T {
         self.inside(&self.pod, what).await
     }
@@ -112,8 +113,9 @@ impl Injected {
         Self { pod: serde_json::from_str(&outcome.stdout).expect("JSON"), folder }
     }
 
-    /// Runs the command of the capture container with exactly the capabilities that the manifest grants. It
-    /// uses the programs of the Debian root directory in `CONTAINER_TOOLS` if that is set.
+    /// Runs the command of the capture container with exactly the capabilities that the manifest
+    /// grants. It uses the programs of the Debian root directory in `CONTAINER_TOOLS` if that is
+    /// set.
     pub(crate) fn capture(&self) {
         let container = &self.pod["spec"]["initContainers"][0];
         let words = container["command"].as_array().expect("a command").iter().filter_map(Value::as_str);
@@ -121,10 +123,14 @@ impl Injected {
         assert_eq!(container["securityContext"]["capabilities"]["add"], serde_json::json!(["NET_ADMIN"]));
         let mut command = container_tools::command("setpriv");
         command.args(["--bounding-set=-all,+net_admin", "--inh-caps=-all"]).stdout(Stdio::null());
-        assert!(command.args(words).status().expect("setpriv starts").success(), "the capture command failed");
+        assert!(
+            command.args(words).status().expect("setpriv starts").success(),
+            "the capture command failed"
+        );
     }
 
-    /// Writes the mounted files: Envoy's configuration, and a Secret in the layout that the kubelet uses.
+    /// Writes the mounted files: Envoy's configuration, and a Secret in the layout that the kubelet
+    /// uses.
     pub(crate) fn mount(&self, authority: &Authority, name: &str) {
         let (config, secret) = (self.config(), self.secret());
         for folder in [&config, &secret] {
@@ -141,8 +147,8 @@ impl Injected {
         self.renew(authority, name);
     }
 
-    /// Replaces the certificate in the mounted Secret as the kubelet does: it writes a new directory and
-    /// moves the symbolic link to it.
+    /// Replaces the certificate in the mounted Secret as the kubelet does: it writes a new
+    /// directory and moves the symbolic link to it.
     pub(crate) fn renew(&self, authority: &Authority, name: &str) {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let version = format!("..{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));

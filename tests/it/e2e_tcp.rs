@@ -46,7 +46,8 @@ async fn no_byte_is_sent() {
     pod.envoy.stop().await;
 }
 
-/// A listener whose backlog is full drops the SYN, and the kernel repeats it until the probe times out.
+/// A listener whose backlog is full drops the SYN, and the kernel repeats it until the probe times
+/// out.
 #[tokio::test]
 async fn a_full_backlog_is_a_timeout() {
     let ip = net::loopback();

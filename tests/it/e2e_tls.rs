@@ -1,5 +1,5 @@
-//! Tests of `httpGet` probes over TLS through a real Envoy: no certificate is verified, and every TLS
-//! variant that the kubelet supports works.
+//! Tests of `httpGet` probes over TLS through a real Envoy: no certificate is verified, and every
+//! TLS variant that the kubelet supports works.
 
 use tests::app::grpc::GrpcAnswer;
 use tests::app::tls::{ClientCertificate, Key, Tls, Versions};
@@ -58,8 +58,8 @@ fn rows() -> Vec<Row> {
         h2("alpn-h2", &["h2", "http/1.1"], 200),
         h2("only-h2", &["h2"], 200),
         h2("h2-failure", &["h2"], 503),
-        // A server that supports none of the offered ALPN protocols aborts the handshake, as it does with
-        // the kubelet's client.
+        // A server that supports none of the offered ALPN protocols aborts the handshake, as it
+        // does with the kubelet's client.
         over("alpn-unknown", Tls::with_alpn(&["spdy/1"]), 525, "tls"),
         Row {
             name: "tls-on-plaintext-port",

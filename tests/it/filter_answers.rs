@@ -1,5 +1,5 @@
-//! Tests of responses to routed probes: which parts of an application's response the filter passes on,
-//! and into which reasons it translates the local replies of Envoy.
+//! Tests of responses to routed probes: which parts of an application's response the filter passes
+//! on, and into which reasons it translates the local replies of Envoy.
 
 use tests::host::life::{End, Life};
 use tests::host::lives::{HOOK, HTTP, SECRET, TCP};
@@ -117,8 +117,8 @@ fn tcp_passes_when_envoy_connected() {
     check(&mut with_table(), rows);
 }
 
-/// Sends a response body in these chunks. Each has its size, whether it is the last one, and the number
-/// of spaces that the filter must send instead.
+/// Sends a response body in these chunks. Each has its size, whether it is the last one, and the
+/// number of spaces that the filter must send instead.
 fn check_body(chunks: &[(usize, bool, usize)]) {
     let mut vm = with_table();
     let (context, _) = vm.request(get(HTTP), true).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of plugin configurations with the compiled filter: each is accepted, or rejected as a whole
-//! with an error in the log, and none traps.
+//! Tests of plugin configurations with the compiled filter: each is accepted, or rejected as a
+//! whole with an error in the log, and none traps.
 
 use tests::host::Vm;
 use tests::host::life::Life;

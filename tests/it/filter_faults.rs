@@ -1,7 +1,7 @@
 //! Tests with a host that fails: every host call of every scenario returns every status, once and
-//! always, and the host returns invalid values, pointers and ids. In no case may the filter trap, dial
-//! without filter state, pass on data of the application, or leave a request without a response or a
-//! reset where one is possible.
+//! always, and the host returns invalid values, pointers and ids. In no case may the filter trap,
+//! dial without filter state, pass on data of the application, or leave a request without a
+//! response or a reset where one is possible.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ fn is_success(end: &End) -> bool {
     matches!(shown(end).trim_start_matches("passed ").as_bytes(), [b'2' | b'3', ..])
 }
 
-/// True for calls whose failure may leave the request without a response: the filter can then neither
-/// reset the stream nor find the stream of a callout's response.
+/// True for calls whose failure may leave the request without a response: the filter can then
+/// neither reset the stream nor find the stream of a callout's response.
 fn may_wait(call: &str) -> bool {
     ["proxy_close_stream", "proxy_set_effective_context"].contains(&call)
 }
@@ -71,7 +71,8 @@ fn each_call_fails_always_and_once_with_each_status() {
                     let end = survive(&mut vm, &life, &what);
                     let waits = end == End::Waiting && good != End::Waiting;
                     assert!(!waits || may_wait(call), "{what}: waits");
-                    // NotFound means absent, not failed: a redirect without `Location` is a success.
+                    // NotFound means absent, not failed: a redirect without `Location` is a
+                    // success.
                     let passes = hook || status == 1 || is_success(&good);
                     assert!(passes || !is_success(&end), "{what}: {end:?}, not {good:?}");
                 }

@@ -1,5 +1,5 @@
-//! Tests of responses to gRPC probes, which arrive as results of a callout, from the application or from
-//! Envoy itself.
+//! Tests of responses to gRPC probes, which arrive as results of a callout, from the application or
+//! from Envoy itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Support for the tests of the filter: a configured VM, and rows of a scenario and its expected end.
+//! Support for the tests of the filter: a configured VM, and rows of a scenario and its expected
+//! end.
 
 use std::sync::LazyLock;
 
@@ -55,8 +56,9 @@ pub(crate) fn reply(status: u32, text: &str) -> End {
     End::Reply { status, headers: Headers::new(), body: text.to_owned() }
 }
 
-/// Formats an end as in the rows: the status and the reason word of a local reply, `reset`, `waiting`,
-/// `passed`, or `passed` with the status of a response. Any other end is shown by its `Debug` output.
+/// Formats an end as in the rows: the status and the reason word of a local reply, `reset`,
+/// `waiting`, `passed`, or `passed` with the status of a response. Any other end is shown by its
+/// `Debug` output.
 pub(crate) fn shown(end: &End) -> String {
     match end {
         End::Passed => "passed".into(),
@@ -76,7 +78,8 @@ pub(crate) fn shown(end: &End) -> String {
     }
 }
 
-/// Runs every row in one VM, and fails with a list of those whose end differs from the expected one.
+/// Runs every row in one VM, and fails with a list of those whose end differs from the expected
+/// one.
 pub(crate) fn check(vm: &mut Vm, rows: Vec<(&str, Life, &str)>) {
     let wrong: Vec<_> = rows
         .into_iter()

@@ -37,8 +37,8 @@ fn a_routed_probe_costs_ten_host_calls_from_the_first_one_on() {
     }
 }
 
-/// Asserts that a prober accepts eight requests in flight and rejects the ninth, and that each of the
-/// eight frees its slot when it ends by `then`.
+/// Asserts that a prober accepts eight requests in flight and rejects the ninth, and that each of
+/// the eight frees its slot when it ends by `then`.
 fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
     let mut vm = with_table();
     for round in 0..3 {

@@ -1,5 +1,5 @@
-//! Tests of the filter's metrics and log: names, values, log lines only for changes, and no text of a
-//! caller or of the application.
+//! Tests of the filter's metrics and log: names, values, log lines only for changes, and no text of
+//! a caller or of the application.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tests that call the filter's callbacks in any order, with any context and any number: nothing traps,
-//! and later probes still work.
+//! Tests that call the filter's callbacks in any order, with any context and any number: nothing
+//! traps, and later probes still work.
 
 use tests::host::life::Life;
 use tests::host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};

@@ -25,7 +25,8 @@ impl Numbers {
     }
 }
 
-/// Makes one random call, in or out of its proper order. The error `OutOfTurn` is allowed, a trap is not.
+/// Makes one random call, in or out of its proper order. The error `OutOfTurn` is allowed, a trap
+/// is not.
 fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(), VmError> {
     let context =
         if contexts.is_empty() || numbers.below(4) == 0 { *numbers.of(&IDS) } else { *numbers.of(contexts) };

@@ -72,8 +72,8 @@ fn a_hop_is_the_request_that_kubelet_would_send() {
 fn a_location_names_scheme_port_and_authority() {
     let http = "app_health_callout_http";
     let https = "app_health_callout_https";
-    // Each row has the prober's path, the location, and the expected cluster, authority, destination,
-    // path and referer.
+    // Each row has the prober's path, the location, and the expected cluster, authority,
+    // destination, path and referer.
     let rows = [
         (
             HTTP,

@@ -1,5 +1,5 @@
-//! Tests of the Wasm host itself, with small guests in WAT. Unit tests next to its modules cover the
-//! result of each host call.
+//! Tests of the Wasm host itself, with small guests in WAT. Unit tests next to its modules cover
+//! the result of each host call.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

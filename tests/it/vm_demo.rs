@@ -68,7 +68,8 @@ async fn the_example_configuration_is_accepted() {
 
 /// Asserts that the command has every flag that the unit file uses.
 async fn knows_flags(unit: &str, binary: &str, command: &str) {
-    let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit)).expect("the unit file exists");
+    let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit))
+        .expect("the unit file exists");
     let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("it starts");
     let help = agent::finish(help).await.stdout;
     let known = |flag: &str| help.split([' ', '\n', ',', '=']).any(|word| word == flag);

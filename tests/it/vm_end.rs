@@ -52,8 +52,8 @@ async fn a_crashed_agent_is_gone_after_the_grace_and_one_that_returns_within_it_
     scene.until_endpoints(&[0, 1]).await;
 }
 
-/// When a machine is cut off from the network, its connection stays open on the discovery server, and
-/// PINGs get no response. The missing heartbeat alone would be noticed only after minutes.
+/// When a machine is cut off from the network, its connection stays open on the discovery server,
+/// and PINGs get no response. The missing heartbeat alone would be noticed only after minutes.
 #[tokio::test]
 async fn a_machine_that_is_cut_off_is_found_by_pings() {
     let scene = Scene::start("vm-cut-off", Plan { discovery: SHORT.into(), ..Plan::default() }).await;
@@ -65,8 +65,8 @@ async fn a_machine_that_is_cut_off_is_found_by_pings() {
     scene.endpoints_within(&[0, 1], 3 * SOON).await;
 }
 
-/// Starts a machine whose entry an operator created, and stops its agent, which then keeps its connection
-/// open without sending anything. Returns the reason of the condition Unknown.
+/// Starts a machine whose entry an operator created, and stops its agent, which then keeps its
+/// connection open without sending anything. Returns the reason of the condition Unknown.
 async fn silent(name: &str, policy: &'static str) -> (Scene, String) {
     let (folder, ip) = (envoy::folder(name), net::loopback());
     let documents = [entry("manual", &ip.to_string()), service()];

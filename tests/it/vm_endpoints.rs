@@ -1,5 +1,5 @@
-//! Tests of the endpoints and clusters in Envoy: endpoints are removed and added again, a cluster has no
-//! endpoints, and clusters change.
+//! Tests of the endpoints and clusters in Envoy: endpoints are removed and added again, a cluster
+//! has no endpoints, and clusters change.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +23,8 @@ fn oldest(discovery: SocketAddr) -> Way {
     Way { version: Version::Floor, ..Way::delta(discovery) }
 }
 
-/// One machine after the other fails and recovers. While all of them fail, Envoy sends no request to any.
+/// One machine after the other fails and recovers. While all of them fail, Envoy sends no request
+/// to any.
 async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'static str>) {
     let scene = Scene::start(name, Plan { way, agents, ..Plan::default() }).await;
     let [first, second] = [&scene.machines[0].application, &scene.machines[1].application];
@@ -44,7 +45,11 @@ async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'stati
         let answer = scene.client.request().await;
         assert_eq!((answer.status, answer.text().trim()), (503, "no healthy upstream"));
     }
-    assert_eq!((first.requests(), second.requests()), asked, "there must be no panic routing to unhealthy machines");
+    assert_eq!(
+        (first.requests(), second.requests()),
+        asked,
+        "there must be no panic routing to unhealthy machines"
+    );
     assert_eq!(scene.client.cluster_stat("lb_healthy_panic").await, Some(0));
 
     second.behave(Behaviour::Serving);
@@ -75,8 +80,8 @@ async fn endpoints_come_and_go_in_a_cluster_of_the_users_own() {
     come_and_go("vm-own", own_eds_cluster, Vec::new()).await;
 }
 
-/// Envoy warms a changed cluster before it replaces the old one, so no request finds a cluster without
-/// endpoints.
+/// Envoy warms a changed cluster before it replaces the old one, so no request finds a cluster
+/// without endpoints.
 async fn changes(name: &str, way: fn(SocketAddr) -> Way) {
     let scene = Scene::start(name, Plan { way, ..Plan::default() }).await;
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(5));

@@ -1,5 +1,5 @@
-//! Tests of the policy `--last-endpoint`: the last endpoint of a service is kept if it becomes unhealthy,
-//! but not if its agent terminates or drains.
+//! Tests of the policy `--last-endpoint`: the last endpoint of a service is kept if it becomes
+//! unhealthy, but not if its agent terminates or drains.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ async fn the_last_endpoint_stays_until_it_says_goodbye() {
     let mut scene = Scene::start("vm-last", plan).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
-    // The condition's time, in seconds, decides which endpoint failed last, and within the same second
-    // the name does.
+    // The condition's time, in seconds, decides which endpoint failed last, and within the same
+    // second the name does.
     scene.stays(&[1], Duration::from_millis(1100)).await;
     scene.machines[1].application.behave(Behaviour::Failing);
     let workload = scene.until_view(1, |workload| workload["keptAsLast"] == true).await;

@@ -1,5 +1,5 @@
-//! Tests of configuration changes at run time: running agents get changed probes, and an invalid document
-//! is reported and has no effect.
+//! Tests of configuration changes at run time: running agents get changed probes, and an invalid
+//! document is reported and has no effect.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Support for tests of an agent that probes an application itself, without a kubelet: starting it, and
-//! reading its verdict.
+//! Support for tests of an agent that probes an application itself, without a kubelet: starting it,
+//! and reading its verdict.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -89,8 +89,9 @@ impl Vm {
 
     /// Waits for the first verdict, and returns `Healthy`, or reason and message.
     pub(crate) async fn verdict(&self) -> String {
-        let view =
-            self.until("expected a verdict", |view| !matches!(view["state"].as_str(), None | Some("Unknown"))).await;
+        let view = self
+            .until("expected a verdict", |view| !matches!(view["state"].as_str(), None | Some("Unknown")))
+            .await;
         let word = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
         if word("state") == "Healthy" {
             "Healthy".to_owned()
@@ -105,8 +106,8 @@ pub(crate) fn quick(handler: &str, fields: Value) -> Value {
     json!({ handler: fields, "periodSeconds": 1, "timeoutSeconds": 15, "failureThreshold": 1 })
 }
 
-/// Returns the verdict on an application that does `steps` with each connection, and the number of its
-/// connections. If `expected` is a timeout, the probe's timeout is one second.
+/// Returns the verdict on an application that does `steps` with each connection, and the number of
+/// its connections. If `expected` is a timeout, the probe's timeout is one second.
 pub(crate) async fn asked(name: &str, handler: &str, steps: Vec<Step>, expected: &str) -> (String, usize) {
     let plan = Plan::new(name);
     let app = App::start(plan.ip, steps).await;

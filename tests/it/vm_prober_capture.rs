@@ -74,7 +74,11 @@ async fn probes() {
         vm.args(&flags).start(&quick(handler, fields)).verdict().await
     };
     for handler in ["tcpSocket", "httpGet"] {
-        assert_eq!(verdict(v4, "off", handler, closed).await, "Healthy", "{handler}: without --capture the rules redirect the probe");
+        assert_eq!(
+            verdict(v4, "off", handler, closed).await,
+            "Healthy",
+            "{handler}: without --capture the rules redirect the probe"
+        );
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {
         let refused = format!("ConnectionRefused: {V4}:{closed}: connection refused");

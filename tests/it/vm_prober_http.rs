@@ -1,4 +1,5 @@
-//! Tests of the agent's HTTP and HTTPS probes. Each row has an application and the expected verdict.
+//! Tests of the agent's HTTP and HTTPS probes. Each row has an application and the expected
+//! verdict.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -54,7 +54,11 @@ async fn an_edited_file_acts_without_a_flap() {
     let asked = app.seen().len();
     app.seen_at_least(asked + 2).await;
     let view = vm.view().await;
-    assert_eq!((&view["state"], &view["generation"]), (&json!("Healthy"), &json!(1)), "the state must not change");
+    assert_eq!(
+        (&view["state"], &view["generation"]),
+        (&json!("Healthy"), &json!(1)),
+        "the state must not change"
+    );
     assert_eq!(
         vm.sidecar.log().matches("the workload group is not taken").count(),
         2,

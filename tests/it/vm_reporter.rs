@@ -1,5 +1,5 @@
-//! Tests of the messages that the agent sends to a discovery server: in the order of Istio's agent, with
-//! the project's own report, for pushed probes, and at its termination.
+//! Tests of the messages that the agent sends to a discovery server: in the order of Istio's agent,
+//! with the project's own report, for pushed probes, and at its termination.
 
 use std::time::Duration;
 
@@ -94,7 +94,11 @@ async fn our_server_hears_the_level() {
     assert!(generations.is_sorted(), "{generations:?}");
     for report in &reports {
         let is_healthy = level(report).1 == "Healthy";
-        assert_eq!(report.error.is_none(), is_healthy, "a report of another state than Healthy must have an error: {report:#?}");
+        assert_eq!(
+            report.error.is_none(),
+            is_healthy,
+            "a report of another state than Healthy must have an error: {report:#?}"
+        );
     }
     vm.until_logged("says hello").await;
     let stream = vm.view().await["stream"].clone();
@@ -155,8 +159,8 @@ async fn a_pending_entry_waits_for_its_session() {
     server.until("the level again", |seen| seen[before..].iter().any(Seen::is_ours)).await;
 }
 
-/// Sends SIGTERM to the agent, asserts that it exits with 0, and returns all messages that the server
-/// received.
+/// Sends SIGTERM to the agent, asserts that it exits with 0, and returns all messages that the
+/// server received.
 async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
     let is_plain = script.hello.is_none();
     let server = PlainServer::start(script).await;

@@ -83,7 +83,7 @@ async fn a_mute_server_is_found() {
     let address = address.to_string();
     let _vm = Vm::probed("faults-mute").args(&["--discovery", &address, "--discovery-plaintext"]).start();
     timeout(FOUND, async {
-        while *accepted.lock().expect("nobody panicked") < 2 {
+        while *accepted.lock().expect("no holder of the lock panicked") < 2 {
             sleep(Duration::from_millis(50)).await;
         }
     })
@@ -123,6 +123,9 @@ async fn an_outage_costs_no_memory() {
     let after = Process::new(pid).rss();
     assert!(after < before + (1 << 20), "{before} to {after} bytes");
     let view = vm.view().await;
-    assert!(view["generation"].as_u64().is_some_and(|generation| generation >= 5), "probing must continue: {view}");
+    assert!(
+        view["generation"].as_u64().is_some_and(|generation| generation >= 5),
+        "probing must continue: {view}"
+    );
     assert_eq!(view["stream"]["connected"], json!(false));
 }

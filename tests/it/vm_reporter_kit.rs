@@ -1,5 +1,5 @@
-//! Support for tests of the agent's reports: an agent on a machine whose workload is healthy as long as a
-//! file exists.
+//! Support for tests of the agent's reports: an agent on a machine whose workload is healthy as
+//! long as a file exists.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,8 @@ impl Vm {
         Self { builder, alive }
     }
 
-    /// Configures a machine with a WorkloadGroup file, whose probe succeeds while the file `alive` exists.
+    /// Configures a machine with a WorkloadGroup file, whose probe succeeds while the file `alive`
+    /// exists.
     pub(crate) fn probed(name: &str) -> Self {
         let vm = Self::new(name);
         let group = format!(

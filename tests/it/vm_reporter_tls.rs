@@ -1,5 +1,5 @@
-//! Tests of mutual TLS between the agent and the discovery server: names, authorities, and files that
-//! change.
+//! Tests of mutual TLS between the agent and the discovery server: names, authorities, and files
+//! that change.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,8 @@ fn ours() -> Script {
     Script::ours(json!({"session": 17, "heartbeatSeconds": 60}))
 }
 
-/// Starts an agent with a certificate of `authority` that reports to `server` and expects `san` in the
-/// server's certificate.
+/// Starts an agent with a certificate of `authority` that reports to `server` and expects `san` in
+/// the server's certificate.
 fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str>) -> Running {
     let vm = Vm::probed(name);
     let folder = vm.builder.folder.clone();

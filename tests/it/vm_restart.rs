@@ -18,8 +18,8 @@ async fn statuses(scene: &Scene) -> Vec<(String, String)> {
     workloads.map(|found| (text(&found["address"]), text(&found["condition"]["status"]))).collect()
 }
 
-/// The server is killed right after it acknowledged a report. Envoy loses no endpoint, and the first
-/// report after the restart takes effect.
+/// The server is killed right after it acknowledged a report. Envoy loses no endpoint, and the
+/// first report after the restart takes effect.
 #[tokio::test]
 async fn a_killed_discovery_comes_back_as_it_was() {
     let plan = Plan {
@@ -59,8 +59,8 @@ async fn a_killed_discovery_comes_back_as_it_was() {
     assert!(!tally.contains_key(&(503, String::new())), "Envoy must always have an endpoint: {tally:?}");
 }
 
-/// An acknowledged report is on the disk: if the server is killed right after the acknowledgement, its
-/// store contains the report.
+/// An acknowledged report is on the disk: if the server is killed right after the acknowledgement,
+/// its store contains the report.
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_a_kill() {
     let mut scene = Scene::start("vm-acked", Plan { machines: 3, ..Plan::default() }).await;
@@ -100,8 +100,8 @@ async fn is_acknowledged(scene: &Scene, machine: usize, state: &str) -> bool {
     view["state"] == state && last.ends_with(&format!("/{}", view["generation"]))
 }
 
-/// The server is killed repeatedly while machines fail and recover. In the end Envoy has exactly the
-/// healthy endpoints.
+/// The server is killed repeatedly while machines fail and recover. In the end Envoy has exactly
+/// the healthy endpoints.
 #[tokio::test]
 async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     let mut scene = Scene::start("vm-midst", Plan { machines: 3, ..Plan::default() }).await;
@@ -128,8 +128,8 @@ async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     assert!(!tally.contains_key(&(503, String::new())), "Envoy must always have an endpoint: {tally:?}");
 }
 
-/// The store is lost while Envoy and the agents run: no endpoint is removed before all agents had time to
-/// register again.
+/// The store is lost while Envoy and the agents run: no endpoint is removed before all agents had
+/// time to register again.
 async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
     let plan = Plan {
         machines: 3,

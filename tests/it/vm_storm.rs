@@ -1,5 +1,5 @@
-//! A test with five hundred agents and one server that is killed: `./justw bench vm-health` with smaller
-//! numbers.
+//! A test with five hundred agents and one server that is killed: `./justw bench vm-health` with
+//! smaller numbers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn five_hundred_agents_come_back_to_a_server_that_was_killed_and_no_endpoi
     crowd.discovery.kill().await;
     let killed = crowd.fleet.tally.now();
     crowd.discovery.start().await.expect("it starts again");
-    crowd.until_registered(killed).await.expect("all come back");
+    crowd.until_registered(killed).await.expect("all agents register again");
     crowd.until_exact(SOON).await.expect("every endpoint is there");
     assert!(crowd.observer.sets().shrinks.is_empty(), "{:?}", crowd.observer.sets().shrinks);
 

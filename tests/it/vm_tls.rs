@@ -1,5 +1,5 @@
-//! Tests of mutual TLS from end to end: identities that the server rejects, and certificates that change
-//! under load.
+//! Tests of mutual TLS from end to end: identities that the server rejects, and certificates that
+//! change under load.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use tests::vm::traffic::Traffic;
 use tests::{envoy, net};
 use tokio::time::Instant;
 
-/// A discovery server, machines and Envoy, which are connected only by mutual TLS. Machine `n` has the
-/// certificate `m<n>`.
+/// A discovery server, machines and Envoy, which are connected only by mutual TLS. Machine `n` has
+/// the certificate `m<n>`.
 struct Secured {
     authority: Authority,
     scene: Scene,
@@ -143,8 +143,8 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
     let (before, began) = (sessions(scene).await, Instant::now());
     let old = shown(scene.discovery.secure(), &secured.files).await;
-    // The certificates of both sides change. An agent opens a new stream within half a minute; it is
-    // enough that one agent has done so.
+    // The certificates of both sides change. An agent opens a new stream within half a minute; it
+    // is enough that one agent has done so.
     let files = secured.authority.issue(&scene.folder, "discovery", DISCOVERY_NAME);
     for machine in &scene.machines {
         secured.authority.workload(&scene.folder, &machine.name, NAMESPACE, GROUP);

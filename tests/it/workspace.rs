@@ -1,5 +1,5 @@
-//! Tests of the workspace's own rules: dependencies between crates, the layout of modules, and links and
-//! recipe names in the documents.
+//! Tests of the workspace's own rules: dependencies between crates, the layout of modules, and
+//! links and recipe names in the documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +28,8 @@ fn tree(package: &str) -> Vec<String> {
     lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// Returns the files below `folder` with this ending, except those in `target` and hidden directories.
+/// Returns the files below `folder` with this ending, except those in `target` and hidden
+/// directories.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
@@ -85,7 +86,8 @@ fn the_environment_is_read_in_one_file_of_each_binary() {
     }
 }
 
-/// Every `./justw NAME` in a document names a recipe, and every file that a document links to exists.
+/// Every `./justw NAME` in a document names a recipe, and every file that a document links to
+/// exists.
 #[test]
 fn documents_name_what_is_there() {
     let justfile = std::fs::read_to_string(workspace().join("Justfile")).expect("a Justfile");

@@ -1,7 +1,8 @@
-//! Tests with a released Kubernetes. They are ignored by default; `./justw test-kubernetes` runs them.
+//! Tests with a released Kubernetes. They are ignored by default; `./justw test-kubernetes` runs
+//! them.
 //!
-//! `webhook` and `discovery` need only an API server, since no Pod runs in them. The tests named `node…`
-//! need root, and run Pods on a node that they start.
+//! `webhook` and `discovery` need only an API server, since no Pod runs in them. The tests named
+//! `node…` need root, and run Pods on a node that they start.
 
 mod discovery;
 mod node;

@@ -1,6 +1,6 @@
-//! Tests of failures around a Pod with the sidecar: whether the application keeps running, and whether
-//! Kubernetes reports the cause. The steps run in order on their own node, and each one leaves the node
-//! in working order.
+//! Tests of failures around a Pod with the sidecar: whether the application keeps running, and
+//! whether Kubernetes reports the cause. The steps run in order on their own node, and each one
+//! leaves the node in working order.
 
 mod again;
 mod api_server;
@@ -29,8 +29,7 @@ const OF_PODS: [Step; 7] = [
     ("all replicas of the webhook killed: kubelet restarts them", webhook::killed),
 ];
 /// Takes more than a minute and needs few resources, so it runs concurrently with the other steps.
-const AGAIN: Step =
-    ("Envoy killed repeatedly, meanwhile: the back-off, and the application", again::again);
+const AGAIN: Step = ("Envoy killed repeatedly, meanwhile: the back-off, and the application", again::again);
 /// Failures of the node, which affect all Pods.
 const OF_THE_NODE: [Step; 2] = [
     ("the API server killed: probes continue, and a sidecar is restarted", api_server::restarted),
@@ -48,7 +47,7 @@ fn chaos() {
             take(&AGAIN, &node);
         });
         OF_PODS.iter().for_each(|step| take(step, &node));
-        again.join().expect("the repeated kills of Envoy; the panic message is printed above");
+        again.join().expect("the concurrent step succeeds");
     });
     OF_THE_NODE.iter().for_each(|step| take(step, &node));
 }

@@ -13,8 +13,8 @@ use tests::kubernetes::tool;
 use tests::node::Node;
 use tokio::time::Instant;
 
-/// The node's images, and the names that the page uses for them. There is no second release yet, so the
-/// same image gets both versions.
+/// The node's images, and the names that the page uses for them. There is no second release yet, so
+/// the same image gets both versions.
 const IMAGES: [(&str, &str); 5] = [
     (archive::SIDECAR, "registry.example.com/app-health:0.1.0"),
     (archive::SIDECAR, "registry.example.com/app-health:0.1.1"),
@@ -54,8 +54,9 @@ fn pull(node: &Node, ours: &str, named: &str) {
     assert!(output.status.success(), "{named}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The environment of the page's reader: a new directory with the shipped manifests, as in a checkout,
-/// `kubectl` and the project's programs in `PATH`, and the kubeconfig of the administrator.
+/// The environment of the page's reader: a new directory with the shipped manifests, as in a
+/// checkout, `kubectl` and the project's programs in `PATH`, and the kubeconfig of the
+/// administrator.
 fn desk(node: &Node) -> Scripts {
     let logs = node.folder.join("log/docs");
     let folder = node.folder.join("docs");

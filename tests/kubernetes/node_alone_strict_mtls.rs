@@ -1,5 +1,5 @@
-//! Tests of strict mutual TLS on a real node with `envoy-config/kubernetes/strict-mtls`: the same Pod with
-//! its declared probes and with rewritten ones, and which clients reach the application.
+//! Tests of strict mutual TLS on a real node with `envoy-config/kubernetes/strict-mtls`: the same
+//! Pod with its declared probes and with rewritten ones, and which clients reach the application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -39,7 +39,8 @@ fn node_alone_strict_mtls() {
     who_reaches_it(&space, &friend);
 }
 
-/// Installs the webhook with the template as in the guide, with a capture image that exists on the node.
+/// Installs the webhook with the template as in the guide, with a capture image that exists on the
+/// node.
 fn install(node: &Node) {
     let folder = node.folder.join("manifests");
     std::fs::create_dir_all(&folder).expect("a writable folder");
@@ -87,15 +88,18 @@ fn pod(name: &str, rewritten: bool) -> Value {
     })
 }
 
-/// With declared probes, HTTP, HTTPS and gRPC always fail, so healthy containers are restarted, and a TCP
-/// probe of a closed port succeeds.
+/// With declared probes, HTTP, HTTPS and gRPC always fail, so healthy containers are restarted, and
+/// a TCP probe of a closed port succeeds.
 fn as_declared(space: &Space<'_>) {
     let for_nothing = |pod: &Value| LIVING[..3].iter().all(|name| restarts(pod, name) >= 1);
-    let pod =
-        space.pod_until("declared", "passes the probe of a closed port, and restarts healthy containers", |pod| {
+    let pod = space.pod_until(
+        "declared",
+        "passes the probe of a closed port, and restarts healthy containers",
+        |pod| {
             assert!(!LIVING[..3].iter().any(|name| ready(pod, name)), "{}", pod["status"]);
             ready(pod, "dead") && for_nothing(pod)
-        });
+        },
+    );
     assert!(ready(&pod, "tcp"), "a TCP probe of the running application must succeed too");
     assert_eq!(pod["spec"]["initContainers"][0]["name"], "app-health-capture");
     assert_eq!(pod["spec"]["containers"][1]["readinessProbe"]["httpGet"]["path"], "/ready");
@@ -104,7 +108,10 @@ fn as_declared(space: &Space<'_>) {
 /// With rewritten probes, every verdict is correct and follows the application.
 fn as_rewritten(space: &Space<'_>, friend: &Friend) {
     let all = |pod: &Value, is_ready: bool| LIVING.iter().all(|name| ready(pod, name) == is_ready);
-    let pod = space.pod_until("rewritten", "is ready, except for the container with the closed port", |pod| all(pod, true));
+    let pod =
+        space.pod_until("rewritten", "is ready, except for the container with the closed port", |pod| {
+            all(pod, true)
+        });
     let restarted: Vec<u64> = LIVING.iter().map(|name| restarts(&pod, name)).collect();
     assert_eq!(restarted, [0; 4]);
     // The response that the kubelet gets from the rewritten probe.
@@ -127,7 +134,8 @@ fn as_rewritten(space: &Space<'_>, friend: &Friend) {
     assert!(!ready(&pod, "dead"));
 }
 
-/// A client with a certificate reaches the application; a client without one reaches it through no port.
+/// A client with a certificate reaches the application; a client without one reaches it through no
+/// port.
 fn who_reaches_it(space: &Space<'_>, friend: &Friend) {
     let pod = space.pod("rewritten");
     let answer = friend.ask(address(&pod, 8080), "/friend").expect("with a certificate");

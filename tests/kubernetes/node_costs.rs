@@ -1,5 +1,5 @@
-//! Measures the cost of the sidecar on a node: time until a Pod is ready, and memory. The test prints the
-//! figures, and its limits are wide enough for a busy machine.
+//! Measures the cost of the sidecar on a node: time until a Pod is ready, and memory. The test
+//! prints the figures, and its limits are wide enough for a busy machine.
 
 use serde_json::{Value, json};
 use tests::demo::say;
@@ -23,8 +23,8 @@ fn start_up(twins: &Twins<'_>) -> Vec<Row> {
         let mut app = Ports::of(0).container("app", &[]);
         app["readinessProbe"] = json!({"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1});
         let mut pod = node_kinds::pod(&name, &[app]);
-        // The default of Pods is a service account token. The kubelet waits 0.3 s for its volume, as it
-        // does for the volume of the sidecar.
+        // The default of Pods is a service account token. The kubelet waits 0.3 s for its volume,
+        // as it does for the volume of the sidecar.
         pod["spec"]["automountServiceAccountToken"] = true.into();
         for (side, seconds) in twins.sides.iter().zip(&mut seconds) {
             let start = Instant::now();

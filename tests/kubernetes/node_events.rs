@@ -1,8 +1,8 @@
-//! Tests of the kubelet's events about failed probes, which contain the filter's status, for each kind of
-//! probe.
+//! Tests of the kubelet's events about failed probes, which contain the filter's status, for each
+//! kind of probe.
 //!
-//! The kubelet sends at most 25 events of a Pod in a row, including those of the sidecar, so each Pod has
-//! one container and few failures.
+//! The kubelet sends at most 25 events of a Pod in a row, including those of the sidecar, so each
+//! Pod has one container and few failures.
 
 use serde_json::{Value, json};
 use tests::node::{Node, container};
@@ -35,7 +35,8 @@ impl Told<'_> {
         }
     }
 
-    /// Waits until each container has an event of this probe with the expected words, on both sides.
+    /// Waits until each container has an event of this probe with the expected words, on both
+    /// sides.
     fn until_told(&self, probe: &str, words: fn(&Kind) -> Words) {
         for kind in &self.kinds {
             for (side, words) in self.twins.sides.iter().zip(words(kind)) {

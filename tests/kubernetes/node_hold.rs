@@ -8,8 +8,8 @@ use crate::node_kinds::{self, Ports};
 
 const POD: &str = "held";
 
-/// Returns the time of the first log line of a container with these words, as seconds and as a fraction
-/// that is padded to nine digits for comparison.
+/// Returns the time of the first log line of a container with these words, as seconds and as a
+/// fraction that is padded to nine digits for comparison.
 fn said(space: &Space<'_>, container: &str, words: &str) -> (String, String) {
     let log = space.done(&["logs", POD, "-c", container, "--timestamps"], "");
     let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words} in {log}"));
@@ -40,6 +40,9 @@ fn node_classic_sidecar_holds_the_application() {
         "the sidecar was ready at {}.{}, the first log line of the application is from {}.{}\n",
         ready.0, ready.1, first.0, first.1
     ));
-    assert!(said(&space, "app", "application: started") == first, "this must be the application's first log line");
+    assert!(
+        said(&space, "app", "application: started") == first,
+        "this must be the application's first log line"
+    );
     assert!(ready < first);
 }

@@ -1,9 +1,10 @@
-//! The kinds of probes as a table: the declared probe, how its application fails, and the words of the
-//! kubelet's events, without the sidecar and with it.
+//! The kinds of probes as a table: the declared probe, how its application fails, and the words of
+//! the kubelet's events, without the sidecar and with it.
 
 use serde_json::{Value, json};
 
-/// Words of the kubelet's event for one cause, for the Pod without the sidecar and for the one with it.
+/// Words of the kubelet's event for one cause, for the Pod without the sidecar and for the one with
+/// it.
 pub(crate) type Words = [&'static str; 2];
 
 const REFUSED: &str = "connect: connection refused";
@@ -29,8 +30,8 @@ pub(crate) struct Stuck {
     pub(crate) words: Words,
 }
 
-/// All kinds of probes. A TCP application fails by closing its port; a TCP probe cannot detect that it
-/// hangs.
+/// All kinds of probes. A TCP application fails by closing its port; a TCP probe cannot detect that
+/// it hangs.
 pub(crate) static KINDS: [Kind; 5] = [
     Kind {
         name: "http",
@@ -64,7 +65,8 @@ pub(crate) static KINDS: [Kind; 5] = [
         absent: ["context deadline exceeded", "statuscode: 502"],
         handler: |ports| json!({"grpc": {"port": ports.grpc()}}),
     },
-    // Only the kubelet can run a command in a container, so the injector leaves exec probes unchanged.
+    // Only the kubelet can run a command in a container, so the injector leaves exec probes
+    // unchanged.
     Kind {
         name: "exec",
         protocol: "http",
@@ -86,8 +88,8 @@ pub(crate) fn all() -> impl Iterator<Item = (Ports, &'static Kind)> {
 /// The name of the Pod that has a container for each kind of probe.
 pub(crate) const ALL: &str = "all";
 
-/// A Pod with a container for each kind of probe. `flags` are the flags of the applications; `probes` has
-/// the name of each probe's field, and the probe's settings without its handler.
+/// A Pod with a container for each kind of probe. `flags` are the flags of the applications;
+/// `probes` has the name of each probe's field, and the probe's settings without its handler.
 pub(crate) fn pod_of_all(flags: &[&str], probes: &[(&str, Value)]) -> Value {
     let containers: Vec<Value> = all().map(|(ports, kind)| kind.container(ports, flags, probes)).collect();
     pod(ALL, &containers)
@@ -153,8 +155,8 @@ impl Kind {
     }
 }
 
-/// A Pod with these containers, which is deleted without delay. Its `dnsPolicy` prevents an event of the
-/// kubelet, since the cluster has no DNS server.
+/// A Pod with these containers, which is deleted without delay. Its `dnsPolicy` prevents an event
+/// of the kubelet, since the cluster has no DNS server.
 pub(crate) fn pod(name: &str, containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},

@@ -1,5 +1,5 @@
-//! Tests of containers that the kubelet restarts: by the liveness probe when the application is stuck,
-//! and by the startup probe when it never listens.
+//! Tests of containers that the kubelet restarts: by the liveness probe when the application is
+//! stuck, and by the startup probe when it never listens.
 
 use std::time::Duration;
 

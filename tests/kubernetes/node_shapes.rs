@@ -1,6 +1,6 @@
-//! Tests of probes as users write them: ports by name, a `Host` header, a path that looks like a variable,
-//! a native sidecar of the user, lifecycle hooks. The application receives the same requests with the
-//! sidecar as without it, byte for byte.
+//! Tests of probes as users write them: ports by name, a `Host` header, a path that looks like a
+//! variable, a native sidecar of the user, lifecycle hooks. The application receives the same
+//! requests with the sidecar as without it, byte for byte.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,8 +18,8 @@ const POD: &str = "shop";
 const APP: u16 = 0;
 const HELPER: u16 = 1;
 
-/// A Pod with the application and a native sidecar of the user. The postStart hook calls that sidecar,
-/// which already listens when the hook runs.
+/// A Pod with the application and a native sidecar of the user. The postStart hook calls that
+/// sidecar, which already listens when the hook runs.
 fn pod() -> Value {
     let period = |mut probe: Value| {
         probe["periodSeconds"] = 1.into();
@@ -49,8 +49,8 @@ fn pod() -> Value {
     pod
 }
 
-/// Waits until an application has received requests, and returns their distinct headers, with the Pod's
-/// address replaced by `POD`.
+/// Waits until an application has received requests, and returns their distinct headers, with the
+/// Pod's address replaced by `POD`.
 fn heads(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
     let mut heads = BTreeSet::new();
     side.space.node.until("the application has received a request", || {
@@ -107,8 +107,8 @@ fn node_requests_arrive_as_without_sidecar() {
     pre_stop_is_heard(&twins);
 }
 
-/// Asserts that the preStop hook is called. The test follows the container's log to its end, because a
-/// container that terminates cannot be queried.
+/// Asserts that the preStop hook is called. The test follows the container's log to its end,
+/// because a container that terminates cannot be queried.
 fn pre_stop_is_heard(twins: &Twins<'_>) {
     let follow = |side: &Side<'_>| {
         let mut kubectl = command(&tool("kubectl"));

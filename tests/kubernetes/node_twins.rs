@@ -1,5 +1,5 @@
-//! Runs the same Pods twice on one node, without the sidecar and with it. Both applications are switched
-//! at the same time, and the status of both Pods has to change in the same way.
+//! Runs the same Pods twice on one node, without the sidecar and with it. Both applications are
+//! switched at the same time, and the status of both Pods has to change in the same way.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -69,8 +69,8 @@ impl<'a> Twins<'a> {
         moment
     }
 
-    /// Asserts that the values of `look` for a Pod over time are `expected` on both sides, and returns when
-    /// each value was first seen.
+    /// Asserts that the values of `look` for a Pod over time are `expected` on both sides, and
+    /// returns when each value was first seen.
     pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
         &self,
         pod: &str,

@@ -1,8 +1,8 @@
-//! Tests of the webhook and of the shipped manifests with an API server. The steps run in order, and each
-//! step leaves the webhook running.
+//! Tests of the webhook and of the shipped manifests with an API server. The steps run in order,
+//! and each step leaves the webhook running.
 //!
-//! The webhook's Service has the type ExternalName with the name `localhost`. The API server resolves it
-//! like any other and expects the Service's name in the certificate.
+//! The webhook's Service has the type ExternalName with the name `localhost`. The API server
+//! resolves it like any other and expects the Service's name in the certificate.
 
 mod dial;
 mod late;

@@ -1,5 +1,5 @@
-//! Tests that the capability allow-list of the filter contains exactly what the filter needs, in every
-//! shipped configuration.
+//! Tests that the capability allow-list of the filter contains exactly what the filter needs, in
+//! every shipped configuration.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tests::{caller, example, net};
 
 use super::{OK, chain, rendered};
 
-/// Capabilities whose absence has no visible effect. The filter does nothing in `proxy_on_vm_start`, and
-/// Envoy assumes success if it is not allowed to call it.
+/// Capabilities whose absence has no visible effect. The filter does nothing in
+/// `proxy_on_vm_start`, and Envoy assumes success if it is not allowed to call it.
 const UNSEEN: [&str; 1] = ["proxy_on_vm_start"];
 
 /// The capabilities that a configuration of the Wasm filter allows.
@@ -49,8 +49,8 @@ fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
     assert!(lists >= 4, "only {lists} configurations contain the filter");
 }
 
-/// Sends probes and returns their results, the filter's metrics and its log as lines. A probe without a
-/// response is a line too.
+/// Sends probes and returns their results, the filter's metrics and its log as lines. A probe
+/// without a response is a line too.
 async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
     let listener = envoy::probe_listener(ip);
     let mut seen = Vec::new();

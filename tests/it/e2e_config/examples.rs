@@ -14,7 +14,8 @@ use tests::app::App;
 use tests::envoy::{self, Envoy, Version};
 use tests::{caller, example, net};
 
-/// Clusters that only the agent's own bootstrap needs, for Envoy's metrics and for the merged metrics.
+/// Clusters that only the agent's own bootstrap needs, for Envoy's metrics and for the merged
+/// metrics.
 const OPTIONAL_CLUSTERS: [&str; 2] = ["app_health_admin", "app_health_agent"];
 
 fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
@@ -107,8 +108,8 @@ fn the_prober_table_is_read_as_it_stands_and_no_own_port_is_probed() {
     }
 }
 
-/// A separate probe listener is equal to the rendered one. A shared listener contains every part that
-/// the filter needs.
+/// A separate probe listener is equal to the rendered one. A shared listener contains every part
+/// that the filter needs.
 #[test]
 fn listeners_are_the_rendered_ones() {
     let mut shared = 0;

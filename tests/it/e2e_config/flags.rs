@@ -1,5 +1,5 @@
-//! Tests that both supported versions of Envoy accept what `app-health-agent bootstrap` prints for its
-//! flags.
+//! Tests that both supported versions of Envoy accept what `app-health-agent bootstrap` prints for
+//! its flags.
 
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, SidecarConfig};
@@ -77,7 +77,8 @@ async fn every_bootstrap_is_valid_for_the_oldest_envoy() {
     }
 }
 
-/// Envoy merges the bootstrap from `--config-yaml` into an existing configuration, as the guide says.
+/// Envoy merges the bootstrap from `--config-yaml` into an existing configuration, as the guide
+/// says.
 #[tokio::test]
 async fn a_bootstrap_merges_into_an_existing_configuration() {
     let folder = envoy::folder("merge");

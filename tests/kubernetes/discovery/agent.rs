@@ -1,5 +1,5 @@
-//! A scripted agent with one stream of the real protocol. It acknowledges the configuration, and repeats
-//! its last report when the server starts a new session.
+//! A scripted agent with one stream of the real protocol. It acknowledges the configuration, and
+//! repeats its last report when the server starts a new session.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

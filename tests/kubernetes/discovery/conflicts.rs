@@ -1,5 +1,5 @@
-//! A test of write conflicts: another client writes the same object continuously while the health of its
-//! agent changes.
+//! A test of write conflicts: another client writes the same object continuously while the health
+//! of its agent changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::within;
 
 const NAME: &str = "payments-10.0.9.1";
 
-/// Increments a counter in a condition, a label, an annotation and a separate field, each by compare and
-/// swap, until `stop` is set. Returns the final count.
+/// Increments a counter in a condition, a label, an annotation and a separate field, each by
+/// compare and swap, until `stop` is set. Returns the final count.
 async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;

@@ -31,7 +31,9 @@ pub(super) fn manual(world: &mut World) {
     within("condition is Unknown after the grace period", 20, || {
         world.condition("by-hand").as_deref() == Some("Unknown Disconnected")
     });
-    within("removed on both replicas", 10, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
+    within("removed on both replicas", 10, || {
+        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    });
     let entry = world.entry("by-hand").expect("a manual entry must not be deleted");
     assert_eq!(annotation(&entry, "owner"), "me");
     assert_eq!(entry["spec"], json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
@@ -66,7 +68,9 @@ pub(super) fn foreign(world: &mut World) {
         world.cluster.done(&arguments, "");
     };
     status("True");
-    within("endpoint added by the status of its controller", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
+    within("endpoint added by the status of its controller", 10, || {
+        world.b().endpoints() == set(&["10.0.4.1"])
+    });
     status("False");
     within("endpoint removed by the status of its controller", 10, || world.b().endpoints().is_empty());
     let before = world.entry(name).expect("it is there");
@@ -96,7 +100,9 @@ pub(super) fn deleted(world: &mut World) {
     let before = uid(world).expect("it is there");
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
     within("entry created again", 10, || uid(world).is_some_and(|uid| uid != before));
-    within("entry has the last reported state", 10, || world.condition(name).as_deref() == Some("True ProbeSucceeded"));
+    within("entry has the last reported state", 10, || {
+        world.condition(name).as_deref() == Some("True ProbeSucceeded")
+    });
     within("served by both", 10, || {
         world.a().endpoints() == set(&["10.0.5.1"]) && world.b().endpoints() == set(&["10.0.5.1"])
     });

@@ -25,14 +25,20 @@ pub(super) fn frozen(world: &mut World) {
     let begin = Instant::now();
     let [flips, leaves, stays] = agents;
     let generation = flips.report(false);
-    within("endpoint pushed without the API server", 10, || world.a().endpoints() == set(&["10.0.6.2", "10.0.6.3"]));
+    within("endpoint pushed without the API server", 10, || {
+        world.a().endpoints() == set(&["10.0.6.2", "10.0.6.3"])
+    });
     // The grace period of this agent ends while the API server is frozen.
     sleep(Duration::from_secs(10));
     leaves.close();
     let (status, body) = world.a().page("/healthz/ready");
     assert!(status == 200 && body.contains("store: the API server is away"), "{status} {body}");
     while begin.elapsed() < Duration::from_secs(60) {
-        assert_eq!(flips.acknowledged(), Some(generation - 1), "a report must not be acknowledged before it is stored");
+        assert_eq!(
+            flips.acknowledged(),
+            Some(generation - 1),
+            "a report must not be acknowledged before it is stored"
+        );
         assert_eq!(
             world.a().endpoints(),
             set(&["10.0.6.2", "10.0.6.3"]),
@@ -126,8 +132,8 @@ pub(super) fn killed(world: &mut World) {
     within("gone", 30, || world.entry("payments-10.0.8.2").is_none());
 }
 
-/// A replica terminates as in a rollout. Its agents reconnect to another replica; for those that do not,
-/// the grace period starts at once and not when the Lease expires.
+/// A replica terminates as in a rollout. Its agents reconnect to another replica; for those that do
+/// not, the grace period starts at once and not when the Lease expires.
 pub(super) fn ended(world: &mut World) {
     let agents = ["10.0.10.1", "10.0.10.2"].map(|ip| {
         let agent = world.a().connect("payments", "", ip);

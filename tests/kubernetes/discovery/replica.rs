@@ -1,4 +1,5 @@
-//! A replica of the discovery server as a process, and a subscriber to the endpoints that it serves.
+//! A replica of the discovery server as a process, and a subscriber to the endpoints that it
+//! serves.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -67,7 +68,8 @@ impl Replica {
         sets.endpoints.get(SERVICE).into_iter().flatten().map(|address| address.ip().to_string()).collect()
     }
 
-    /// Connects an agent that registers with a group or, if `group` is empty, with an existing entry.
+    /// Connects an agent that registers with a group or, if `group` is empty, with an existing
+    /// entry.
     pub(crate) fn connect(&self, group: &str, entry: &str, ip: &str) -> Agent {
         Agent::start(&self.runtime, self.address, group, entry, ip)
     }

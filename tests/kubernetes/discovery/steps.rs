@@ -30,8 +30,8 @@ pub(crate) const STEPS: [Step; 13] = [
     ("a replica terminates", outages::ended),
 ];
 
-/// The grace period of a lost connection. It is short, because the tests check which replica acts and
-/// that none acts too early, not how long it waits.
+/// The grace period of a lost connection. It is short, because the tests check which replica acts
+/// and that none acts too early, not how long it waits.
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 fn manifests(world: &mut World) {
@@ -136,14 +136,18 @@ fn reported(world: &mut World) {
         agent
     });
     let both = set(&["10.0.1.1", "10.0.1.2"]);
-    within("both endpoints served by both replicas", 10, || world.a().endpoints() == both && world.b().endpoints() == both);
+    within("both endpoints served by both replicas", 10, || {
+        world.a().endpoints() == both && world.b().endpoints() == both
+    });
     for (is_healthy, expected) in [(false, set(&["10.0.1.2"])), (true, both)] {
         let generation = agents[0].report(is_healthy);
         within("change served by the other replica", 10, || world.b().endpoints() == expected);
         within("report acknowledged", 10, || agents[0].acknowledged() == Some(generation));
     }
     agents.into_iter().for_each(super::agent::Agent::close);
-    within("both endpoints removed", 20, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
+    within("both endpoints removed", 20, || {
+        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    });
 }
 
 fn moved(world: &mut World) {
@@ -151,7 +155,8 @@ fn moved(world: &mut World) {
     let first = world.a().connect("payments", "", "10.0.2.1");
     first.report(true);
     within("served", 10, || world.b().endpoints() == set(&["10.0.2.1"]));
-    // The first connection stays open, so the server does not know that the machine has reconnected.
+    // The first connection stays open, so the server does not know that the machine has
+    // reconnected.
     let second = world.b().connect("payments", "", "10.0.2.1");
     within("second stream has the next session number", 10, || second.session() == 2);
     let generation = second.report(true);

@@ -1,6 +1,6 @@
-//! Envoy is killed repeatedly. Between two starts of a container the kubelet waits 0, 10, 20, 40 s…, at
-//! most five minutes, and resets that after ten minutes without an exit. Until the sidecar runs again, no
-//! process answers the application's probes.
+//! Envoy is killed repeatedly. Between two starts of a container the kubelet waits 0, 10, 20, 40
+//! s…, at most five minutes, and resets that after ten minutes without an exit. Until the sidecar
+//! runs again, no process answers the application's probes.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -44,7 +44,9 @@ pub(super) fn again(node: &Node) {
             assert_untouched(&before[0], &ends);
         }
     }
-    let ends = space.pod_until("ends", "is ready after its application was restarted", |pod| is_ready(pod) && restarts(pod, APP) > 0);
+    let ends = space.pod_until("ends", "is ready after its application was restarted", |pod| {
+        is_ready(pod) && restarts(pod, APP) > 0
+    });
     assert_eq!(restarts(&ends, SIDECAR), ENDS);
     for expected in
         ["Back-off restarting failed container app-health-proxy", "Container app failed liveness probe"]

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::scene::{APP, SIDECAR, assert_told, is_ready, pod, process, restarts, run, signal, took};
 
-/// The application is stopped by SIGSTOP. Its port still accepts connections, so a `tcpSocket` probe
-/// would succeed, but it sends no response.
+/// The application is stopped by SIGSTOP. Its port still accepts connections, so a `tcpSocket`
+/// probe would succeed, but it sends no response.
 pub(super) fn hung(node: &Node) {
     let space = node.space("hung", true);
     let mut hangs = pod("web");

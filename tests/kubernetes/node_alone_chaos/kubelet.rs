@@ -10,8 +10,8 @@ use crate::within;
 pub(super) fn restarted(node: &Node) {
     let (space, plain) = (node.space("kubelet", true), node.space("kubelet", false));
     let before = [run(&space, &pod("web")), run(&plain, &pod("web"))];
-    // A restarted kubelet treats a container that has run for less than 10 s as new, and so as unready
-    // until its first probe.
+    // A restarted kubelet treats a container that has run for less than 10 s as new, and so as
+    // unready until its first probe.
     within("fifteen seconds of readiness", 90, || before.iter().all(|pod| requests(node, pod) >= 15));
     node.stop_kubelet();
     node.start_kubelet();

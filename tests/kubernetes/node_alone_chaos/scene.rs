@@ -17,8 +17,8 @@ pub(super) const SIDECAR: &str = "app-health-proxy";
 /// The name of the application's container.
 pub(super) const APP: &str = "app";
 
-/// A Pod with the default liveness probe (three failures, 10 s apart) and a readiness probe every second.
-/// Its log has a line for each request.
+/// A Pod with the default liveness probe (three failures, 10 s apart) and a readiness probe every
+/// second. Its log has a line for each request.
 pub(super) fn pod(name: &str) -> Value {
     let start = "mkdir /www; echo yes > /www/ready; echo yes > /www/live; exec httpd -f -v -p 8080 -h /www";
     json!({
@@ -62,17 +62,17 @@ pub(super) fn is_injected(pod: &Value) -> bool {
     there
 }
 
-/// Returns the last transition time of the condition Ready. If it is the same later, readiness has not
-/// changed in between.
+/// Returns the last transition time of the condition Ready. If it is the same later, readiness has
+/// not changed in between.
 pub(super) fn since(pod: &Value) -> &str {
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let ready = conditions.iter().find(|each| each["type"] == "Ready").expect("it was ready");
     ready["lastTransitionTime"].as_str().expect("a time")
 }
 
-/// Waits until a Pod has an event that starts with these words, since an event may arrive later than its
-/// cause is visible. The kubelet sends at most 25 events about a Pod and then one in five minutes, and
-/// each failed probe is an event.
+/// Waits until a Pod has an event that starts with these words, since an event may arrive later
+/// than its cause is visible. The kubelet sends at most 25 events about a Pod and then one in five
+/// minutes, and each failed probe is an event.
 pub(super) fn assert_told(space: &Space, name: &str, words: &str) {
     let told = || space.events(name).iter().any(|event| event.starts_with(words));
     space.node.until(&format!("an event of {name} says: {words}"), told);
@@ -114,8 +114,8 @@ fn on_node(node: &Node, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns how many requests the application has received. It counts them in the log file on the node,
-/// which works without the API server.
+/// Returns how many requests the application has received. It counts them in the log file on the
+/// node, which works without the API server.
 pub(super) fn requests(node: &Node, pod: &Value) -> usize {
     let text = |name: &str| pod["metadata"][name].as_str().expect("text").to_owned();
     let folder = format!("pods/{}_{}_{}/{APP}", text("namespace"), text("name"), text("uid"));
@@ -125,7 +125,8 @@ pub(super) fn requests(node: &Node, pod: &Value) -> usize {
     logs.map(|log| log.matches("response:").count()).sum()
 }
 
-/// Probes the application as the kubelet does, and returns the status, or 0 without an HTTP response.
+/// Probes the application as the kubelet does, and returns the status, or 0 without an HTTP
+/// response.
 pub(super) fn ask(pod: &Value, kind: &str) -> u16 {
     let ip = pod["status"]["podIP"].as_str().expect("it runs").parse().expect("an address");
     page(SocketAddr::new(ip, 15020), &format!("/app-health/app/{kind}")).status

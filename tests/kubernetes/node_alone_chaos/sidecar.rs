@@ -13,10 +13,14 @@ pub(super) fn envoy_killed(node: &Node) {
     let end = killed(node, "envoy-killed", envoy);
     assert_eq!(end["exitCode"], 70, "{end}");
     let message = end["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("Envoy ended unasked"), "the termination message must contain the cause: {end}");
+    assert!(
+        message.starts_with("Envoy ended unasked"),
+        "the termination message must contain the cause: {end}"
+    );
 }
 
-/// The agent is PID 1 of the container, so Envoy is killed with it and no termination message is written.
+/// The agent is PID 1 of the container, so Envoy is killed with it and no termination message is
+/// written.
 pub(super) fn agent_killed(node: &Node) {
     let end = killed(node, "agent-killed", |node, pod| process(node, pod, SIDECAR));
     assert_eq!(end["exitCode"], 137, "{end}");
@@ -39,8 +43,8 @@ fn killed(node: &Node, name: &str, who: fn(&Node, &Value) -> Option<u32>) -> Val
     container(&after, SIDECAR)["lastState"]["terminated"].clone()
 }
 
-/// The memory limit is too low for Envoy. The application does not start, because the sidecar does not
-/// become ready.
+/// The memory limit is too low for Envoy. The application does not start, because the sidecar does
+/// not become ready.
 pub(super) fn out_of_memory(node: &Node) {
     let space = node.space("memory", true);
     let limited = json!({"resources": {"requests": {"memory": "16Mi"}, "limits": {"memory": "16Mi"}}});

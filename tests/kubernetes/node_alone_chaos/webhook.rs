@@ -24,7 +24,10 @@ pub(super) fn down_with_fail(node: &Node) {
     labelled["metadata"]["labels"]["sidecar.istio.io/inject"] = "true".into();
     let refusal = dry_run(&plain, &labelled).expect_err("the API server must reject the Pod");
     assert!(refusal.contains("failed calling webhook \"pod.webhook.app-health.io\""), "{refusal}");
-    assert!(!is_injected(&run(&plain, &pod("web"))), "a Pod that has not opted in must start without the sidecar");
+    assert!(
+        !is_injected(&run(&plain, &pod("web"))),
+        "a Pod that has not opted in must start without the sidecar"
+    );
     let mut system = labelled;
     system["metadata"]["namespace"] = "kube-system".into();
     let output = node.cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], &system.to_string());

@@ -1,5 +1,5 @@
-//! A test with a second, external webhook that adds a container with a probe after the project's webhook
-//! was called.
+//! A test with a second, external webhook that adds a container with a probe after the project's
+//! webhook was called.
 
 use std::sync::Arc;
 

@@ -51,7 +51,10 @@ pub(super) fn policy(world: &mut World) {
     let taken = world.create(&pod("shop", "ignored"));
     drop(held);
     assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
-    assert!(!is_injected(&world.cluster.get(&["pod/ignored", "-n", "shop"])), "the Pod must start with its original probes");
+    assert!(
+        !is_injected(&world.cluster.get(&["pod/ignored", "-n", "shop"])),
+        "the Pod must start with its original probes"
+    );
     set("Fail");
     assert!(world.create(&pod("shop", "after")).status.success());
 }
@@ -64,8 +67,8 @@ pub(super) fn wiped(world: &mut World) {
     world.wait_until("the caBundle is restored", 75, || world.bundle() == bundle);
 }
 
-/// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the caBundle, and
-/// then signs with it.
+/// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the
+/// caBundle, and then signs with it.
 pub(super) fn rotated(world: &mut World) {
     let secret = world.cluster.get(&["secret/app-health-webhook-ca", "-n", NAMESPACE]);
     let text = STANDARD.decode(secret["data"]["authority.json"].as_str().expect("base64")).expect("base64");
@@ -95,8 +98,13 @@ pub(super) fn rotated(world: &mut World) {
         })
     };
     let callers = [caller(), caller()];
-    world.wait_until("the webhook's certificate is signed by the next CA", 200, || dial(world.address, &next.certificate).is_ok());
-    assert!(world.bundle().contains(&authority.current.certificate), "the caBundle must still contain the previous CA");
+    world.wait_until("the webhook's certificate is signed by the next CA", 200, || {
+        dial(world.address, &next.certificate).is_ok()
+    });
+    assert!(
+        world.bundle().contains(&authority.current.certificate),
+        "the caBundle must still contain the previous CA"
+    );
     sleep(Duration::from_secs(3));
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
@@ -120,6 +128,8 @@ pub(super) fn dead(world: &mut World) {
     assert!(world.create(&own).status.success(), "the webhook's own Pods must be able to start");
     assert!(!world.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
     world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
-    world.wait_until("Pods that opted in are accepted again", 30, || world.create(&pod("shop", "waits")).status.success());
+    world.wait_until("Pods that opted in are accepted again", 30, || {
+        world.create(&pod("shop", "waits")).status.success()
+    });
     assert!(is_injected(&world.cluster.get(&["pod/waits", "-n", "shop"])));
 }
