@@ -21,7 +21,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn services(name: &str) -> Value {
-    example::parse(&std::fs::read_to_string(file(name)).expect("the file is there"))["services"].take()
+    example::parse(&std::fs::read_to_string(file(name)).expect("the file exists"))["services"].take()
 }
 
 fn words(list: &Value) -> Vec<String> {

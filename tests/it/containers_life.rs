@@ -156,7 +156,7 @@ pub(crate) async fn state(daemon: &Daemon) {
         sidecar.until_ready().await;
         sidecar.signal("KILL");
         sidecar.end().await;
-        std::fs::remove_dir_all(volume.join("state")).expect("the agent has made it");
+        std::fs::remove_dir_all(volume.join("state")).expect("the agent created the state directory");
     }
     // A volume that Docker creates, and no volume.
     sidecar(daemon, &["--volume", "/var/run/app-health"]).until_ready().await;

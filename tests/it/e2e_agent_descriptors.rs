@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 /// Returns the soft and the hard limit of open files of a process.
 fn limits(pid: &str) -> Vec<String> {
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("the process exists");
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a line");
     line.split_whitespace().take(2).map(str::to_owned).collect()
 }

@@ -27,7 +27,7 @@ async fn ready(name: &str, flags: &[&str]) -> Sidecar {
 
 /// Opens a connection to the user's listener, sends one request, and leaves the connection open.
 async fn connection(sidecar: &Sidecar) -> TcpStream {
-    let mut stream = TcpStream::connect((sidecar.ip, THEIRS)).await.expect("it listens");
+    let mut stream = TcpStream::connect((sidecar.ip, THEIRS)).await.expect("the port is open");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a connection");
     let mut answer = [0; 1024];
     let length = stream.read(&mut answer).await.expect("an answer");

@@ -193,7 +193,7 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     assert_eq!(caller::get(ready, "/healthz/ready", &[]).await.status, 503);
     let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     kill(Pid::from_raw(pid), Signal::SIGTERM).expect("the agent runs");
-    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends");
+    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("the agent exits");
     assert_eq!(ended.expect("a child").code(), Some(0));
 }
 

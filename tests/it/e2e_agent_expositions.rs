@@ -162,7 +162,7 @@ async fn scrapers_that_do_not_read_are_cut() {
         "GET /stats/prometheus HTTP/1.1\r\nHost: localhost\r\nX-Prometheus-Scrape-Timeout-Seconds: 3\r\n\r\n";
     let mut slow = Vec::new();
     for _ in 0..2 {
-        let mut scraper = TcpStream::connect(sidecar.local_address()).await.expect("it listens");
+        let mut scraper = TcpStream::connect(sidecar.local_address()).await.expect("the port is open");
         scraper.write_all(request.as_bytes()).await.expect("a connection");
         // After the first byte the scrape occupies a slot.
         assert_eq!(scraper.read(&mut [0]).await.ok(), Some(1));

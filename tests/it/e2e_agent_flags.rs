@@ -113,9 +113,10 @@ async fn any_text_arrives() {
         let told = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(told.contains(words), "{line:?} with {twin}={value}: {outcome:?}");
     }
-    let rendered = std::fs::read_to_string(folder.join("state/envoy.json")).expect("it was written");
+    let rendered =
+        std::fs::read_to_string(folder.join("state/envoy.json")).expect("the agent wrote the file");
     assert!(rendered.contains("\"/no/filter.wasm\""), "{rendered}");
-    assert!(std::fs::read_to_string(&message).expect("it was written").contains("not ready"));
+    assert!(std::fs::read_to_string(&message).expect("the agent wrote the file").contains("not ready"));
 
     let line = [bootstrap, &["--filter-wasm", "/a/filter.wasm"]].concat();
     let outcome = agent::run(&line, &[("APP_HEALTH_OUTPUT", &output)]).await;

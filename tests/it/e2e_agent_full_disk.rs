@@ -55,7 +55,7 @@ fn in_namespace(builder: Builder, kib: u32, filled: bool) -> Option<Builder> {
 }
 
 fn last_words(folder: &Path) -> String {
-    std::fs::read_to_string(folder.join("last-words")).expect("it was there before")
+    std::fs::read_to_string(folder.join("last-words")).expect("the test created the file")
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_full_disk_is_73_and_old_files_stay() {
     assert!(last.contains("No space left on device") && last.contains("state/app_health_filter"), "{last}");
     assert!(!log.contains("envoy started"), "{log}");
     assert_eq!(format!("app-health-agent: {}", last_words(&folder)), last);
-    assert_eq!(std::fs::read_to_string(folder.join("left")).expect("it was counted"), OLD);
+    assert_eq!(std::fs::read_to_string(folder.join("left")).expect("the script wrote the file"), OLD);
 }
 
 #[tokio::test]

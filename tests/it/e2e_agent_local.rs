@@ -46,7 +46,7 @@ async fn only_this_machine_and_nobody_in_between() {
     // Envoy's connections for captured traffic have this source address.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.6:0".parse().expect("an address")).expect("127.0.0.6 is on lo");
-    let mut stream = socket.connect(address).await.expect("it listens");
+    let mut stream = socket.connect(address).await.expect("the port is open");
     stream.write_all(b"POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("a connection");
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("an answer");

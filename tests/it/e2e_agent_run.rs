@@ -32,7 +32,8 @@ async fn envoy_is_started_and_answers_probes() {
         assert_eq!(caller::probe(listener, "/app-health/app/readyz").await.status, 200);
 
         let state = sidecar.folder.join("state");
-        let mode = |path| std::fs::metadata(path).expect("it was written").permissions().mode() & 0o777;
+        let mode =
+            |path| std::fs::metadata(path).expect("the agent wrote the file").permissions().mode() & 0o777;
         assert_eq!((mode(state.clone()), mode(state.join("envoy.json"))), (0o700, 0o600));
         assert!(std::fs::read_to_string(state.join("envoy.json")).expect("readable").contains(SECRET));
         let shown = sidecar.local("GET /debug/bootstrap", "").await.text();

@@ -26,13 +26,13 @@ impl Program {
         let ip = net::loopback();
         let mut command = Command::new(agent::binary_of("application"));
         command.args(["--ip", &ip.to_string()]).args(arguments).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("it starts");
+        let mut child = command.spawn().expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         Self { ip, child, lines }
     }
 
     async fn line(&mut self) -> String {
-        self.lines.next_line().await.expect("a pipe").expect("it runs")
+        self.lines.next_line().await.expect("a pipe").expect("the program runs")
     }
 
     async fn control(&self, path: &str) -> caller::Answer {
@@ -41,7 +41,7 @@ impl Program {
     }
 
     async fn terminate(mut self) -> ExitStatus {
-        let id = i32::try_from(self.child.id().expect("it runs")).expect("a process id");
+        let id = i32::try_from(self.child.id().expect("the process exists")).expect("a process id");
         kill(Pid::from_raw(id), Signal::SIGTERM).expect("our child");
         self.child.wait().await.expect("our child")
     }

@@ -56,7 +56,7 @@ impl Running {
 async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
     let (running, app) = Running::start("mtls").await;
     assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "there must be no HTTP response");
-    running.ask(None).await.expect_err("without a certificate the handshake fails");
+    running.ask(None).await.expect_err("the handshake must fail without a certificate");
     let stranger = Identity::new(NAME);
     running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is rejected");
     assert_eq!(app.seen(), [], "none of them reached the application");
@@ -69,7 +69,10 @@ async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
         assert_eq!((probed.status, probed.text().as_str()), (200, ""), "{kind}");
     }
     let seen = app.seen_at_least(3).await;
-    let probe = seen.iter().find(|seen| seen.request_line() == "GET /ready HTTP/1.1").expect("readyz came");
+    let probe = seen
+        .iter()
+        .find(|seen| seen.request_line() == "GET /ready HTTP/1.1")
+        .expect("the application received the readiness probe");
     assert_eq!(probe.peer.ip(), pod::SOURCE);
     running.envoy.stop().await;
 }

@@ -157,7 +157,10 @@ async fn as_declared(app: &App) {
             Endpoint::from_shared(format!("http://{}", SocketAddr::new(POD, port))).expect("a URL");
         if let Ok(channel) = endpoint.connect().await {
             let mut health = HealthClient::new(channel);
-            health.check(HealthCheckRequest::default()).await.expect_err("grpc in plaintext");
+            health
+                .check(HealthCheckRequest::default())
+                .await
+                .expect_err("gRPC in plaintext must be rejected");
         }
     }
     TcpStream::connect(SocketAddr::new(POD, 8080)).await.expect("a TCP probe of the application succeeds");
@@ -191,8 +194,11 @@ async fn nothing_else_in_plaintext(client: &Client, app: &App) {
     for port in [8080, 8081, 9000, 15000, 15001, 15004, 15006, 15090] {
         let address = SocketAddr::new(POD, port);
         assert_eq!(caller::probe(address, "/ready").await.status, 0, "{port}");
-        client.ask_with(None, POD, port).await.expect_err("without a certificate");
-        client.ask_with(Some(&other), POD, port).await.expect_err("with one of another authority");
+        client.ask_with(None, POD, port).await.expect_err("a client without a certificate must be rejected");
+        client
+            .ask_with(Some(&other), POD, port)
+            .await
+            .expect_err("a certificate of another authority must be rejected");
         assert_eq!(caller::probe(SocketAddr::new(POD6, port), "/ready").await.status, 0, "IPv6, {port}");
     }
     for path in [
@@ -235,5 +241,7 @@ async fn renewed(injected: &Injected, client: &Client) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(next.reaches(POD, 8080).await, "{}", injected.log());
-    next.ask_with(Some(&client.issued), POD, 8080).await.expect_err("with the old authority's certificate");
+    next.ask_with(Some(&client.issued), POD, 8080)
+        .await
+        .expect_err("a certificate of the old authority must be rejected");
 }

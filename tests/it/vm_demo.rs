@@ -62,7 +62,7 @@ async fn the_example_configuration_is_accepted() {
     let config = workspace().join("envoy-config/vm/config");
     let mut check = agent::command_of("app-health", &["discovery", "--check", "--config-dir"]);
     check.arg(config);
-    let outcome = agent::finish(check.spawn().expect("it starts")).await;
+    let outcome = agent::finish(check.spawn().expect("the program starts")).await;
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
 }
 
@@ -70,7 +70,7 @@ async fn the_example_configuration_is_accepted() {
 async fn knows_flags(unit: &str, binary: &str, command: &str) {
     let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit))
         .expect("the unit file exists");
-    let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("it starts");
+    let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("the program starts");
     let help = agent::finish(help).await.stdout;
     let known = |flag: &str| help.split([' ', '\n', ',', '=']).any(|word| word == flag);
     let start = text.split("ExecStart=").nth(1).expect("a command");

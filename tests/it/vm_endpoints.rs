@@ -129,7 +129,8 @@ async fn a_service_that_is_removed_leaves_and_one_that_is_added_comes() {
     scene.discovery.configure(&other);
     let cluster = "outbound|8080||other.shop.example.com";
     until_cluster(&scene, cluster, true).await;
-    std::fs::remove_file(scene.discovery.folder.join("config/ServiceEntry-other.yaml")).expect("it is there");
+    std::fs::remove_file(scene.discovery.folder.join("config/ServiceEntry-other.yaml"))
+        .expect("the document exists");
     until_cluster(&scene, cluster, false).await;
     assert!(has_cluster(&scene, CLUSTER).await, "the other service stays");
     scene.stays(&[0, 1], A_WHILE).await;

@@ -197,7 +197,7 @@ async fn no_command_loses_its_end() {
 
 /// Returns the peak resident memory of a process, in KiB.
 fn peak(pid: i32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

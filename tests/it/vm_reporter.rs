@@ -172,7 +172,7 @@ async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
         server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     }
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
     server.seen()
 }
@@ -202,7 +202,7 @@ async fn an_end_without_a_server() {
         Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
     vm.until_logged("no stream to the discovery server").await;
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
 }
 
@@ -217,6 +217,6 @@ async fn a_drain_is_told_and_the_stream_stays() {
     server.until("draining, and heartbeats of it", |seen| drained(seen) >= 3).await;
     assert_eq!(server.streams(), 1);
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
 }

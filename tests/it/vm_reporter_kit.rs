@@ -64,7 +64,7 @@ impl Running {
         if healthy {
             std::fs::write(&self.alive, "").expect("a writable folder");
         } else {
-            std::fs::remove_file(&self.alive).expect("it was there");
+            std::fs::remove_file(&self.alive).expect("the file exists");
         }
     }
 

@@ -141,7 +141,7 @@ async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
     // The third agent never reconnects, and only Envoy still knows its endpoint.
     scene.machines[2].kill_agent().await;
     scene.discovery.kill().await;
-    std::fs::remove_file(scene.discovery.store()).expect("there is a store");
+    std::fs::remove_file(scene.discovery.store()).expect("the store exists");
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     scene.stays(&[0, 1, 2], Duration::from_secs(4)).await;
     let view = scene.discovery.view().await;

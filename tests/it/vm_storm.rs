@@ -23,9 +23,9 @@ async fn five_hundred_agents_come_back_to_a_server_that_was_killed_and_no_endpoi
 
     crowd.discovery.kill().await;
     let killed = crowd.fleet.tally.now();
-    crowd.discovery.start().await.expect("it starts again");
+    crowd.discovery.start().await.expect("the discovery server restarts");
     crowd.until_registered(killed).await.expect("all agents register again");
-    crowd.until_exact(SOON).await.expect("every endpoint is there");
+    crowd.until_exact(SOON).await.expect("Envoy has every endpoint");
     assert!(crowd.observer.sets().shrinks.is_empty(), "{:?}", crowd.observer.sets().shrinks);
 
     // The last change leaves every second one of them unhealthy.

@@ -37,11 +37,11 @@ impl World {
     }
 
     fn a(&self) -> &Replica {
-        self.a.as_ref().expect("it runs")
+        self.a.as_ref().expect("the replica runs")
     }
 
     fn b(&self) -> &Replica {
-        self.b.as_ref().expect("it runs")
+        self.b.as_ref().expect("the replica runs")
     }
 
     /// Applies an object of the API group networking.istio.io.

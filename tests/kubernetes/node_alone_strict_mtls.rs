@@ -143,9 +143,11 @@ fn who_reaches_it(space: &Space<'_>, friend: &Friend) {
     let stranger = Authority::new().sign("stranger.example.com");
     for port in [8080, 8443, 9900, 15006] {
         assert_eq!(page(address(&pod, port), "/stranger").status, 0, "{port}");
-        friend.ask_as(None, address(&pod, port), "/stranger").expect_err("without a certificate");
+        friend
+            .ask_as(None, address(&pod, port), "/stranger")
+            .expect_err("a client without a certificate must be rejected");
         let other = friend.ask_as(Some(&stranger), address(&pod, port), "/stranger");
-        other.expect_err("with one of another authority");
+        other.expect_err("a certificate of another authority must be rejected");
     }
     for path in ["/stranger", "/app-health/app/stranger", "http://127.0.0.1:8080/stranger"] {
         assert!(matches!(page(address(&pod, 15020), path).status, 400 | 404), "{path}");

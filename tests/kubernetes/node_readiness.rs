@@ -60,7 +60,11 @@ fn exec_stays_as_it_is(twins: &Twins<'_>) {
     let [plain, sidecar] = twins.sides.each_ref().map(|side| side.watch.last(ALL));
     let find = |pod: &Value, name: &str| -> Value {
         let containers = pod["spec"]["containers"].as_array().expect("a list");
-        containers.iter().find(|container| container["name"] == name).expect("it is ours").clone()
+        containers
+            .iter()
+            .find(|container| container["name"] == name)
+            .expect("the Pod has this container")
+            .clone()
     };
     assert_eq!(find(&plain, "exec"), find(&sidecar, "exec"));
     assert_ne!(find(&plain, "http"), find(&sidecar, "http"));

@@ -63,7 +63,7 @@ fn heads(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
 fn seen(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
     let seen = wait(side.ask(POD, Ports::of(number).control(), "GET /seen"));
     let seen: Value = serde_json::from_slice(&seen.body).expect("JSON");
-    let ip = side.watch.last(POD)["status"]["podIP"].as_str().expect("it has an address").to_owned();
+    let ip = side.watch.last(POD)["status"]["podIP"].as_str().expect("the Pod has an IP address").to_owned();
     let heads = seen[protocol].as_array().expect("a list").iter();
     heads.map(|head| head.as_str().expect("text").replace(&ip, "POD")).collect()
 }
@@ -94,7 +94,7 @@ fn node_requests_arrive_as_without_sidecar() {
         assert_eq!(sidecar, expected, "{number} {protocol}");
     }
     let [_, app] = both(APP, "http");
-    let ready = app.first().expect("there are heads");
+    let ready = app.first().expect("the application received requests");
     for words in
         ["GET /ready/$(HOME)/$$x?a=$(INSTANCE_IP) HTTP/1.1\r\n", "shop.example.com\r\n", ": $(PATH)\r\n"]
     {
@@ -129,7 +129,7 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
     for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&twins.sides) {
         let mut log = String::new();
         rest.read_to_string(&mut log).expect("text");
-        kubectl.wait().expect("it ends with the container");
+        kubectl.wait().expect("kubectl exits when the container ends");
         assert!(log.contains("application: asked for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

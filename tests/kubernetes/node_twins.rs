@@ -94,7 +94,10 @@ impl Side<'_> {
     /// Sends a request to the control port of the application in a Pod, as soon as it listens.
     pub(crate) async fn ask(&self, pod: &str, control: u16, what: &str) -> Answer {
         let pod = self.watch.last(pod);
-        let ip = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("it has an address");
+        let ip = pod["status"]["podIP"]
+            .as_str()
+            .and_then(|ip| ip.parse().ok())
+            .expect("the Pod has an IP address");
         let request = format!("{what} HTTP/1.1\r\nHost: application\r\nContent-Length: 0\r\n\r\n");
         for _ in 0..300 {
             let answer = caller::send(SocketAddr::new(ip, control), request.as_bytes()).await;

@@ -68,7 +68,7 @@ impl Agent {
     }
 
     fn seen(&self) -> Seen {
-        self.seen.lock().expect("no panic").clone()
+        self.seen.lock().expect("no holder of the lock panicked").clone()
     }
 
     pub(crate) fn session(&self) -> u64 {
@@ -111,7 +111,7 @@ impl Task {
             tokio::select! {
                 response = responses.recv() => match response.expect("`Ended` comes before the channel closes") {
                     Response::Ended { why, .. } => {
-                        self.seen.lock().expect("no panic").closed = Some(why);
+                        self.seen.lock().expect("no holder of the lock panicked").closed = Some(why);
                         return;
                     }
                     response => next = self.answered(response),
@@ -128,7 +128,7 @@ impl Task {
 
     /// Returns the requests with which the agent answers a response.
     fn answered(&self, response: Response) -> Vec<Request> {
-        let mut seen = self.seen.lock().expect("no panic");
+        let mut seen = self.seen.lock().expect("no holder of the lock panicked");
         match response {
             Response::Hello { version, nonce, content } => {
                 let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");

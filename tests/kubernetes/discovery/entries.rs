@@ -73,7 +73,7 @@ pub(super) fn foreign(world: &mut World) {
     });
     status("False");
     within("endpoint removed by the status of its controller", 10, || world.b().endpoints().is_empty());
-    let before = world.entry(name).expect("it is there");
+    let before = world.entry(name).expect("the entry exists");
     let agent = world.a().connect("payments", "", "10.0.4.1");
     agent.report(true);
     sleep(GRACE * 2);
@@ -97,7 +97,7 @@ pub(super) fn deleted(world: &mut World) {
     agent.report(true);
     within("served", 10, || world.b().endpoints() == set(&["10.0.5.1"]));
     let uid = |world: &World| world.entry(name).map(|entry| entry["metadata"]["uid"].clone());
-    let before = uid(world).expect("it is there");
+    let before = uid(world).expect("the entry exists");
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
     within("entry created again", 10, || uid(world).is_some_and(|uid| uid != before));
     within("entry has the last reported state", 10, || {

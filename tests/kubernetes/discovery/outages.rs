@@ -105,7 +105,7 @@ pub(super) fn killed(world: &mut World) {
     // Two replicas remain that can take over its entries.
     let c = Replica::start(&world.cluster, "c", GRACE);
     within("served", 30, || world.b().endpoints() == all && c.endpoints() == all);
-    world.a.take().expect("it runs").kill();
+    world.a.take().expect("the replica runs").kill();
     let begin = Instant::now();
     // One agent reconnects to the other replica; two do not.
     let back = world.b().connect("payments", "", "10.0.8.2");
@@ -121,7 +121,7 @@ pub(super) fn killed(world: &mut World) {
     within("condition of the manual entry is Unknown", 10, || {
         world.condition("kept").as_deref() == Some("Unknown Disconnected")
     });
-    let before = world.entry("kept").expect("it is there");
+    let before = world.entry("kept").expect("the entry exists");
     sleep(Duration::from_secs(5));
     assert_eq!(world.entry("kept"), Some(before), "the condition must be written only once");
     world.a = Some(Replica::start(&world.cluster, "a", GRACE));
@@ -143,7 +143,7 @@ pub(super) fn ended(world: &mut World) {
     let both = set(&["10.0.10.1", "10.0.10.2"]);
     within("served", 10, || world.b().endpoints() == both);
     let begin = Instant::now();
-    assert_eq!(world.a.take().expect("it runs").end(), Some(0));
+    assert_eq!(world.a.take().expect("the replica runs").end(), Some(0));
     let back = world.b().connect("payments", "", "10.0.10.1");
     back.report(true);
     within("endpoints of disconnected agents removed", 20, || world.b().endpoints() == set(&["10.0.10.1"]));

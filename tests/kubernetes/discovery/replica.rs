@@ -81,7 +81,7 @@ impl Replica {
 
     /// Sends SIGTERM, and returns the exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
-        let mut process = self.process.take().expect("it runs");
+        let mut process = self.process.take().expect("the replica runs");
         process.signal(Signal::SIGTERM);
         process.wait()
     }

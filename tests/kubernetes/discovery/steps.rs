@@ -103,7 +103,7 @@ fn registered(world: &mut World) {
     let generation = agent.report(true);
     within("endpoint served by the other replica", 10, || world.b().endpoints() == set(&["10.0.0.1"]));
     within("report acknowledged", 10, || agent.acknowledged() == Some(generation));
-    let entry = world.entry("payments-10.0.0.1").expect("it is there");
+    let entry = world.entry("payments-10.0.0.1").expect("the entry exists");
     for (name, expected) in [
         ("istio.io/autoRegistrationGroup", "payments"),
         ("istio.io/workloadController", "app-health/a"),
@@ -164,7 +164,7 @@ fn moved(world: &mut World) {
         first.closed().is_some_and(|text| text.contains("superseded"))
     });
     within("acknowledged", 10, || second.acknowledged() == Some(generation));
-    let entry = world.entry(name).expect("it is there");
+    let entry = world.entry(name).expect("the entry exists");
     assert_eq!(annotation(&entry, "istio.io/workloadController"), "app-health/b");
     assert_eq!(annotation(&entry, "app-health.io/session"), "2");
     // Neither a report on the old stream nor its end has an effect.

@@ -66,7 +66,8 @@ pub(super) fn is_injected(pod: &Value) -> bool {
 /// not changed in between.
 pub(super) fn since(pod: &Value) -> &str {
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
-    let ready = conditions.iter().find(|each| each["type"] == "Ready").expect("it was ready");
+    let ready =
+        conditions.iter().find(|each| each["type"] == "Ready").expect("the Pod has the condition Ready");
     ready["lastTransitionTime"].as_str().expect("a time")
 }
 
@@ -104,7 +105,7 @@ pub(super) fn envoy(node: &Node, pod: &Value) -> Option<u32> {
 
 /// Sends a signal to a process on the node.
 pub(super) fn signal(node: &Node, name: &str, process: Option<u32>) {
-    let process = process.expect("it runs").to_string();
+    let process = process.expect("the process exists").to_string();
     let status = node.command("sh").args(["-c", "kill -s $0 $1", name, &process]).status();
     assert!(status.expect("nsenter starts").success(), "SIG{name} to {process}");
 }
@@ -120,7 +121,7 @@ pub(super) fn requests(node: &Node, pod: &Value) -> usize {
     let text = |name: &str| pod["metadata"][name].as_str().expect("text").to_owned();
     let folder = format!("pods/{}_{}_{}/{APP}", text("namespace"), text("name"), text("uid"));
     let folder: PathBuf = node.folder.join("log/var").join(folder);
-    let files = fs::read_dir(folder).expect("kubelet made it");
+    let files = fs::read_dir(folder).expect("the kubelet created the log directory");
     let logs = files.map(|file| fs::read_to_string(file.expect("an entry").path()).expect("text"));
     logs.map(|log| log.matches("response:").count()).sum()
 }
@@ -128,7 +129,7 @@ pub(super) fn requests(node: &Node, pod: &Value) -> usize {
 /// Probes the application as the kubelet does, and returns the status, or 0 without an HTTP
 /// response.
 pub(super) fn ask(pod: &Value, kind: &str) -> u16 {
-    let ip = pod["status"]["podIP"].as_str().expect("it runs").parse().expect("an address");
+    let ip = pod["status"]["podIP"].as_str().expect("the Pod has an IP address").parse().expect("an address");
     page(SocketAddr::new(ip, 15020), &format!("/app-health/app/{kind}")).status
 }
 

@@ -31,7 +31,7 @@ pub(super) fn policy(world: &mut World) {
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && stderr.contains("failed calling webhook"), "{stderr}");
     drop(held);
-    let silent = world.webhook.as_ref().expect("it runs");
+    let silent = world.webhook.as_ref().expect("the webhook runs");
     silent.signal(Signal::SIGSTOP);
     let refused = world.create(&pod("shop", "refused"));
     silent.signal(Signal::SIGCONT);
@@ -114,7 +114,7 @@ pub(super) fn rotated(world: &mut World) {
 }
 
 pub(super) fn dead(world: &mut World) {
-    let mut webhook = world.webhook.take().expect("it runs");
+    let mut webhook = world.webhook.take().expect("the webhook runs");
     webhook.signal(Signal::SIGTERM);
     assert_eq!(webhook.wait(), Some(0));
     let mut labelled = pod("kube-system", "lives");
