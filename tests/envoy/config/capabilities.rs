@@ -1,4 +1,5 @@
-//! The filter's capability allow-list: all that it needs and nothing more, in every shipped configuration.
+//! Tests that the capability allow-list of the filter contains exactly what the filter needs, in
+//! every shipped configuration.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use wasmparser::Payload;
 
 use super::{OK, chain, rendered};
 
-/// What may be missing without anything to see: nothing has to be done at that moment, and an Envoy that may not ask
-/// takes it that all is well.
+/// Capabilities whose absence has no visible effect. The filter does nothing in
+/// `proxy_on_vm_start`, and Envoy assumes success if it is not allowed to call it.
 const UNSEEN: [&str; 1] = ["proxy_on_vm_start"];
 
-/// The allow-list of a configuration, newest place.
+/// The capabilities that a configuration of the Wasm filter allows.
 fn listed(wasm: &Value) -> BTreeSet<String> {
     let list = &wasm["config"]["vm_config"]["capability_restriction_config"]["allowed_capabilities"];
     list.as_object().expect("an allow-list").keys().cloned().collect()
@@ -28,23 +29,12 @@ fn listed(wasm: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
-    let wasm = std::fs::read(kit::pod::wasm()).expect("the filter can be read");
-    let (mut imports, mut exports) = (BTreeSet::new(), Vec::new());
-    for section in wasmparser::Parser::new(0).parse_all(&wasm) {
-        match section.expect("the filter is WebAssembly") {
-            Payload::ImportSection(section) => {
-                imports
-                    .extend(section.into_imports().map(|import| import.expect("an import").name.to_owned()));
-            }
-            Payload::ExportSection(section) => {
-                exports.extend(section.into_iter().map(|export| export.expect("an export").name.to_owned()));
-            }
-            _ => {}
-        }
-    }
-    let callbacks: BTreeSet<String> =
-        exports.into_iter().filter(|name| name.starts_with("proxy_on_")).collect();
-    // Memory for what Envoy hands over is asked for by Envoy itself; no list restricts it.
+    let engine = wasmtime::Engine::default();
+    let filter = wasmtime::Module::from_file(&engine, tests::pod::wasm()).expect("the filter compiles");
+    let imports: BTreeSet<String> = filter.imports().map(|import| import.name().to_owned()).collect();
+    let exports = filter.exports().map(|export| export.name().to_owned());
+    let callbacks: BTreeSet<String> = exports.filter(|name| name.starts_with("proxy_on_")).collect();
+    // Envoy itself calls `proxy_on_memory_allocate`; the allow-list does not restrict that.
     let callbacks: BTreeSet<String> =
         callbacks.into_iter().filter(|name| name != "proxy_on_memory_allocate").collect();
     let needed: BTreeSet<String> = imports.union(&callbacks).cloned().collect();
@@ -60,16 +50,17 @@ fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
             assert_eq!(wasm["config"]["failure_policy"], "FAIL_RELOAD", "{name}");
         }
     }
-    assert!(lists >= 4, "the filter stands in {lists} configurations only");
+    assert!(lists >= 4, "only {lists} configurations contain the filter");
 }
 
-/// What an Envoy with the filter shows, as lines; a probe that gets no answer is one too.
+/// Sends probes and returns their results, the filter's metrics and its log as lines. A probe
+/// without a response is a line too.
 async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
     let listener = envoy::probe_listener(ip);
     let mut seen = Vec::new();
     let once = ["/app-health/app/none", "/app-health/dead/readyz", "/app-health/grpc/readyz"];
     let then = ["/app-health/hop/readyz", "/app-lifecycle/dead/poststartz"];
-    // More often than one prober's places: each has to be given back.
+    // More requests than one prober may have in flight, so each has to free its slot.
     for path in once.into_iter().chain(then).chain(["/app-health/app/readyz"; 10]) {
         let asked = tokio::time::timeout(Duration::from_secs(5), caller::probe(listener, path)).await;
         seen.push(match asked {
@@ -84,7 +75,8 @@ async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
     seen
 }
 
-/// Starts an Envoy without this capability (empty: with all of them); `None` if it does not start.
+/// Starts Envoy without this capability, or with all of them if it is empty, and returns what
+/// [`observe`] sees, or `None` if Envoy does not start.
 async fn without(capability: &str) -> Option<Vec<String>> {
     let ip = net::loopback();
     let app = App::routes(std::net::SocketAddr::new(ip, 8080), None, |path| match path {
@@ -122,7 +114,7 @@ async fn taking_any_capability_away_shows() {
     let capabilities: Vec<String> = listed(example::typed(&template, "Wasm")[0]).into_iter().collect();
     let whole = without("").await.expect("Envoy starts with all of them");
     for expected in ["/app-health/app/readyz: 200 \"\" true", "/app-health/hop/readyz: 200", "probe dead/"] {
-        assert!(whole.iter().any(|line| line.starts_with(expected)), "{expected}: not in {whole:#?}");
+        assert!(whole.iter().any(|line| line.starts_with(expected)), "{expected} is missing from {whole:#?}");
     }
     let mut unseen = Vec::new();
     for batch in capabilities.chunks(4) {
@@ -133,5 +125,5 @@ async fn taking_any_capability_away_shows() {
             }
         }
     }
-    assert_eq!(unseen, UNSEEN, "these can be missing");
+    assert_eq!(unseen, UNSEEN, "these can be missing without a visible effect");
 }
