@@ -84,7 +84,7 @@ async fn a_second_signal_ends_it_at_once() {
     sidecar.signal(Signal::SIGINT);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("envoy is killed") && !is_alive(envoy), "{log}");
+    assert!(log.contains("envoy killed with SIGKILL") && !is_alive(envoy), "{log}");
     assert!(began.elapsed() < Duration::from_secs(15), "the drain was not aborted: {log}");
 }
 

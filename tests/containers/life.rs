@@ -190,7 +190,7 @@ pub(crate) async fn held(daemon: &Daemon) {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(
-        tests::caller::get(pod.address(8080), "/ready", &[]).await.status,
+        kit::caller::get(pod.address(8080), "/ready", &[]).await.status,
         0,
         "the application must not start before the sidecar"
     );

@@ -14,7 +14,7 @@ pub(super) fn envoy_killed(node: &Node) {
     assert_eq!(end["exitCode"], 70, "{end}");
     let message = end["message"].as_str().unwrap_or_default();
     assert!(
-        message.starts_with("Envoy ended unasked"),
+        message.starts_with("Envoy exited unexpectedly"),
         "the termination message must contain the cause: {end}"
     );
 }
