@@ -1,6 +1,7 @@
-//! What the agent costs beside an Envoy, and how soon it says what is: memory, processor time, answers while the admin
-//! port misbehaves, an Envoy's death, the command `wait`. Prints a table and writes `target/bench/agent.json`. A bar that
-//! does not hold is reported and is no error; not to be able to measure is one.
+//! Benchmark of the agent beside an Envoy: memory, CPU time, latency of readiness requests
+//! while the admin port misbehaves, reaction to the death of Envoy, and the command `wait`. It
+//! prints a table and writes `target/bench/agent.json`. A missed target is reported and is not an
+//! error; a measurement that fails is an error.
 
 #[path = "agent/admin.rs"]
 mod admin;
@@ -30,7 +31,7 @@ use tests::report::{self, Row};
 
 use crate::arguments::Arguments;
 
-/// Where readiness is asked.
+/// /// Path of the agent's readiness endpoint.
 const READY: &str = "/healthz/ready";
 
 const NOTES: &str = "\

@@ -1,6 +1,7 @@
-//! What a probe costs: straight to the application, by a plain Envoy route, through the filter, and by Istio's
-//! pilot-agent where one runs, in turn, asked by kubelet's own prober. Prints a table and writes
-//! `target/bench/probe.json`. A bar that does not hold is reported and is no error; not to be able to measure is one.
+//! Benchmark of the cost of a probe, sent by kubelet's own prober: directly to the application, by
+//! a plain Envoy route, through the filter, and by Istio's pilot-agent if one runs. It prints a
+//! table and writes `target/bench/probe.json`. A missed target is reported and is not an error; a
+//! measurement that fails is an error.
 
 #[path = "probe/arguments.rs"]
 mod arguments;

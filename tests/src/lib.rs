@@ -1,4 +1,4 @@
-//! The harness of the tests, as a library: what is real and what is scripted.
+//! The test harness: real and scripted counterparts of the components under test.
 
 pub mod admin;
 pub mod agent;

@@ -1,28 +1,27 @@
-//! The known kinds of differences from a direct probe. Each is defended in ARCHITECTURE.md.
+//! The known kinds of differences from a direct probe. ARCHITECTURE.md justifies each of them.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
-    /// Envoy's codecs.
+    /// Envoy's HTTP codecs differ from Go's.
     D1,
-    /// No second try within a probe.
+    /// No retry within a probe.
     D2,
-    /// Redirects.
+    /// Redirects are followed by callouts.
     D3,
-    /// Sizes.
+    /// Size limits apply to responses.
     D4,
-    /// Hooks.
+    /// Lifecycle hooks are not retried in plaintext.
     D5,
-    /// Key usage.
+    /// Envoy verifies the key usage of certificates.
     D6,
-    /// `Connection` over TLS.
+    /// The header `Connection` is omitted over TLS.
     D7,
 }
 
 impl Kind {
-    /// What differs, and why, in a sentence or two.
+    /// Returns what differs and why, in a sentence or two.
     pub fn reason(self) -> &'static str {
         match self {
             Self::D1 => {

@@ -1,4 +1,4 @@
-//! What the suite found, for people: a table of the chapters, and `docs/conformance.md`.
+//! Formats the results of the suite: a table of the chapters, and `docs/conformance.md`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ Made by `./justw conformance` from the cases in `tests/conformance/`; `./justw t
 A difference belongs to one of the kinds at the end, or the tests fail.
 ";
 
-/// A row for each chapter.
+/// Returns a table with a row for each chapter.
 pub fn table(chapters: &[Findings]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -40,7 +40,7 @@ pub fn table(chapters: &[Findings]) -> Table {
     table
 }
 
-/// The whole page, in Markdown.
+/// Returns the whole page as Markdown.
 pub fn markdown(chapters: &[Findings]) -> String {
     let findings = || chapters.iter().flat_map(|chapter| &chapter.findings);
     let total = findings().count();
@@ -68,7 +68,8 @@ pub fn markdown(chapters: &[Findings]) -> String {
     page
 }
 
-/// The page without the statuses that kubelet printed: which of two causes comes first may be a race, the verdict is none.
+/// Returns the page without the statuses that kubelet printed. Which of two causes comes first may
+/// be a race; the verdict is not affected.
 pub fn verdicts(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for (index, part) in page.split("| failure ").enumerate() {
@@ -83,7 +84,7 @@ fn heading(title: &str) -> String {
     characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
-/// A name as a cell of a table.
+/// Escapes a name for a cell of a Markdown table.
 fn cell(name: &str) -> String {
     name.replace('|', "\\|").replace('<', "&lt;")
 }

@@ -1,4 +1,4 @@
-//! The demo's screen: a line for each machine with the keys that belong to it, and what happened.
+//! The demo's screen: a line for each machine with its keys, and the events.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -8,29 +8,26 @@ use comfy_table::Table;
 use super::stage::{GRACE, MACHINES, Stage};
 use crate::app::switched::Behaviour;
 
-/// A machine, as it is now.
+/// The current state of a machine.
 pub struct Row {
-    /// 1, 2, 3.
     pub number: usize,
-    /// Its name.
     pub name: String,
-    /// Of its application.
+    /// The address of its application.
     pub address: String,
-    /// What the application does.
     pub behaviour: Behaviour,
-    /// Does its agent run?
+    /// Whether its agent runs.
     pub has_agent: bool,
-    /// What discovery knows of it.
+    /// What discovery reports about it.
     pub health: String,
-    /// For how long.
+    /// The time since `health` last changed.
     pub since: Duration,
-    /// Is it an endpoint in Envoy?
+    /// Whether Envoy has it as an endpoint.
     pub is_endpoint: bool,
-    /// Of the answered requests of the last second, in percent.
+    /// Its share of the successful requests of the last second, in percent.
     pub share: u64,
 }
 
-/// The table as text; lines of machines that Envoy does not ask are red where that can be seen.
+/// Formats the table; on a terminal, the lines of machines that are not endpoints are red.
 pub fn render(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -78,10 +75,10 @@ fn keys(row: &Row) -> String {
     format!("{fail} {fail_word} {hang} {hang_word} {kill} {kill_word}")
 }
 
-/// What stands below the table.
+/// Formats the text below the table.
 pub fn foot(stage: &Stage, events: &[&str]) -> String {
     let events =
-        if events.is_empty() { "        nothing yet: press a key".to_owned() } else { events.join("\n") };
+        if events.is_empty() { "        no events yet: press a key".to_owned() } else { events.join("\n") };
     format!(
         "\nwhat happened\n{events}\n\n\
          Each agent asks its application once a second; two failures in a row, and no Envoy asks that machine any more.\n\
@@ -97,7 +94,6 @@ pub fn foot(stage: &Stage, events: &[&str]) -> String {
     )
 }
 
-/// How an application behaves, in a word.
 fn word(behaviour: Behaviour) -> &'static str {
     match behaviour {
         Behaviour::Serving => "serves",

@@ -1,4 +1,4 @@
-//! The recipe `simulate`.
+//! Implements the recipe `simulate`.
 
 use clap::Parser;
 
@@ -7,31 +7,31 @@ use super::sabotage::Sabotage;
 use super::{Tally, run, shrink};
 use crate::demo::say;
 
-/// Failures that are shown; more are only counted.
+/// Number of failures to print; further ones are only counted.
 const SHOWN: u64 = 5;
 
-/// Lives through made-up histories of agents, a network with faults, a discovery server and its store.
+/// Simulates histories of agents, a network with faults, a discovery server and its store
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 pub struct Arguments {
-    /// The first seed; each further case has the next one
+    /// The first seed; each further case uses the next one
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many
+    /// Number of cases
     #[arg(long, default_value_t = 10_000)]
     cases: u64,
-    /// Print what happens
+    /// Print every event
     #[arg(long)]
     trace: bool,
-    /// Leave out the faults that a failure does not need
+    /// Remove the faults that a failure does not need
     #[arg(long)]
     shrink: bool,
-    /// Build a mistake in: it has to be found
+    /// Inject a bug, which the simulation has to find
     #[arg(long, value_name = "MISTAKE")]
     sabotage: Option<Sabotage>,
 }
 
-/// Runs it; whether everything was as it should be.
+/// Runs the command and returns whether all cases passed.
 pub fn main(arguments: &Arguments) -> bool {
     let Arguments { seed, cases, trace, shrink: shrinks, sabotage } = *arguments;
     let mut tally = Tally::default();
