@@ -41,13 +41,13 @@ type Failure = Box<dyn Error + Send + Sync>;
 const ARRIVALS: u32 = 300;
 
 const NOTES: &str = "\
-all as it is shipped, on loopback, over mutual TLS; the load shares the machine with the server
-flips: from the application's answer to the probe that reaches the threshold to the first answer of Envoy's /clusters, asked
-  every millisecond, that shows it; real agents, one probe a second, each with a phase of its own
-departures: seen in the same way; silent: iptables drops every packet of the connection, in a network namespace of our own
-crowd: each agent is the agent's own reporter and messages on a connection of its own, from an address of its own, in one process;
-  its endpoints are read by one client of EDS, which must never lose one while the server is away
-processor time: of the whole process, by its clock; of the load: what measuring took of the same machine";
+all components as shipped, on loopback, over mutual TLS; the load generator runs on the same machine as the server
+flips: from the application's response to the probe that reaches the threshold, to the first response of Envoy's /clusters, polled
+  every millisecond, that shows it; real agents, one probe per second, each with a different phase
+departures: observed in the same way; silent: iptables drops every packet of the connection, in a separate network namespace
+crowd: each simulated agent has the real reporter and messages, and a connection from a separate address, all in one process;
+  one EDS client receives the endpoints, and must not lose any while the server is down
+CPU time: of the whole process, by its CPU clock; of the load generator: what it used of the same machine";
 
 fn main() -> Result<(), Failure> {
     tls::install_provider();

@@ -126,6 +126,6 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
         let mut log = String::new();
         rest.read_to_string(&mut log).expect("text");
         kubectl.wait().expect("it ends with the container");
-        assert!(log.contains("application: asked for /hook/stop\n"), "{}: {log}", side.name);
+        assert!(log.contains("application: received request for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

@@ -16,7 +16,6 @@ const FLOOD: usize = 20_000_000;
 /// Pause between two bytes of [`Mood::Drips`].
 const DRIP: Duration = Duration::from_millis(50);
 
-/// How the admin port responds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     /// Responds like an Envoy that is live and has a static configuration.

@@ -133,7 +133,7 @@ impl App {
     /// before the application has accepted it.
     ///
     /// # Panics
-    /// After five seconds.
+    /// If there are fewer after five seconds.
     pub async fn seen_at_least(&self, connections: usize) -> Vec<Seen> {
         for _ in 0..500 {
             if self.seen().len() >= connections {

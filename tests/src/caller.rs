@@ -65,7 +65,9 @@ pub async fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
         let Ok(stream) = TcpStream::connect(address).await else { return Answer::default() };
         exchange(stream, bytes).await
     };
-    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| panic!("no response within {PATIENCE:?}"))
+    tokio::time::timeout(PATIENCE, exchange)
+        .await
+        .unwrap_or_else(|_| panic!("no response within {PATIENCE:?}"))
 }
 
 /// Sends a GET over a Unix socket and returns the body.

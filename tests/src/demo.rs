@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Address of the Pod: applications listen there, and probes are sent there
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub pod_ip: IpAddr,
-    /// Probers of your own application, in the format of `ISTIO_KUBE_APP_PROBERS`
+    /// Probers of your application, in the format of `ISTIO_KUBE_APP_PROBERS`
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = probers)]
     pub probers: Map<String, Value>,
 }

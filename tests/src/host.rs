@@ -1,10 +1,13 @@
-//! A small proxy-wasm host (ABI 0.2.1) on wasmtime, which runs the real filter in the test's own process.
+//! A small proxy-wasm host (ABI 0.2.1) on wasmtime that runs the real filter in the process of the
+//! test.
 //!
-//! Here is the state of one VM, all of it in its store: tests run in parallel and see nothing of one another. What the
-//! filter does goes to the transcript; faults and the time are data that the test sets. Answers, statuses and the
-//! order of things follow Envoy 1.40 and proxy-wasm-cpp-host (seen there with guests that log what they are answered).
-//! Stricter than Envoy in one point: a call outside the allow-list is refused at load, not answered InternalFailure. No
-//! socket, no clock and no route is here; every callback that the module exports is called.
+//! The state of a VM is in its store, so that tests can run in parallel without affecting each
+//! other. The effects of the filter are recorded in the transcript; tests set faults and the time.
+//! Results, statuses and the order of callbacks follow Envoy 1.40 and proxy-wasm-cpp-host, where
+//! they were observed with guests that log the results of their calls. The host is stricter than
+//! Envoy in one point: a module that imports a call outside the allow-list is rejected when it is
+//! loaded, instead of the call returning InternalFailure. The host has no sockets, clock or routes;
+//! it calls every callback that the module exports.
 //!
 //! ```no_run
 //! use tests::{host::{Action, Filter, Host, Vm}, transcript::headers};
@@ -62,8 +65,7 @@ pub struct Host {
     pub now: Duration,
     /// The known clusters; a callout to another one returns BadArgument.
     pub clusters: BTreeSet<String>,
-    /// The known foreign functions, `set_envoy_filter_state` among them; another one returns
-    /// NotFound.
+    /// The known foreign functions, including `set_envoy_filter_state`; others return NotFound.
     pub foreign_functions: BTreeMap<String, ForeignFunction>,
     /// The configuration that `proxy_on_vm_start` reads.
     pub vm_configuration: Vec<u8>,
@@ -158,7 +160,6 @@ impl Host {
         self.running.faults.plan(call, Some(nth), fault);
     }
 
-    /// Removes all faults.
     pub fn clear_faults(&mut self) {
         self.running.faults = fault::Faults::default();
     }

@@ -33,8 +33,9 @@ pub fn free_port() -> u16 {
 /// If it is missing, because a test without it must not pass.
 pub fn tool(name: &str) -> PathBuf {
     let named = std::env::vars_os().find(|(name, _)| name == "KUBERNETES_TOOLS");
-    let (_, folder) = named
-        .expect("KUBERNETES_TOOLS is not set to the folder with etcd, kube-apiserver, …: run ./justw test-kubernetes");
+    let (_, folder) = named.expect(
+        "KUBERNETES_TOOLS is not set to the folder with etcd, kube-apiserver, …: run ./justw test-kubernetes",
+    );
     let tool = Path::new(&folder).join(name);
     assert!(tool.is_file(), "{} is missing: run ./justw test-kubernetes", tool.display());
     tool

@@ -1,4 +1,4 @@
-//! Sends many probes, each on a connection of its own from a chosen source address, at a fixed rate
+//! Sends many probes, each on a new connection from a chosen source address, at a fixed rate
 //! or as fast as they are answered, and counts the results.
 
 use std::cell::RefCell;

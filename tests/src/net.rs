@@ -1,4 +1,4 @@
-//! Loopback addresses: every test gets one of its own, so that fixed ports never clash.
+//! Loopback addresses: every test gets a different one, so that fixed ports never clash.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU32, Ordering};

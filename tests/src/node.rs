@@ -39,7 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const STEP: Duration = Duration::from_millis(100);
 
 pub struct Node {
-    /// The control plane.
     pub cluster: Cluster,
     /// The folder of the node; its logs are in `log` and `cluster`.
     pub folder: PathBuf,
@@ -86,14 +85,18 @@ impl Node {
     /// # Panics
     /// If the node cannot be started.
     pub fn start(name: &str) -> Self {
-        assert!(geteuid().is_root(), "a Kubernetes node requires root for namespaces, mounts and control groups");
+        assert!(
+            geteuid().is_root(),
+            "a Kubernetes node requires root for namespaces, mounts and control groups"
+        );
         let all = workspace().join("target/node");
         forget_others(&all);
         let process = std::process::id();
         let folder = all.join(format!("{process}-{name}"));
         std::fs::create_dir_all(folder.join("log")).expect("target is writable");
         let images = all.join("images.tar");
-        archive::make(&images).unwrap_or_else(|error| panic!("cannot build the images of a Kubernetes node: {error}"));
+        archive::make(&images)
+            .unwrap_or_else(|error| panic!("cannot build the images of a Kubernetes node: {error}"));
         let begin = Instant::now();
         let cgroup = format!("app-health-{process}-{name}");
         let namespaces = Namespaces::start(&folder, crate::container_tools::folder().as_deref(), &cgroup);
@@ -136,7 +139,7 @@ impl Node {
         *self.kubelet.lock().expect("the mutex is not poisoned") = Some(started);
     }
 
-    /// Kills kubelet.
+    /// Kills kubelet with SIGKILL.
     ///
     /// # Panics
     /// If it is not running.
@@ -176,8 +179,12 @@ impl Node {
         while begin.elapsed() < PATIENCE {
             self.cluster.check();
             assert!(!self.containerd.has_ended(), "containerd has exited: {}", self.tail("containerd.log"));
-            let kubelet_ended =
-                self.kubelet.lock().expect("the mutex is not poisoned").as_ref().is_some_and(Process::has_ended);
+            let kubelet_ended = self
+                .kubelet
+                .lock()
+                .expect("the mutex is not poisoned")
+                .as_ref()
+                .is_some_and(Process::has_ended);
             assert!(!kubelet_ended, "kubelet has exited: {}", self.tail("kubelet.log"));
             if is_so() {
                 return;

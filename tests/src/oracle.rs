@@ -98,7 +98,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Starts the program.
+    /// Starts the prober as a child process.
     ///
     /// # Panics
     /// If it is not built or cannot be started.

@@ -164,7 +164,6 @@ impl PlainServer {
         Self { address, shared, acceptor, task: task.abort_handle() }
     }
 
-    /// Changes the behaviour.
     pub fn change(&self, change: impl FnOnce(&mut Script)) {
         change(&mut lock(&self.shared.script));
         self.shared.changed.notify_waiters();

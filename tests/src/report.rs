@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-/// One measured figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// What was measured, for example `p50 through the filter`.
@@ -23,7 +22,6 @@ impl Row {
         Self { name: name.into(), value, unit, bar: None }
     }
 
-    /// Sets the target.
     #[must_use]
     pub fn at_most(self, bar: f64) -> Self {
         Self { bar: Some(bar), ..self }

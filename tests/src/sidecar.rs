@@ -75,7 +75,6 @@ impl Builder {
         self
     }
 
-    /// Adds flags.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {
         self.command.args(args);
@@ -119,7 +118,7 @@ impl Builder {
         self
     }
 
-    /// Starts the agent.
+    /// Starts the agent with the configured flags.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -225,7 +224,8 @@ impl Sidecar {
     /// If it does not exit in time.
     pub async fn end(mut self) -> (Option<i32>, String) {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        let status = ended.unwrap_or_else(|_| panic!("the agent does not exit\n{}", self.log())).expect("a child");
+        let status =
+            ended.unwrap_or_else(|_| panic!("the agent does not exit\n{}", self.log())).expect("a child");
         (status.code(), self.log())
     }
 }

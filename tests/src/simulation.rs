@@ -33,7 +33,6 @@ pub struct Tally {
     /// Effects of the state machines.
     pub effects: u64,
     pub faults: usize,
-    /// Virtual time.
     pub seconds: u64,
 }
 

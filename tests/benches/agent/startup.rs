@@ -35,8 +35,8 @@ pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
     }
     let later: Vec<f64> = with.iter().zip(&bare).map(|(with, bare)| with - bare).collect();
     Ok(vec![
-        Row::new("first LIVE of Envoy by itself", median(&bare), "ms"),
-        Row::new("first readiness of Envoy by the agent", median(&with), "ms"),
+        Row::new("first LIVE of Envoy alone", median(&bare), "ms"),
+        Row::new("first readiness of Envoy started by the agent", median(&with), "ms"),
         Row::new("delay by the agent, in the same round", median(&later), "ms").at_most(300.0),
     ])
 }

@@ -124,7 +124,6 @@ impl Lab {
         Caller::new(envoy::probe_listener(self.listeners), &format!("/app-health/{container}/readyz"))
     }
 
-    /// Stops Envoy.
     pub(crate) async fn stop(self) {
         self.envoy.stop().await;
     }

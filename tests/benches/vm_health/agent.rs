@@ -62,8 +62,7 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     let each = millis(probing.saturating_sub(besides)) / f64::from(u32::try_from(probes)?);
     Ok(vec![
         Row::new("agent, memory (RSS) idle, probe and stream", bytes(rss) / 1_048_576.0, "MiB").at_most(7.0),
-        Row::new(format!("agent, CPU time for an HTTP probe, mean of {probes}"), each, "ms")
-            .at_most(1.0),
+        Row::new(format!("agent, CPU time for an HTTP probe, mean of {probes}"), each, "ms").at_most(1.0),
         Row::new(
             "agent, CPU time without probes",
             besides.as_secs_f64() / span.as_secs_f64() * 100.0,

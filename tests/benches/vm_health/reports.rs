@@ -58,9 +58,7 @@ async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
             (seen, moved) = (now, Instant::now());
         } else if moved.elapsed() > PATIENCE {
             let why = crowd.fleet.tally.failure().unwrap_or_default();
-            return Err(
-                format!("no progress for {PATIENCE:?} after {now} reports; last error: {why}").into()
-            );
+            return Err(format!("no progress for {PATIENCE:?} after {now} reports; last error: {why}").into());
         }
         sleep(PAUSE).await;
     }

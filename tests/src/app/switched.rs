@@ -8,7 +8,6 @@ use tonic_health::ServingStatus;
 use super::grpc::GrpcApp;
 use super::{App, Step, answer};
 
-/// How a server handles requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Responds with 200.

@@ -24,7 +24,7 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Sends a GET.
+    /// Sends a GET request for `path` over TLS.
     ///
     /// # Errors
     /// If the server disconnects before the end of the response.

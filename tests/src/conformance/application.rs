@@ -25,7 +25,6 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// A running instance of a case's application.
 pub struct Application {
-    /// The probed port.
     pub port: u16,
     /// The ports by the names under which texts refer to them; `port` is the probed port.
     pub ports: Vec<(String, String)>,
@@ -160,7 +159,7 @@ async fn serve(
     let port = listener.local_addr().map_or(0, |address| address.port());
     while let Ok((stream, _)) = listener.accept().await {
         while tasks.try_join_next().is_some() {}
-        // Each step of a script must be sent as a packet of its own.
+        // Each step of a script must be sent in a separate packet.
         let _ = stream.set_nodelay(true);
         let index = {
             let mut seen = state.seen.lock().expect("no holder panics");

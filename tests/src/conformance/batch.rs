@@ -38,7 +38,6 @@ const SETTLE_LONG: Duration = Duration::from_millis(300);
 /// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The direct probe.
     pub direct: Side,
     /// The probe through the filter.
     pub through: Side,

@@ -14,7 +14,6 @@ use crate::app::tls::Tls;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Case {
-    /// What the case shows; unique among all cases.
     pub name: String,
     pub probe: Probe,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -91,7 +90,6 @@ pub struct App {
     pub connections: Vec<Connection>,
 }
 
-/// How an application listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Listens {
@@ -171,7 +169,6 @@ pub enum Step {
     },
     /// Sends `RST_STREAM` with this error code.
     ResetStream(u32),
-    /// Sends GOAWAY.
     GoAway {
         /// The last stream identifier.
         last: u32,

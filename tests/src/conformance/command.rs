@@ -85,9 +85,7 @@ fn publish(chapters: &[Findings], check: bool) -> Result<bool, String> {
     let same =
         std::fs::read_to_string(&file).is_ok_and(|text| page::verdicts(&text) == page::verdicts(&markdown));
     if !same {
-        say(
-            "docs/conformance.md differs from the result: run ./justw conformance and review the diff\n",
-        );
+        say("docs/conformance.md differs from the result: run ./justw conformance and review the diff\n");
     }
     Ok(same)
 }

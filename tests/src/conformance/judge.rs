@@ -72,7 +72,6 @@ impl Side {
 /// The difference between a direct probe and one through the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The verdicts differ.
     Verdict,
     /// The application received different requests or connections.
     Requests,

@@ -4,7 +4,6 @@
 /// Classification of the bytes that an application writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A complete response.
     Complete,
     /// A response whose body ends with the connection.
     UntilClose,

@@ -41,7 +41,6 @@ impl Finding {
 /// A chapter that was run.
 pub struct Findings {
     pub title: String,
-    /// In the order of its cases.
     pub findings: Vec<Finding>,
 }
 

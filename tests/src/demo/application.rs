@@ -93,8 +93,8 @@ impl Application {
         let host = SocketAddr::new(self.pod_ip, ports::FLIP);
         format!(
             "\nreadiness on http://localhost:{}/healthz/ready: {ready}\n\
-             flip a container: its number and Enter ({}), or curl http://{host}/flip/web\n\
-             probe by hand: curl -i http://localhost:{}/app-health/web/readyz\n\
+             toggle a container: its number and Enter ({}), or curl http://{host}/flip/web\n\
+             send a probe: curl -i http://localhost:{}/app-health/web/readyz\n\
              end: q and Enter, or Ctrl-C\n",
             ports::READY,
             numbered.join(", "),

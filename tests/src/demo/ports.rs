@@ -8,7 +8,6 @@ pub const WEB: u16 = 18080;
 pub const LEGACY: u16 = 18081;
 /// HTTPS with a self-signed certificate.
 pub const SHOP: u16 = 18443;
-/// Plain TCP.
 pub const DB: u16 = 18432;
 /// The gRPC health service.
 pub const API: u16 = 18090;

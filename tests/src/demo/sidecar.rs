@@ -64,7 +64,6 @@ impl Sidecar {
         format!("{} {}", answer.status, answer.text().trim().replace('\n', "; "))
     }
 
-    /// Stops both processes.
     pub async fn stop(mut self) {
         // Killing a child that has exited returns an error, which does not matter.
         let _ = self.envoy.kill().await;
@@ -75,7 +74,7 @@ impl Sidecar {
 fn spawn(mut command: Command, log: &Path) -> Result<Child, String> {
     let file = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
-    // A process group of its own, so that Ctrl-C reaches only the demo, which then stops its
+    // A separate process group, so that Ctrl-C reaches only the demo, which then stops its
     // children in order.
     command.stdin(Stdio::null()).stdout(file).stderr(errors).kill_on_drop(true).process_group(0);
     command.spawn().map_err(|error| format!("{:?}: {error}", command.as_std().get_program()))

@@ -64,9 +64,9 @@ impl Watch {
                 (false, true) => "added to Envoy",
                 _ => continue,
             };
-            let after = self.done[index].take().map_or_else(String::new, |done| {
-                format!(", {:.1} s later", done.elapsed().as_secs_f64())
-            });
+            let after = self.done[index]
+                .take()
+                .map_or_else(String::new, |done| format!(", {:.1} s later", done.elapsed().as_secs_f64()));
             self.event(&format!("{}: {change}{after}", machine.name));
         }
         self.endpoints = found;

@@ -45,23 +45,23 @@ async fn all(stage: &mut Stage, begin: Instant) -> Option<()> {
     line("the application of payments-2 responds with 503: removed", done, verdict(stage, 1, FAILURES, gone));
     let done = behave(stage, 1, Behaviour::Serving);
     let back = until(stage, &[0, 1, 2], done).await?;
-    line("it recovers: added", done, verdict(stage, 1, SUCCESSES, back));
+    line("it is healthy again: added", done, verdict(stage, 1, SUCCESSES, back));
 
     let done = behave(stage, 0, Behaviour::Hanging);
     until(stage, &[1, 2], done).await?;
     line("the application of payments-1 hangs: removed", done, None);
     let done = behave(stage, 0, Behaviour::Serving);
     let back = until(stage, &[0, 1, 2], done).await?;
-    line("it continues: added", done, verdict(stage, 0, SUCCESSES, back));
+    line("it responds again: added", done, verdict(stage, 0, SUCCESSES, back));
 
     let done = Instant::now();
     stage.machines[2].kill_agent().await;
     until(stage, &[0, 1], done).await?;
-    line("the agent of payments-3 is killed: removed after the grace", done, None);
+    line("agent of payments-3 killed: removed after grace period", done, None);
     let done = Instant::now();
     stage.machines[2].start_agent().ok()?;
     until(stage, &[0, 1, 2], done).await?;
-    line("it is started again: added", done, None);
+    line("agent started again: added", done, None);
     Some(())
 }
 

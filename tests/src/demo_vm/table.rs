@@ -17,7 +17,6 @@ pub struct Row {
     pub behaviour: Behaviour,
     /// Whether its agent runs.
     pub has_agent: bool,
-    /// What discovery reports about it.
     pub health: String,
     /// The time since `health` last changed.
     pub since: Duration,
@@ -80,11 +79,11 @@ pub fn foot(stage: &Stage, events: &[&str]) -> String {
     let events =
         if events.is_empty() { "        no events yet: press a key".to_owned() } else { events.join("\n") };
     format!(
-        "\nwhat happened\n{events}\n\n\
-         Each agent asks its application once a second; two failures in a row, and no Envoy asks that machine any more.\n\
-         An agent that is killed has {} s to come back.\n\n\
-         keys: 1 2 3 the application fails, 4 5 6 it hangs, 7 8 9 its agent is killed; again: all is well; q ends the demo\n\
-         ask the service yourself:  curl -i http://{}/\n\
+        "\nevents\n{events}\n\n\
+         Each agent probes its application every second; after two consecutive failures Envoy sends it no more requests.\n\
+         An agent that was killed has {} s to reconnect.\n\n\
+         keys: 1 2 3 make the application fail, 4 5 6 make it hang, 7 8 9 kill its agent; the same key reverts it; q quits\n\
+         send a request yourself:   curl -i http://{}/\n\
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",
         GRACE.as_secs(),

@@ -97,7 +97,8 @@ impl Parts {
         let there = |file: PathBuf, how: &str| {
             if file.is_file() { Ok(file) } else { Err(format!("{} is missing: {how}", file.display())) }
         };
-        container_tools::folder().ok_or("CONTAINER_TOOLS is not set to a folder: run ./justw --containers")?;
+        container_tools::folder()
+            .ok_or("CONTAINER_TOOLS is not set to a folder: run ./justw --containers")?;
         Ok(Self {
             agent: there(built("release/app-health-agent"), "./justw release builds it")?,
             control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,

@@ -35,7 +35,8 @@ impl Scripts {
         let mut command = Command::new("timeout");
         command.args(["--kill-after", "5", PATIENCE, "sh", "-euc", &block.script]);
         command.current_dir(&self.folder).envs(self.environment.iter().cloned());
-        let status = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).status().expect("the shell starts");
+        let status =
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).status().expect("the shell starts");
         let output = String::from_utf8_lossy(&fs::read(&path).expect("the log is readable")).into_owned();
         let Block { line, script, .. } = block;
         if !status.success() {

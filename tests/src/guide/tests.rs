@@ -41,8 +41,14 @@ fn a_block_that_nothing_checks_is_an_error() {
         ("```yaml\na: 1\n```\n", "line 2: unsupported language \"yaml\" of a block"),
         ("```\nkubectl\n```\n", "line 2: unsupported language \"\" of a block"),
         ("```text\nx\n```\n", "line 2: a text block without a command before it"),
-        ("```sh\nx\n```\nand it prints\n```text\ny\n```\n", "line 6: a text block without a command before it"),
-        ("```sh\nx\n```\n```text\ny\n```\n```text\nz\n```\n", "line 8: a text block without a command before it"),
+        (
+            "```sh\nx\n```\nand it prints\n```text\ny\n```\n",
+            "line 6: a text block without a command before it",
+        ),
+        (
+            "```sh\nx\n```\n```text\ny\n```\n```text\nz\n```\n",
+            "line 8: a text block without a command before it",
+        ),
         ("```sh\nx\n", "line 1: a block without an end"),
     ];
     for (page, error) in cases {

@@ -11,7 +11,6 @@ pub struct LocalReply {
     pub status: u32,
     /// The headers that the filter added; Envoy adds `:status`, and length and type of a body.
     pub headers: Headers,
-    /// Empty for none.
     pub body: Vec<u8>,
 }
 

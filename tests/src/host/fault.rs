@@ -21,7 +21,6 @@ pub enum Status {
     Unimplemented = 12,
 }
 
-/// How a call fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call does nothing and returns this number, which need not be a [`Status`].

@@ -5,11 +5,8 @@ use super::{Filter, Host, Vm};
 
 /// The status Ok as a guest receives it.
 pub const OK: i32 = 0;
-/// The status NotFound.
 pub const NOT_FOUND: i32 = 1;
-/// The status BadArgument.
 pub const BAD_ARGUMENT: i32 = 2;
-/// The status InvalidMemoryAccess.
 pub const INVALID_MEMORY_ACCESS: i32 = 6;
 
 /// The address and size of the text `name` in the kit's memory.

@@ -11,7 +11,6 @@ use crate::transcript::{Headers, headers};
 /// A request, and the events that follow.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// The request headers.
     pub head: Headers,
     /// Whether the request ends with its headers.
     pub end_of_stream: bool,
@@ -28,7 +27,7 @@ pub enum Step {
     Chunk { bytes: Vec<u8>, last: bool },
     /// The response to a callout; `None` if it fails.
     Callout(Option<CalloutAnswer>),
-    /// Time passes.
+    /// Advances the time of the host.
     Wait(Duration),
 }
 
@@ -90,7 +89,6 @@ impl Life {
         self
     }
 
-    /// Removes a header.
     pub fn without(mut self, name: &str) -> Self {
         self.head.retain(|(other, _)| other != name.as_bytes());
         self
@@ -128,7 +126,6 @@ impl Life {
         self.then(Step::Callout(None))
     }
 
-    /// Appends a pause.
     pub fn wait(self, time: Duration) -> Self {
         self.then(Step::Wait(time))
     }

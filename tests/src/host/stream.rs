@@ -140,7 +140,8 @@ impl Vm {
     fn callout(&mut self, token: u32, answer: Option<CalloutAnswer>) -> Result<(), VmError> {
         let callback = "proxy_on_http_call_response";
         let root = self.store.data_mut().running.callouts.remove(&token);
-        let root = root.ok_or(VmError::OutOfTurn { callback, id: token, reason: "no callout in progress" })?;
+        let root =
+            root.ok_or(VmError::OutOfTurn { callback, id: token, reason: "no callout in progress" })?;
         let counts = answer.as_ref().map_or([0; 3], |a| [size(&a.headers), size(&a.body), size(&a.trailers)]);
         self.stream_mut(callback, root)?.callout = answer;
         let arguments = [number(root), number(token), counts[0], counts[1], counts[2]];

@@ -114,7 +114,7 @@ impl Cluster {
     /// it.
     ///
     /// # Panics
-    /// After two minutes.
+    /// If that is not possible after two minutes.
     pub fn create_namespace(&self, name: &str, labels: &[&str]) {
         self.done(&["create", "namespace", name], "");
         if !labels.is_empty() {

@@ -26,7 +26,7 @@ const NAMES: [&str; 6] = [
 /// like the ServiceAccounts there.
 const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
-    // The controllers run without ServiceAccounts of their own.
+    // The controllers share one identity instead of separate ServiceAccounts.
     ("controller-manager", "system:kube-controller-manager", "system:masters"),
     ("scheduler", "system:kube-scheduler", ""),
     ("webhook", "system:serviceaccount:app-health-system:app-health-webhook", ""),

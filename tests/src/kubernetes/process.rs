@@ -31,7 +31,7 @@ impl Process {
         Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     ///
     /// # Panics
     /// If the process has exited.
@@ -50,7 +50,8 @@ impl Process {
     /// If the process was waited for before.
     pub fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        waitid(Id::Pid(self.pid()), flags).expect("the process is a child of this one") != WaitStatus::StillAlive
+        waitid(Id::Pid(self.pid()), flags).expect("the process is a child of this one")
+            != WaitStatus::StillAlive
     }
 
     /// Waits until the process has exited and returns the exit code; `None` for a signal.

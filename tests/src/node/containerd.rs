@@ -17,7 +17,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   address = "/run/containerd/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "docker.io/app-health-test/pause:1"
-  # Without CAP_SYS_RESOURCE no process may be told to be killed later than others.
+  # Lowering the OOM score of a process requires CAP_SYS_RESOURCE.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
@@ -40,7 +40,10 @@ pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
     std::fs::write(&network, NETWORK).expect("a writable folder");
     let mut install = namespaces.command("install");
     install.arg("-D").arg(&network).arg("/etc/cni/net.d/10-node.conflist");
-    assert!(install.status().expect("nsenter starts").success(), "the network configuration cannot be installed");
+    assert!(
+        install.status().expect("nsenter starts").success(),
+        "the network configuration cannot be installed"
+    );
     let mut command = namespaces.command("containerd");
     Process::start(command.arg("--config").arg(&config), &folder.join("log/containerd.log"))
 }
@@ -65,5 +68,9 @@ pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
         std::thread::sleep(Duration::from_millis(200));
     }
     let output = ctr(&["images", "import", archive.to_str().expect("UTF-8")]);
-    assert!(output.status.success(), "the images cannot be imported: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "the images cannot be imported: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -30,7 +30,7 @@ pub(super) fn kill(mut started: Process) {
 }
 
 /// Settings differ from the defaults only because the node shares a machine: the control groups are
-/// below one of the node, and no Pods are evicted for lack of resources.
+/// below one of the node, and Pods are evicted only when resources are almost exhausted.
 fn configuration(cgroup: &str) -> serde_json::Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",

@@ -41,7 +41,8 @@ impl Namespaces {
         let mut namespaces = Self { keeper, held, first: 0 };
         for _ in 0..200 {
             if folder.join("started").exists() {
-                namespaces.first = descendant(namespaces.keeper.id(), 2).expect("the first process has started");
+                namespaces.first =
+                    descendant(namespaces.keeper.id(), 2).expect("the first process has started");
                 return namespaces;
             }
             std::thread::sleep(Duration::from_millis(50));

@@ -59,7 +59,7 @@ pub fn main(arguments: &Arguments) -> bool {
     let Tally { steps, inputs, effects, faults, seconds } = tally;
     say(&format!(
         "{cases} cases from seed {seed}: {failures} failed; {faults} faults, {steps} steps, {inputs} inputs, \
-         {effects} effects, {seconds} virtual seconds\n"
+         {effects} effects, {seconds} simulated seconds\n"
     ));
     failures == 0
 }

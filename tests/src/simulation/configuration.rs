@@ -15,7 +15,6 @@ use super::plan::{Edit, GROUPS, MachinePlan, Plan, ProbePlan};
 /// The namespace of all objects.
 pub const NAMESPACE: &str = "shop";
 
-/// The configuration files.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     /// By group number; `None`: the group does not exist.

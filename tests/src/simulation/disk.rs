@@ -19,7 +19,6 @@ pub struct Write {
 /// The stored records and the pending writes.
 #[derive(Debug, Default)]
 pub struct Disk {
-    /// The durable records.
     pub records: BTreeMap<Key, Record>,
     /// Writes that a crash loses.
     pending: Vec<Write>,

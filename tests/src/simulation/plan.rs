@@ -69,7 +69,6 @@ pub struct MachinePlan {
     pub file: Option<ProbePlan>,
     /// Whether the application is initially healthy.
     pub healthy: bool,
-    /// When it starts.
     pub starts: Duration,
 }
 
@@ -153,7 +152,6 @@ fn machine(random: &mut Random, host: usize) -> MachinePlan {
     }
 }
 
-/// Generates a probe.
 pub fn probe(random: &mut Random) -> ProbePlan {
     ProbePlan {
         success: random.pick(&[1, 1, 2]),

@@ -8,7 +8,6 @@ pub enum Sabotage {
     AcknowledgeAtOnce,
     /// The server is not informed when a stream closes.
     NeverClosed,
-    /// Agents ignore acknowledgements.
     DeafToAcknowledgements,
     /// The server stops to publish after a while.
     NeverPublish,

@@ -17,7 +17,7 @@ impl World {
     /// Compares the served endpoints with the expected ones.
     ///
     /// # Errors
-    /// The first difference.
+    /// Describes the first difference.
     pub fn compare(&self) -> Result<(), String> {
         let Some(server) = &self.server else { return Err("no server is running".to_owned()) };
         let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
@@ -77,7 +77,9 @@ impl World {
                 }
                 if client.envoy.endpoints.get(&cluster) != Some(&served) {
                     let has = &client.envoy.endpoints;
-                    return Err(format!("final state: envoy {number} has {has:?}, but {cluster} is served as {served:?}"));
+                    return Err(format!(
+                        "final state: envoy {number} has {has:?}, but {cluster} is served as {served:?}"
+                    ));
                 }
             }
         }

@@ -24,7 +24,6 @@ const EFFECTS: usize = 12;
 
 #[derive(Debug)]
 pub struct Watch {
-    /// The first violation.
     pub wrong: Option<String>,
     /// Steps of the simulation.
     pub steps: u64,
@@ -109,7 +108,6 @@ impl Watch {
         }
     }
 
-    /// Records a violation.
     pub fn wrong(&mut self, text: impl FnOnce() -> String) {
         self.wrong.get_or_insert_with(text);
     }

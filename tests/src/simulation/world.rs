@@ -38,7 +38,6 @@ pub use envoys::Client;
 /// More steps than this at one point in time are an endless loop.
 const STEPS_AT_ONCE: u64 = 5_000;
 
-/// A scheduled event.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The fault of the plan with this number.
@@ -172,7 +171,7 @@ impl World {
     /// Runs until the world has reached its final state.
     ///
     /// # Errors
-    /// The first violation.
+    /// Describes the first violation.
     pub fn run(&mut self) -> Result<(), String> {
         let end = self.plan.until + self.plan.rest;
         let mut at_once = 0;
@@ -203,7 +202,6 @@ impl World {
         Ok(())
     }
 
-    /// Schedules an event.
     fn at(&mut self, at: Duration, event: Event) {
         self.queued += 1;
         self.queue.push(Reverse((at, self.queued)));

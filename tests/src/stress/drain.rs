@@ -12,7 +12,7 @@ use crate::load::{Load, ask, kubelet_request};
 use crate::net;
 use crate::report::Row;
 
-/// In each round, Envoy is told to drain its inbound listeners while eight probes are in flight,
+/// Each round makes Envoy drain its inbound listeners while eight probes are in flight,
 /// and one more probe follows. The last round drains all listeners.
 ///
 /// # Panics

@@ -46,7 +46,8 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
         // If a permit had been lost in an earlier round, one of these would have been answered with
         // 429.
         for app in [&silent, &drips] {
-            until("the application has received all probes", async || app.requests() == round * IN_FLIGHT).await;
+            until("the application has received all probes", async || app.requests() == round * IN_FLIGHT)
+                .await;
         }
         drop(callers);
         for app in [&silent, &drips] {

@@ -1,4 +1,4 @@
-//! More probes per minute than a machine has ephemeral ports: each has a connection of its own,
+//! More probes per minute than a machine has ephemeral ports: each uses a new connection,
 //! none is retried, none fails.
 
 use std::net::IpAddr;

@@ -80,7 +80,8 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     let envoy = Envoy::start(Version::Newest, folder(name), &bootstrap, 1).await;
     let address = crate::envoy::probe_listener(ip);
     let request = kubelet_request(address, "/app-health/app/readyz");
-    until("the first configuration is active", async || ask(None, address, &request).await.status == 200).await;
+    until("the first configuration is active", async || ask(None, address, &request).await.status == 200)
+        .await;
 
     let done = Cell::new(false);
     let probing = probe_until(&done, per_second, address, &request);

@@ -63,7 +63,6 @@ impl Application {
         *self.behaviour.borrow()
     }
 
-    /// Changes the behaviour.
     pub fn behave(&self, behaviour: Behaviour) {
         self.counts.probes.lock().expect("the mutex is not poisoned").clear();
         self.behaviour.send_replace(behaviour);

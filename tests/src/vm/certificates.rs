@@ -56,8 +56,8 @@ pub fn certificate(file: &Path) -> Vec<u8> {
     CertificateDer::from_pem_file(file).expect("a certificate").to_vec()
 }
 
-/// Returns the certificate that the server at `address` presents to a client with these files, as
-/// DER.
+/// Returns the certificate, in DER format, that the server at `address` presents to a client with
+/// these files.
 ///
 /// # Panics
 /// If the handshake fails.

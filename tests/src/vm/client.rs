@@ -15,7 +15,6 @@ use crate::example;
 /// The name of a cluster that the user defines statically.
 const OWN_CLUSTER: &str = "payments";
 
-/// How an Envoy subscribes to discovery.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The address of the ADS port.

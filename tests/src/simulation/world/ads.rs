@@ -9,7 +9,6 @@ use crate::simulation::network::{End, Packet};
 use crate::simulation::sabotage::Sabotage;
 
 impl World {
-    /// Rebuilds the snapshot.
     pub(super) fn publish(&mut self) {
         let Some(server) = &mut self.server else { return };
         if self.sabotage == Some(Sabotage::NeverPublish) && self.watch.steps > 50 {
