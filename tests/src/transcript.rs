@@ -74,27 +74,15 @@ impl StreamKind {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Effect {
     /// A log line; bytes that are not UTF-8 appear as U+FFFD.
-    Log {
-        level: LogLevel,
-        text: String,
-    },
+    Log { level: LogLevel, text: String },
     /// All request headers were replaced.
     RequestHeadersSet(Headers),
     /// All response headers were replaced.
     ResponseHeadersSet(Headers),
     /// Bytes of the response body were replaced; `start` and `len` in bytes, as passed.
-    BodySet {
-        start: u32,
-        len: u32,
-        bytes: Vec<u8>,
-    },
+    BodySet { start: u32, len: u32, bytes: Vec<u8> },
     /// A local reply of the filter; it takes effect after the callback.
-    LocalResponse {
-        status: u32,
-        headers: Headers,
-        body: Vec<u8>,
-        details: String,
-    },
+    LocalResponse { status: u32, headers: Headers, body: Vec<u8>, details: String },
     /// A callout was sent; 0 ms means no timeout.
     HttpCall {
         token: u32,
@@ -104,26 +92,14 @@ pub enum Effect {
         trailers: Headers,
         timeout_ms: u32,
     },
-    Foreign {
-        name: String,
-        argument: Vec<u8>,
-    },
+    /// A foreign function was called with this argument.
+    Foreign { name: String, argument: Vec<u8> },
     /// A metric was defined; the same name defined again gets another ID.
-    MetricDefined {
-        id: u32,
-        kind: MetricKind,
-        name: String,
-    },
-    MetricIncremented {
-        id: u32,
-        name: String,
-        by: i64,
-    },
-    MetricRecorded {
-        id: u32,
-        name: String,
-        value: u64,
-    },
+    MetricDefined { id: u32, kind: MetricKind, name: String },
+    /// A counter or gauge was incremented.
+    MetricIncremented { id: u32, name: String, by: i64 },
+    /// A value of a metric was recorded.
+    MetricRecorded { id: u32, name: String, value: u64 },
     /// A stream was closed; it takes effect after the callback.
     StreamClosed(StreamKind),
 }

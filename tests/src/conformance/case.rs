@@ -14,6 +14,7 @@ use crate::app::tls::Tls;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Case {
+    /// Describes what the case shows; unique among all cases.
     pub name: String,
     pub probe: Probe,
     #[serde(default, skip_serializing_if = "is_default")]

@@ -19,6 +19,7 @@ pub struct Write {
 /// The stored records and the pending writes.
 #[derive(Debug, Default)]
 pub struct Disk {
+    /// The durable records, which survive a crash.
     pub records: BTreeMap<Key, Record>,
     /// Writes that a crash loses.
     pending: Vec<Write>,

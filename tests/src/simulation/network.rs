@@ -14,20 +14,14 @@ use probe::Hello;
 pub enum Packet {
     /// The first request of an agent.
     First(Box<Node>),
+    /// A health report of an agent.
     Report(Report),
     /// The ACK or NACK of a hello.
-    Answer {
-        version: String,
-        refusal: Option<String>,
-    },
+    Answer { version: String, refusal: Option<String> },
     /// The sender has closed its direction.
     Fin,
     /// The server's hello message.
-    Hello {
-        hello: Hello,
-        version: String,
-        nonce: String,
-    },
+    Hello { hello: Hello, version: String, nonce: String },
     /// An acknowledgement of a report, with its nonce.
     Ack(String),
     /// A request of an Envoy.
@@ -35,14 +29,13 @@ pub enum Packet {
     /// A response to an Envoy, and whether the server has lost its store.
     Response(Response, bool),
     /// The server ended the stream.
-    End {
-        refused: bool,
-    },
+    End { refused: bool },
 }
 
 /// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
+    /// The client: a machine, or an Envoy.
     Machine,
     Server,
 }

@@ -8,6 +8,7 @@ pub enum Sabotage {
     AcknowledgeAtOnce,
     /// The server is not informed when a stream closes.
     NeverClosed,
+    /// Agents ignore the acknowledgements of the server.
     DeafToAcknowledgements,
     /// The server stops to publish after a while.
     NeverPublish,
