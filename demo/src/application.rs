@@ -1,4 +1,4 @@
-//! The demo's application: five containers, each with a switch between healthy and not.
+//! The demo's application: five containers, each with a switch between healthy and unhealthy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kit::app::switched::{self, Behaviour};
 use kit::app::tls::Tls;
 use kit::app::{App, Step};
 
-/// Container, port, and how it behaves at first.
+/// Container, port, and initial behaviour.
 const CONTAINERS: [(&str, u16, Behaviour); 5] = [
     ("web", ports::WEB, Behaviour::Serving),
     ("shop", ports::SHOP, Behaviour::Serving),
@@ -54,7 +54,7 @@ impl Application {
         Self { pod_ip, switches, _servers: servers, _health: health }
     }
 
-    /// The prober table of the containers.
+    /// Returns the prober table of the containers.
     pub fn probers(&self) -> Map<String, Value> {
         let http =
             |port, scheme: &str| json!({"httpGet": {"path": "/healthz", "port": port, "scheme": scheme}});
@@ -69,20 +69,21 @@ impl Application {
         table.as_object().expect("an object").clone()
     }
 
-    /// What kubelet's own probe of this path would say; `None` for a container that is not ours.
+    /// Returns what a direct probe by kubelet would report; `None` for a container that is not part
+    /// of the demo.
     pub fn is_healthy(&self, container: &str, kind: &str) -> Option<bool> {
         let healthy = *find(&self.switches, container)?.borrow() == Behaviour::Serving;
-        // An HTTP server that answers 503 still accepts connections.
+        // An HTTP server that responds with 503 still accepts connections.
         Some(healthy || kind == "livez")
     }
 
-    /// Turns a container, by name or number, from healthy to not or back.
+    /// Toggles a container, by name or number, between healthy and unhealthy.
     pub fn flip(&self, name: &str) {
         let by_number = name.parse::<usize>().ok().and_then(|number| CONTAINERS.get(number.checked_sub(1)?));
         flip(&self.switches, by_number.map_or(name, |(name, ..)| name));
     }
 
-    /// How to use the demo, below the table.
+    /// Returns the usage text to print below the table.
     pub fn help(&self, ready: &str) -> String {
         let numbered: Vec<String> = CONTAINERS
             .iter()
@@ -92,8 +93,8 @@ impl Application {
         let host = SocketAddr::new(self.pod_ip, ports::FLIP);
         format!(
             "\nreadiness on http://localhost:{}/healthz/ready: {ready}\n\
-             flip a container: its number and Enter ({}), or curl http://{host}/flip/web\n\
-             probe by hand: curl -i http://localhost:{}/app-health/web/readyz\n\
+             toggle a container: its number and Enter ({}), or curl http://{host}/flip/web\n\
+             send a probe: curl -i http://localhost:{}/app-health/web/readyz\n\
              end: q and Enter, or Ctrl-C\n",
             ports::READY,
             numbered.join(", "),
@@ -121,7 +122,7 @@ fn flip_answer(switches: &Switches, path: &str) -> Vec<Step> {
     let (status, body) = match path.strip_prefix("/flip/").and_then(|name| flip(switches, name)) {
         Some(Behaviour::Serving) => ("200 OK", "healthy now\n"),
         Some(_) => ("200 OK", "not healthy now\n"),
-        None => ("404 Not Found", "ask for /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
+        None => ("404 Not Found", "use /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
     };
     switched::text(status, "text/plain", body)
 }

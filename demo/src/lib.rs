@@ -19,20 +19,20 @@ use application::Application;
 use sidecar::Sidecar;
 use table::Row;
 
-/// Between two rounds of probes: kubelet's shortest period.
+/// Time between two rounds of probes; the shortest `periodSeconds` of kubelet.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Shows an application behind Envoy, probed as kubelet does.
+/// Shows an application behind Envoy that is probed as kubelet does
 #[derive(Debug, Parser)]
 #[command(name = "demo")]
 pub struct Arguments {
-    /// Probe once, print the table, end; fails if a verdict is wrong
+    /// Probe once, print the table and exit; fails if a verdict is wrong
     #[arg(long)]
     pub once: bool,
-    /// The address of the pod: applications listen there, and probes go there
+    /// Address of the Pod: applications listen there, and probes are sent there
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub pod_ip: IpAddr,
-    /// Probers of an application of your own, as in `ISTIO_KUBE_APP_PROBERS`
+    /// Probers of your application, in the format of `ISTIO_KUBE_APP_PROBERS`
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = probers)]
     pub probers: Map<String, Value>,
 }
@@ -40,20 +40,22 @@ pub struct Arguments {
 fn probers(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text).map_err(|error| error.to_string())? {
         Value::Object(probers) => Ok(probers),
-        _ => Err("must be an object: path to prober".into()),
+        _ => Err("must be a JSON object that maps paths to probers".into()),
     }
 }
 
-/// Runs the demo; whether every verdict was right. An interrupt ends it, and Envoy and agent with it.
+/// Runs the demo and returns whether every verdict was right. SIGINT ends it together with Envoy
+/// and the agent.
 ///
 /// # Errors
-/// Says what is missing or in the way, and what to do.
+/// Names what is missing or in use, and what to do.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
     let once = arguments.once;
     unless_interrupted(show(arguments), once).await
 }
 
-/// What a demo shows, up to its end or an interrupt. Dropping it ends its children; what was not finished `once` has shown nothing.
+/// Runs a demo until it ends or is interrupted; dropping the future stops the child processes. With
+/// `once`, an interrupt counts as a failure.
 pub(crate) async fn unless_interrupted(
     show: impl Future<Output = Result<bool, String>>,
     once: bool,
@@ -89,7 +91,7 @@ async fn show(arguments: Arguments) -> Result<bool, String> {
     Ok(right)
 }
 
-/// Probes every second until `q`.
+/// Probes every second until the user types `q`.
 async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut typing = true;
@@ -99,7 +101,7 @@ async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) {
             _ = period.tick() => {
                 table::probe(rows, sidecar.listener, application).await;
                 let ready = sidecar.readiness().await;
-                // Home, and clear: the table stays in its place.
+                // Moves the cursor home and clears the screen, so that the table stays at the top.
                 say(&format!("\x1b[H\x1b[2J{}{}", table::render(rows), application.help(&ready)));
             }
             line = lines.next_line(), if typing => match line.ok().flatten().as_deref().map(str::trim) {
@@ -111,7 +113,7 @@ async fn watch(rows: &mut [Row], sidecar: &Sidecar, application: &Application) {
     }
 }
 
-/// Writes to the terminal; one that is gone has nobody to tell.
+/// Writes to the terminal; errors are ignored because a closed terminal cannot show them.
 pub fn say(text: &str) {
     let mut stdout = std::io::stdout();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -1,4 +1,5 @@
-//! The main job, visible: an application, Envoy with the filter, the agent, and a table of what kubelet would see.
+//! Demo of the filter: an application, Envoy with the filter, the agent, and a table of the status
+//! codes that kubelet would receive.
 
 use std::process::ExitCode;
 

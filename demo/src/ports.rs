@@ -1,25 +1,22 @@
-//! The demo's ports, and who needs each.
+//! The demo's ports, and the process that uses each.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// http; healthy until it is flipped.
+/// HTTP; healthy until it is switched.
 pub const WEB: u16 = 18080;
-/// http; fails on purpose.
+/// HTTP; fails on purpose.
 pub const LEGACY: u16 = 18081;
-/// https with a self-signed certificate.
+/// HTTPS with a self-signed certificate.
 pub const SHOP: u16 = 18443;
-/// raw tcp.
 pub const DB: u16 = 18432;
-/// gRPC health.
+/// The gRPC health service.
 pub const API: u16 = 18090;
-/// Where the application is flipped.
+/// The control port of the application.
 pub const FLIP: u16 = 18000;
-/// Envoy's probe listener.
 pub const PROBES: u16 = 15020;
-/// The agent's readiness.
+/// The agent's readiness endpoint.
 pub const READY: u16 = 15021;
 
-/// Every port with its user.
 const USERS: [(u16, &str); 9] = [
     (PROBES, "Envoy, for kubelet's probes"),
     (READY, "the agent, for /healthz/ready"),
@@ -32,16 +29,16 @@ const USERS: [(u16, &str); 9] = [
     (FLIP, "the switch of the applications"),
 ];
 
-/// Whether every port is free.
+/// Checks that every port is free.
 ///
 /// # Errors
-/// Names each that is not, and who needs it.
+/// Names each port that is in use, and the process of the demo that needs it.
 pub fn check(pod_ip: IpAddr) -> Result<(), String> {
     let free = |address: SocketAddr| TcpListener::bind(address).map(drop);
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let mut taken = Vec::new();
     for (port, user) in USERS {
-        // Envoy and the agent listen on every address, of both families where there are two.
+        // Envoy and the agent listen on all addresses, IPv4 and IPv6 if available.
         let everywhere = matches!(port, PROBES | READY | 15090);
         let result = match everywhere {
             true if free(SocketAddr::new(any, 0)).is_ok() => free(SocketAddr::new(any, port)),

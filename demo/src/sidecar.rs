@@ -1,4 +1,4 @@
-//! The demo's sidecar: Envoy with the agent's bootstrap, and the agent beside it, as children.
+//! The demo's sidecar: Envoy with the agent's bootstrap, and the agent, as child processes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,19 +12,20 @@ use kit::agent;
 use kit::caller;
 use kit::envoy::{Version, workspace};
 
-/// Both children; they end with it.
+/// Both child processes; dropping this kills them.
 pub struct Sidecar {
-    /// Where kubelet asks.
+    /// The address of the probe listener.
     pub listener: SocketAddr,
     envoy: Child,
     agent: Child,
 }
 
 impl Sidecar {
-    /// Renders the bootstrap, starts agent and Envoy, and waits until the agent says that Envoy is ready.
+    /// Renders the bootstrap, starts agent and Envoy, and waits until the agent reports Envoy as
+    /// ready.
     ///
     /// # Errors
-    /// The words of whichever of them fails, and where its log lies.
+    /// The message of the process that failed, and the path of its log.
     pub async fn start(pod_ip: IpAddr, probers: &Value) -> Result<Self, String> {
         let agent = agent::binary();
         let folder = workspace().join("target/demo");
@@ -57,16 +58,15 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// What the agent says on its readiness port.
+    /// Returns the response of the agent's readiness endpoint.
     pub async fn readiness(&self) -> String {
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), ports::READY);
         let answer = caller::get(address, "/healthz/ready", &[]).await;
         format!("{} {}", answer.status, answer.text().trim().replace('\n', "; "))
     }
 
-    /// Ends both.
     pub async fn stop(mut self) {
-        // A child that is gone already needs no end.
+        // Killing a child that has exited returns an error, which does not matter.
         let _ = self.envoy.kill().await;
         let _ = self.agent.kill().await;
     }
@@ -75,7 +75,8 @@ impl Sidecar {
 fn spawn(mut command: Command, log: &Path) -> Result<Child, String> {
     let file = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
-    // Ctrl-C reaches the demo alone, which then ends its children in order.
+    // A separate process group, so that Ctrl-C reaches only the demo, which then stops its
+    // children in order.
     command.stdin(Stdio::null()).stdout(file).stderr(errors).kill_on_drop(true).process_group(0);
     command.spawn().map_err(|error| format!("{:?}: {error}", command.as_std().get_program()))
 }

@@ -1,4 +1,4 @@
-//! The demo's table: each probe, and what kubelet would see of it.
+//! The demo's table: each probe, and the response that kubelet would receive.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::application::Application;
 use kit::caller;
 
-/// One probe.
 pub struct Row {
     path: String,
     prober: String,
@@ -23,7 +22,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A probe that did not run yet.
+    /// Returns the row of a probe that has not run yet.
     pub fn new(path: &str, prober: &Value) -> Self {
         Self {
             path: path.into(),
@@ -36,20 +35,20 @@ impl Row {
         }
     }
 
-    /// Whether kubelet would take the last answer as success.
+    /// Returns whether kubelet would count the last response as a success.
     fn passes(&self) -> bool {
         (200..400).contains(&self.status)
     }
 
-    /// Whether the last verdict is that of a direct probe, as far as that is known. A failure that is our own doing
-    /// is never right.
+    /// Returns whether the last verdict equals that of a direct probe, if that is known. A failure
+    /// caused by the filter itself is always wrong.
     pub fn is_right(&self) -> bool {
         let ours = matches!(self.status, 0 | 404 | 529 | 530);
         self.expected.is_none_or(|expected| expected == self.passes() && !ours)
     }
 }
 
-/// `httpGet HTTPS :18443/healthz`
+/// Formats a prober, for example `httpGet HTTPS :18443/healthz`.
 fn describe(prober: &Value) -> String {
     let Some((handler, fields)) = prober.as_object().and_then(|fields| fields.iter().next()) else {
         return String::new();
@@ -75,8 +74,8 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
         row.latency = latency;
         row.reason = match (answer.text().trim(), answer.status) {
             ("", 200..400) => "ok".into(),
-            ("", 0) => "no answer".into(),
-            ("", _) => "application: says so itself".into(),
+            ("", 0) => "no response".into(),
+            ("", _) => "application: its own status".into(),
             (text, _) => text.into(),
         };
         let mut segments = row.path.rsplit('/');
@@ -85,7 +84,6 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
     }
 }
 
-/// The table as text.
 pub fn render(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);

@@ -16,10 +16,13 @@ async fn the_demo_shows_everything_and_ends_well() {
     demo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let outcome = agent::finish(demo.spawn().expect("the demo starts")).await;
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
-    for wanted in
-        ["answers 503: gone", "hangs: gone", "killed: gone after the grace", "requests through Envoy"]
-    {
-        assert!(outcome.stdout.contains(wanted), "{wanted:?} is missing from {}", outcome.stdout);
+    for wanted in [
+        "with 503: removed",
+        "hangs: removed",
+        "killed: removed after grace period",
+        "requests through Envoy",
+    ] {
+        assert!(outcome.stdout.contains(wanted), "{wanted}: not in {}", outcome.stdout);
     }
 }
 
@@ -33,10 +36,10 @@ async fn its_keys_do_what_the_table_says() {
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
     // The effects of a key may appear in any order.
     let steps: [(&[&str], &str); 4] = [
-        (&["payments-1: in Envoy", "payments-3: in Envoy"], "1"),
-        (&["payments-1: its application answers 503", "payments-1: gone from Envoy"], "9"),
-        (&["payments-3: its agent is killed", "payments-3: gone from Envoy"], "1"),
-        (&["payments-1: in Envoy, "], "q"),
+        (&["payments-1: added to Envoy", "payments-3: added to Envoy"], "1"),
+        (&["payments-1: application responds with 503", "payments-1: removed from Envoy"], "9"),
+        (&["payments-3: agent killed", "payments-3: removed from Envoy"], "1"),
+        (&["payments-1: added to Envoy, "], "q"),
     ];
     for (wanted, key) in steps {
         let mut wanted = wanted.to_vec();

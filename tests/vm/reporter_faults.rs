@@ -70,7 +70,7 @@ async fn a_refusal_is_told_and_is_not_for_ever() {
     let ends = Some((Duration::ZERO, Code::PermissionDenied));
     let server = PlainServer::start(Script { ends, ..ours() }).await;
     let vm = Vm::probed("faults-refused").reports_to(&server).start();
-    vm.until_logged("PermissionDenied: as the script says").await;
+    vm.until_logged("PermissionDenied: ended by the script").await;
     assert!(vm.metrics().await.contains("discovery_connects_total{result=\"refused\"} 1"));
     server.change(|script| script.ends = None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
