@@ -241,7 +241,7 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Reads up to the first empty line, or to the end of the stream.
-pub(crate) async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
+pub async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD {
         let mut byte = [0];

@@ -148,7 +148,7 @@ fn heads(app: &App) -> Vec<String> {
 fn answers(behaviour: watch::Receiver<Behaviour>) -> impl Fn(&str) -> Vec<Step> + Send + Sync {
     move |path| {
         if path.starts_with(HOOK) {
-            demo::say(&format!("application: received request for {path}\n"));
+            terminal::say(&format!("application: received request for {path}\n"));
         }
         switched::http(*behaviour.borrow())
     }

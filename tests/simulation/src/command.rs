@@ -32,6 +32,12 @@ pub struct Arguments {
     sabotage: Option<Sabotage>,
 }
 
+/// Writes to standard output and ignores a closed terminal.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
 /// Runs the command and returns whether all cases passed.
 pub fn main(arguments: &Arguments) -> bool {
     let Arguments { seed, cases, trace, shrink: shrinks, sabotage } = *arguments;

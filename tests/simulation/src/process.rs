@@ -91,7 +91,7 @@ impl Process {
     }
 
     /// Processes the result of a probe, at simulated time `now`.
-    pub fn probed(&mut self, now: Duration, outcome: probe::Outcome) {
+    pub fn probed(&mut self, now: Duration, outcome: workload_health::Outcome) {
         let flip = self.health.observe(outcome);
         self.last_probe = Some(now - self.started);
         self.next_probe = self.probe.map(|probe| now + Duration::from_secs(probe.period));
