@@ -12,9 +12,10 @@ use crate::output;
 /// What the page begins with.
 const HEAD: &str = "# The agent's command line
 
-Made from the definition of the command line by `app-health-agent reference`; `--help` says the same. A flag beats its
-environment variable; that beats Istio's name for it, where there is one; an empty variable counts as absent. What the
-commands answer and how they end is in [configuration.md](configuration.md#the-agent).
+Which flags does the agent have? `app-health-agent reference` generates this page from the definition of the
+command line; `--help` shows the same text. A flag overrides its environment variable, which overrides Istio's
+name for the setting, if there is one. An empty variable counts as absent. The endpoints and the exit codes are
+in [configuration.md](configuration.md#the-agent).
 ";
 
 /// Writes docs/agent.md to stdout.

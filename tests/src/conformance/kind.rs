@@ -1,4 +1,5 @@
-//! The known kinds of differences from a direct probe. Each is defended in ARCHITECTURE.md.
+//! The known kinds of differences from a direct probe. docs/notes-on-envoy-and-kubelet.md gives the
+//! reason of each.
 
 use serde::{Deserialize, Serialize};
 
