@@ -42,7 +42,7 @@ impl Ports {
                 Err(error) => {
                     let port = free_port(ip, &taken)
                         .map_err(|error| format!("{ip} has no free port for {user}: {error}"))?;
-                    notes.push(format!("port {preferred} cannot be used ({error}): {user} uses {port}"));
+                    notes.push(format!("port {preferred} cannot be used ({error}), using {port} for {user}"));
                     port
                 }
             };
