@@ -1,4 +1,4 @@
-//! Virtual machines, visible: who is healthy, and whom Envoy asks.
+//! Demo of virtual machines: which ones are healthy, and to which ones Envoy sends requests.
 
 use std::process::ExitCode;
 

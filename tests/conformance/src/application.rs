@@ -1,4 +1,4 @@
-//! The application of a case, on ports of its own, until it is dropped.
+//! The application of one case. It listens on its own ports until it is dropped.
 
 use std::collections::HashMap;
 use std::io::Result;
@@ -17,31 +17,30 @@ use super::script::{Places, Record, play};
 use super::seen::Seen;
 use kit::app::tls::Tls;
 
-/// Ports below those that the kernel gives to callers, above those of the proxy.
+/// The first port: below the ephemeral ports of the kernel, above the ports of the proxy.
 const FIRST: u16 = 20_000;
 const LAST: u16 = 31_999;
-/// A handshake takes no longer.
+/// Limit for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// A running instance of a case's application.
 pub struct Application {
-    /// The probed port.
     pub port: u16,
-    /// The ports by the names under which texts refer to them; `port` is the probed one's.
+    /// The ports by the names under which texts refer to them; `port` is the probed port.
     pub ports: Vec<(String, String)>,
-    /// All that is filled into texts: ports, `ip`, `address`.
+    /// The values of all placeholders in texts: the ports, `ip` and `address`.
     pub places: Places,
     state: Arc<State>,
     tasks: Vec<AbortHandle>,
-    /// Listeners that nobody serves, and the connections that wait in their backlogs.
+    /// Listeners that never accept, with the connections that fill their backlogs.
     held: Vec<(TcpListener, Vec<TcpStream>)>,
 }
 
-/// What changes while an application runs.
+/// State that changes while an application runs.
 #[derive(Default)]
 struct State {
     seen: Arc<Mutex<Seen>>,
-    /// Connections so far, of each port.
+    /// Number of connections so far for each port.
     counts: Mutex<HashMap<u16, usize>>,
 }
 
@@ -52,10 +51,10 @@ impl Drop for Application {
 }
 
 impl Application {
-    /// Starts everything that a case says listens.
+    /// Starts all listeners of a case.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn start(case: &Case, ip: IpAddr) -> Result<Self> {
         let mut sockets = vec![("port".to_owned(), &case.app, bind(ip)?)];
         for (name, app) in &case.also {
@@ -105,19 +104,19 @@ impl Application {
         Ok(())
     }
 
-    /// What it has seen so far, on all its ports.
+    /// Returns everything received so far on all ports.
     pub fn seen(&self) -> Seen {
         self.state.seen.lock().expect("no holder panics").clone()
     }
 
-    /// Forgets what it has seen: the next connection is the first.
+    /// Clears the recorded requests; the next connection counts as the first one.
     pub fn forget(&self) {
         self.state.seen.lock().expect("no holder panics").clear();
         self.state.counts.lock().expect("no holder panics").clear();
     }
 }
 
-/// Takes every place of a backlog.
+/// Fills the backlog of a listener.
 async fn fill_backlog(address: SocketAddr) -> Vec<TcpStream> {
     let mut waiting = Vec::new();
     while let Ok(Ok(stream)) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
@@ -126,7 +125,7 @@ async fn fill_backlog(address: SocketAddr) -> Vec<TcpStream> {
     waiting
 }
 
-/// A socket on the next free port.
+/// Binds a socket to the next free port.
 fn bind(ip: IpAddr) -> Result<TcpSocket> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let mut last = None;
@@ -139,10 +138,10 @@ fn bind(ip: IpAddr) -> Result<TcpSocket> {
             Err(error) => last = Some(error),
         }
     }
-    Err(last.unwrap_or_else(|| std::io::Error::other("no ports")))
+    Err(last.unwrap_or_else(|| std::io::Error::other("no free port")))
 }
 
-/// Keys take time to make: one acceptor for each look.
+/// Generating keys takes time, so acceptors with equal settings are shared.
 fn acceptor(tls: &Tls) -> TlsAcceptor {
     static MADE: LazyLock<Mutex<HashMap<Tls, TlsAcceptor>>> = LazyLock::new(Mutex::default);
     let mut made = MADE.lock().expect("no holder panics");
@@ -160,7 +159,7 @@ async fn serve(
     let port = listener.local_addr().map_or(0, |address| address.port());
     while let Ok((stream, _)) = listener.accept().await {
         while tasks.try_join_next().is_some() {}
-        // Every step is a packet of its own, as a script means it.
+        // Each step of a script must be sent in a separate packet.
         let _ = stream.set_nodelay(true);
         let index = {
             let mut seen = state.seen.lock().expect("no holder panics");
@@ -177,7 +176,7 @@ async fn serve(
         let record = Record { seen: Arc::clone(&state.seen), index };
         let (acceptor, places) = (acceptor.clone(), Arc::clone(&places));
         tasks.spawn(async move {
-            // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+            // Errors of a connection are caused by the client and show in its verdict.
             let _ = match acceptor {
                 None => play(stream, &steps, &record, &places).await,
                 Some(acceptor) => match timeout(HANDSHAKE, acceptor.accept(stream)).await {
@@ -190,7 +189,7 @@ async fn serve(
     }
 }
 
-/// The script of the connection of this number, from 0.
+/// Returns the script of a connection by its number, from 0.
 fn steps(connections: &[Connection], number: usize) -> Vec<Step> {
     let mut first_after = 0;
     for connection in connections {

@@ -1,4 +1,4 @@
-//! Shared parts of the tests: applications that misbehave, callers, real Envoys, agents, machines and containers.
+//! The test harness: real and scripted counterparts of the components under test.
 
 pub mod admin;
 pub mod agent;

@@ -1,4 +1,5 @@
-//! A whole scene: discovery, machines, and an Envoy that balances over them; and waiting until it looks as it should.
+//! A test fixture with discovery, machines, and an Envoy that balances requests over them, and
+//! functions that wait for an expected state.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,20 +16,20 @@ use super::machine::Machine;
 use crate::envoy;
 use crate::net;
 
-/// Whatever is to happen at once happens within this; the machine that runs the tests may be busy.
+/// Limit for everything that should happen at once, since the machine that runs the tests may be
+/// busy.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// How the scenes of a test differ from the ordinary one.
+/// The settings of a fixture.
 pub struct Plan {
-    /// How many machines.
+    /// The number of machines.
     pub machines: usize,
     /// The configuration; by default the group with its probe, and the service.
     pub documents: Vec<Value>,
-    /// More flags of discovery.
+    /// Additional flags of discovery.
     pub discovery: Vec<&'static str>,
-    /// More flags of the agents.
+    /// Additional flags of the agents.
     pub agents: Vec<&'static str>,
-    /// How Envoy asks.
     pub way: fn(SocketAddr) -> Way,
 }
 
@@ -44,23 +45,20 @@ impl Default for Plan {
     }
 }
 
-/// Everything that runs; ends on drop.
+/// All running components; dropping this stops them.
 pub struct Scene {
-    /// Where its files lie.
+    /// The folder with all files.
     pub folder: PathBuf,
-    /// The machines.
     pub machines: Vec<Machine>,
-    /// The Envoy.
     pub client: Client,
-    /// The server.
     pub discovery: Discovery,
 }
 
 impl Scene {
-    /// Starts all of it in plaintext and waits until Envoy has an endpoint of each machine.
+    /// Starts all components in plaintext and waits until Envoy has an endpoint of each machine.
     ///
     /// # Panics
-    /// When something does not start; with its log.
+    /// If a component does not start; the message contains its log.
     pub async fn start(name: &str, plan: Plan) -> Self {
         let folder = envoy::folder(name);
         let mut discovery = Discovery::new(&folder, &plan.documents).flags(&plan.discovery);
@@ -81,18 +79,18 @@ impl Scene {
         scene
     }
 
-    /// Waits until Envoy's endpoints are those of these machines; how long that took.
+    /// Waits until Envoy's endpoints are those of these machines, and returns the duration.
     ///
     /// # Panics
-    /// When that does not come [`SOON`]; with what is there, and the logs.
+    /// After [`SOON`]; the message contains the state and the logs.
     pub async fn until_endpoints(&self, machines: &[usize]) -> Duration {
         self.endpoints_within(machines, SOON).await
     }
 
-    /// The same with another bound.
+    /// Like [`Scene::until_endpoints`], with another limit.
     ///
     /// # Panics
-    /// When that does not come in time.
+    /// After `bound`.
     pub async fn endpoints_within(&self, machines: &[usize], bound: Duration) -> Duration {
         let wanted = self.addresses(machines);
         let begin = Instant::now();
@@ -102,32 +100,37 @@ impl Scene {
                 return begin.elapsed();
             }
             if begin.elapsed() > bound {
-                panic!("{found:?}, not {wanted:?}\n{}", self.state().await);
+                panic!("expected {wanted:?}, got {found:?}\n{}", self.state().await);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Looks at Envoy's endpoints for that long; they have to be those of these machines all the time.
+    /// Checks for `time` that Envoy's endpoints remain those of these machines.
     ///
     /// # Panics
-    /// When they change.
+    /// If the endpoints change.
     pub async fn stays(&self, machines: &[usize], time: Duration) {
         let wanted = self.addresses(machines);
         let begin = Instant::now();
         while begin.elapsed() < time {
             let found = self.client.endpoints().await;
             if found != wanted {
-                panic!("{found:?} after {:?}, not {wanted:?}\n{}", begin.elapsed(), self.state().await);
+                panic!(
+                    "got {found:?} after {:?}, expected {wanted:?}\n{}",
+                    begin.elapsed(),
+                    self.state().await
+                );
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Waits until discovery's view of a machine's entry is as wanted, and gives it back.
+    /// Waits until `is_wanted` is true for discovery's view of a machine's entry, and returns the
+    /// view.
     ///
     /// # Panics
-    /// When that does not come [`SOON`]; with what is there, and the logs.
+    /// After [`SOON`]; the message contains the state and the logs.
     pub async fn until_view(&self, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
         loop {
@@ -142,7 +145,7 @@ impl Scene {
         }
     }
 
-    /// Every log, and the view, for whoever has to find out why a test failed.
+    /// Returns the view and all logs, for the message of a failed test.
     pub async fn state(&self) -> String {
         let view = self.discovery.view().await;
         let mut text = format!("view: {view:#}\ndiscovery:\n{}\n", self.discovery.log());
