@@ -21,7 +21,7 @@ pub use discovery::{DiscoveryConfig, DiscoveryServer};
 pub use health::HealthConfig;
 pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
-pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig, level_filter};
+pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig};
 pub use wait::WaitConfig;
 
 use crate::args::Args;

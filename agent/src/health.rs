@@ -31,7 +31,7 @@ use workload_health::{HealthReason, State};
 use crate::children::Children;
 use crate::config::HealthConfig;
 use crate::metrics::Metrics;
-use crate::readiness::poller::Observer;
+use crate::state::Observer;
 use diary::Diary;
 use prober::Prober;
 use rounds::Rounds;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, launch, reference, tell, wait};
+use app_health_agent::{app, cli, parent_death_signal, reference, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -26,9 +26,9 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Run(args) => app::run(RunConfig::new(*args, environment)?),
         Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
-        Command::Drain(args) => tell::drain(&args.into()),
-        Command::Quit(args) => tell::quit(&args.into()),
-        Command::Launch { parent, command } => launch::run(parent, &command),
+        Command::Drain(args) => cli::drain(&args.into()),
+        Command::Quit(args) => cli::quit(&args.into()),
+        Command::Launch { parent, command } => parent_death_signal::run(parent, &command),
         Command::Completion { shell } => reference::completion(shell),
         Command::Reference => reference::print(),
     }

@@ -1,16 +1,9 @@
 //! The agent's metrics. Every label has a fixed set of values, so that clients cannot create
 //! series.
 
-pub mod families;
-pub mod format;
 pub mod health;
-pub mod labels;
-pub mod line;
-pub mod merge;
-mod number;
 mod process;
 mod reports;
-pub mod scrape;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -23,9 +16,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::envoy::admin::Failure;
 use crate::envoy::process::Ended;
 use crate::metrics::health::HealthMetrics;
-use crate::readiness::{Failure, Phase, Snapshot};
+use crate::readiness::{Phase, Snapshot};
 use reports::Reports;
 
 type Labels<const N: usize> = [(&'static str, String); N];

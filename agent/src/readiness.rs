@@ -5,9 +5,6 @@
 //! clock.
 
 mod condition;
-mod pace;
-pub mod poller;
-pub mod server;
 mod snapshot;
 
 use std::collections::BTreeMap;
@@ -16,11 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use condition::Condition;
 use condition::Life;
-pub use pace::{AdminPace, DataPathPace};
 pub use snapshot::{Pending, Phase, Snapshot};
 
 use crate::args::Dynamic;
-use crate::envoy::{AdminAnswer, AdminQuestion, ServerInfo};
+use crate::envoy::admin::{AdminAnswer, AdminQuestion, DataPathAnswer, Failure, ServerInfo};
 
 /// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
 /// accidental.
@@ -57,28 +53,6 @@ pub enum Observation {
 pub enum Channel {
     Admin,
     DataPath,
-}
-
-/// Response of the probe listener to a probe that is not declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataPathAnswer {
-    pub status: u16,
-    /// True if the body contains the filter's reason word for an unknown probe.
-    pub unknown_probe: bool,
-}
-
-/// Reason why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The connection was refused.
-    Refused,
-    Timeout,
-    /// The response exceeds its maximum size.
-    TooLarge,
-    /// The status is not an expected one.
-    BadStatus,
-    /// The response is incomplete or malformed.
-    BadBody,
 }
 
 /// Settings that determine the readiness conditions.

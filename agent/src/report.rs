@@ -26,7 +26,7 @@ use crate::exit::Failure;
 use crate::health::{Health, HealthNow};
 use crate::metrics::Metrics;
 use crate::readiness::Phase;
-use crate::readiness::poller::Observer;
+use crate::state::Observer;
 use crate::xds::{Node, Request, Response};
 use certificates::Certificates;
 use link::{Event, Link};

@@ -12,8 +12,8 @@ use tracing::warn;
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
 use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
-use crate::envoy::question;
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
 use crate::http_server::{self, Bound};
@@ -44,7 +44,7 @@ pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
         EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
         _ => return Ok(()),
     };
-    let said = match question::version(&envoy.binary).await {
+    let said = match one_shot::version(&envoy.binary).await {
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             let newest = EnvoyVersion::NEWEST;
             warn!(

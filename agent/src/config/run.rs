@@ -12,9 +12,10 @@ use tracing::level_filters::LevelFilter;
 use super::bootstrap::{SidecarConfig, first_instance_ip, listeners, listeners_apart, not_port_0};
 use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
+use crate::log::level_filter;
 use crate::machine::Machine;
 use child::{envoy_args, envoy_binary, readable};
 
@@ -213,17 +214,6 @@ impl RunConfig {
             log_format,
             warnings,
         })
-    }
-}
-
-/// Converts the level to tracing's type.
-pub fn level_filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::{Channel, DataPathAnswer, Failure, Policy};
+use super::{Channel, Policy};
 use crate::args::Dynamic;
-use crate::envoy::{AdminQuestion, ServerState, Stats, Updates};
+use crate::envoy::admin::{AdminQuestion, DataPathAnswer, Failure, ServerState, Stats, Updates};
 
 /// Number of consecutive failures after which a data path that answered before is not met any more.
 const DATA_PATH_FAILURES: u32 = 3;

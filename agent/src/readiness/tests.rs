@@ -1,12 +1,12 @@
 //! Sequences of observations and the state that follows from them.
 
-mod afterwards;
+mod after_ready;
 mod child;
 mod random;
 mod stages;
 
 use super::*;
-use crate::envoy::{ServerState, Stats, Updates};
+use crate::envoy::admin::{ServerState, Stats, Updates};
 
 const POLICY: Policy =
     Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };

@@ -12,8 +12,8 @@ use super::super::HealthNow;
 use super::super::source::LocalRules;
 use super::*;
 use crate::args::Dynamic;
-use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Policy};
+use crate::state::Observer;
 
 /// Duration and result of each probe in order; the last one repeats.
 type Script = Vec<(Duration, fn() -> Outcome)>;

@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -7,6 +8,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::address::Endpoint;
 use crate::args::Dynamic;
+use crate::readiness::Policy;
 
 /// Responses of a scripted Envoy by path prefix; a path without an entry never gets a response.
 type Script = Arc<Mutex<Vec<(&'static str, u16, &'static str)>>>;

@@ -15,9 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::CHUNKS;
 use crate::address::HttpUrl;
 use crate::http_client;
-use crate::metrics::families::Room;
-use crate::metrics::format::Format;
-use crate::metrics::merge::Cut;
+use crate::scrape::families::Room;
+use crate::scrape::format::Format;
+use crate::scrape::merge::Cut;
 
 /// Timeout for connecting to a source.
 const CONNECT: Duration = Duration::from_secs(1);

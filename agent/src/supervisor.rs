@@ -1,9 +1,9 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the orders of the
 //! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
 
-mod asking;
 mod backoff;
-mod life;
+mod drain_requests;
+mod envoy_state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
-use super::process::{Ended, EnvoyCommand, reap_strangers};
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
 use crate::children::Children;
 use crate::drain::{Drain, Settings, Step};
+use crate::envoy::process::{Ended, EnvoyCommand, reap_strangers};
 use crate::exit::Failure;
 use crate::log::Repeated;
-use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Ready};
 use crate::signals::{Signalled, Signals};
-use asking::{Answer, Asking};
+use crate::state::Observer;
 use backoff::Backoff;
-use life::{Event, Judging, Life, Then};
+use drain_requests::{Answer, Asking};
+use envoy_state::{Event, Judging, Life, Then};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const ENVOY_END: Duration = Duration::from_secs(3);
@@ -316,7 +316,7 @@ impl Supervisor {
 
     async fn end_envoy(&mut self, grace: Duration) {
         let Life::Running(process, _) = &mut self.life else { return };
-        if let Some(ended) = life::end(process, grace, &mut self.signals).await {
+        if let Some(ended) = envoy_state::end(process, grace, &mut self.signals).await {
             self.observer.metrics().envoy_ended(ended, true);
             info!(%ended, "envoy exited");
         }

@@ -1,7 +1,7 @@
 //! Runs short-lived Envoy processes that print the version or validate the configuration. Each has
 //! a timeout and a bounded output, and its process group is killed at the end.
 
-mod complaint;
+mod validation_error;
 
 use std::io;
 use std::path::Path;
@@ -15,8 +15,8 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::process::{APP_PROBERS, EnvoyCommand, pid};
-use crate::launch;
-use complaint::Words;
+use crate::parent_death_signal;
+use validation_error::Words;
 
 /// Timeout of `envoy --version`.
 const VERSION: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ impl Validation {
         let (words, status) = timeout(VALIDATE, async { tokio::join!(words, asked.ended()) }).await.ok()?;
         match status.ok()?.code()? {
             0 => None,
-            code if code == i32::from(launch::NOT_STARTED) => None,
+            code if code == i32::from(parent_death_signal::NOT_STARTED) => None,
             code => Some(
                 words
                     .complaint()

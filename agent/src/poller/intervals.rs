@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Failure;
-use crate::envoy::AdminQuestion;
+use crate::envoy::admin::{AdminQuestion, Failure};
 
 /// Interval while a condition is pending, so that readiness is detected quickly.
 const EAGER: Duration = Duration::from_millis(20);
@@ -39,7 +38,7 @@ fn eager(stage: Duration) -> Duration {
 
 /// Pacing of admin requests.
 #[derive(Debug)]
-pub struct AdminPace {
+pub(super) struct AdminPace {
     first_deadline: Duration,
     /// True if nothing else detects an exit of Envoy.
     alone: bool,
@@ -52,12 +51,12 @@ pub struct AdminPace {
 impl AdminPace {
     /// `first_deadline` is the timeout of a request until one times out; `alone` means that nothing
     /// else detects an exit of Envoy.
-    pub fn new(first_deadline: Duration, alone: bool) -> Self {
+    pub(super) fn new(first_deadline: Duration, alone: bool) -> Self {
         Self { first_deadline, alone, deadline: first_deadline, stage: None, stats_pause: STATS_FIRST }
     }
 
     /// Returns the timeout of `question`, sent at `now` to the process that `life` identifies.
-    pub fn deadline(&mut self, question: AdminQuestion, life: (u32, bool), now: Duration) -> Duration {
+    pub(super) fn deadline(&mut self, question: AdminQuestion, life: (u32, bool), now: Duration) -> Duration {
         let goes_on = self.stage.is_some_and(|(asked, of, _)| (asked, of) == (question, life));
         if !goes_on {
             self.stage = Some((question, life, now));
@@ -69,7 +68,7 @@ impl AdminPace {
 
     /// Returns the pause after a request if the next one is the same; `failure` is the result of
     /// the request.
-    pub fn pause(&mut self, failure: Option<Failure>, now: Duration) -> Duration {
+    pub(super) fn pause(&mut self, failure: Option<Failure>, now: Duration) -> Duration {
         self.deadline = match failure {
             Some(Failure::Timeout) => (self.deadline * 2).min(ADMIN_DEADLINE),
             _ => self.first_deadline,
@@ -91,7 +90,7 @@ impl AdminPace {
 
 /// Pacing of data path requests.
 #[derive(Debug)]
-pub struct DataPathPace {
+pub(super) struct DataPathPace {
     /// True if Envoy is a child process, whose exit is observed directly.
     child: bool,
     /// The process for which the data path is pending, and since when.
@@ -100,19 +99,19 @@ pub struct DataPathPace {
 
 impl DataPathPace {
     /// `child` means that Envoy is a child process, whose exit is observed directly.
-    pub fn new(child: bool) -> Self {
+    pub(super) fn new(child: bool) -> Self {
         Self { child, pending: None }
     }
 
     /// Returns the timeout of every request.
-    pub fn deadline(&self) -> Duration {
+    pub(super) fn deadline(&self) -> Duration {
         DATA_PATH_DEADLINE
     }
 
     /// Returns the pause after a request. `pending` means that readiness waits for the data path of
     /// the process that `life` identifies, `failure` that the request got no response, and
     /// `failing` that it got no response with an expected status.
-    pub fn pause(
+    pub(super) fn pause(
         &mut self,
         pending: bool,
         life: (u32, bool),

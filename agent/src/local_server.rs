@@ -11,15 +11,15 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
-use crate::envoy::admin;
-use crate::envoy::supervisor::Order;
+use crate::envoy::admin_client;
 use crate::health::Health;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
-use crate::metrics::scrape::Scraper;
-use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
 use crate::report::StreamNow;
+use crate::scrape::Scraper;
+use crate::state::Observer;
+use crate::supervisor::Order;
 
 /// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
@@ -134,7 +134,7 @@ impl LocalServer {
     /// agent terminates. Without statistics it waits for the full time.
     async fn until_unused(&self, wait: Duration) {
         let unused = async {
-            while admin::open_connections(&self.admin, COUNT).await != Some(0) {
+            while admin_client::open_connections(&self.admin, COUNT).await != Some(0) {
                 sleep(COUNT).await;
             }
         };

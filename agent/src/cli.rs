@@ -8,7 +8,7 @@ use crate::address::HttpUrl;
 use crate::config::{DrainConfig, QuitConfig};
 use crate::exit::{self, Failure};
 use crate::http_client;
-use crate::local;
+use crate::local_server;
 use crate::runtime;
 
 /// Maximum number of bytes that are read of a response body.
@@ -20,7 +20,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// preStop hook must tolerate it (istio#51883).
 pub fn drain(config: &DrainConfig) -> Result<(), Failure> {
     let wait = config.wait.as_millis();
-    let path = if wait == 0 { local::DRAIN.to_owned() } else { format!("{}?wait={wait}", local::DRAIN) };
+    let path = if wait == 0 {
+        local_server::DRAIN.to_owned()
+    } else {
+        format!("{}?wait={wait}", local_server::DRAIN)
+    };
     let within = config.timeout + config.wait;
     match runtime::block_on(async { Ok(post(&config.url, &path, Instant::now() + within).await) })? {
         Answer::Done => Ok(()),
@@ -38,7 +42,7 @@ pub fn quit(config: &QuitConfig) -> Result<(), Failure> {
     runtime::block_on(async {
         let end = Instant::now() + config.timeout;
         loop {
-            match post(&config.url, local::QUIT, end).await {
+            match post(&config.url, local_server::QUIT, end).await {
                 Answer::Done => return Ok(()),
                 Answer::Nobody if Instant::now() + AGAIN < end => sleep(AGAIN).await,
                 Answer::Nobody => {

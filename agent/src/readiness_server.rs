@@ -9,10 +9,10 @@ use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::poller::Observer;
-use super::{Phase, Snapshot};
 use crate::config::Live;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
+use crate::readiness::{Phase, Snapshot};
+use crate::state::Observer;
 
 /// Path of the readiness endpoint.
 pub const READY_PATH: &str = "/healthz/ready";

@@ -2,6 +2,12 @@
 //! response. All sources are scraped concurrently; their metrics are streamed in order and in
 //! chunks.
 
+pub mod families;
+pub mod format;
+pub mod labels;
+pub mod line;
+pub mod merge;
+mod number;
 mod request;
 mod source;
 
@@ -17,14 +23,14 @@ use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::Metrics;
-use super::families::Room;
-use super::format::Format;
-use super::merge::{Merge, Part};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
 use crate::log::Repeated;
+use crate::metrics::Metrics;
+use families::Room;
+use format::Format;
+use merge::{Merge, Part};
 use request::{accepts_open_metrics, deadline, envoy_path};
 use source::{Outcome, Piece, Question, Source};
 

@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use crate::envoy::one_shot::Validation;
 use crate::envoy::process::{Ended, EnvoyCommand, EnvoyProcess, reap_strangers};
-use crate::envoy::question::Validation;
 use crate::signals::Signals;
 
 /// Time for the kernel to end Envoy after SIGKILL.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::address::HttpUrl;
 use crate::drain::Step;
-use crate::envoy::admin;
+use crate::envoy::admin_client;
 
 /// Timeout of each request.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -30,13 +30,11 @@ impl Asking {
         }
         let admin = admin.clone();
         self.0 = match step {
-            Step::Count => {
-                Some(Box::pin(
-                    async move { Answer::Counted(admin::open_connections(&admin, DEADLINE).await) },
-                ))
-            }
+            Step::Count => Some(Box::pin(async move {
+                Answer::Counted(admin_client::open_connections(&admin, DEADLINE).await)
+            })),
             Step::Tell => {
-                Some(Box::pin(async move { Answer::Told(admin::tell(&admin, path, DEADLINE).await) }))
+                Some(Box::pin(async move { Answer::Told(admin_client::tell(&admin, path, DEADLINE).await) }))
             }
             Step::Rest | Step::Wait(_) | Step::End => None,
         };
