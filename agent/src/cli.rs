@@ -69,7 +69,7 @@ enum Answer {
 
 async fn post(url: &HttpUrl, path: &str, end: Instant) -> Answer {
     let silent = || Answer::Not("no response in time".to_owned());
-    let found = match timeout_at(end, http_client::look_up(&url.endpoint)).await {
+    let found = match timeout_at(end, http_client::resolve(&url.endpoint)).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => return Answer::Not(error.to_string()),
         Err(_) => return Answer::Not("name not resolved".to_owned()),

@@ -31,7 +31,7 @@ use workload_health::{HealthReason, State};
 use crate::children::Children;
 use crate::config::HealthConfig;
 use crate::metrics::Metrics;
-use crate::state::Observer;
+use crate::state::AgentState;
 use diary::Diary;
 use prober::Prober;
 use rounds::Rounds;
@@ -120,7 +120,7 @@ pub struct TargetRules {
 /// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,
-    observer: Arc<Observer>,
+    observer: Arc<AgentState>,
     children: Children,
     metrics: Arc<Metrics>,
 ) -> (Health, JoinHandle<()>) {

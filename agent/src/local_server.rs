@@ -18,8 +18,8 @@ use crate::log::LogLevelHandle;
 use crate::readiness::{Observation, Phase};
 use crate::report::StreamNow;
 use crate::scrape::Scraper;
-use crate::state::Observer;
-use crate::supervisor::Order;
+use crate::state::AgentState;
+use crate::supervisor::AdminCommand;
 
 /// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
@@ -41,9 +41,9 @@ const OWN: &str = "/metrics";
 /// Handler of the requests on port 15004.
 #[derive(Clone)]
 pub struct LocalServer {
-    pub observer: Arc<Observer>,
+    pub state: Arc<AgentState>,
     /// Channel to the supervisor.
-    pub orders: mpsc::Sender<Order>,
+    pub commands: mpsc::Sender<AdminCommand>,
     /// Rendered bootstrap without secrets.
     pub bootstrap: Option<Arc<str>>,
     /// URL of Envoy's admin interface; its path is ignored.
@@ -88,8 +88,8 @@ impl LocalServer {
     async fn serve(&self, path: &str, call: &Call) -> Response {
         match path {
             DRAIN => {
-                self.observer.tell(Observation::Draining);
-                let answer = self.order(Order::Drain).await;
+                self.state.apply(Observation::Draining);
+                let answer = self.command(AdminCommand::Drain).await;
                 if let Some(wait) = wait(&call.query) {
                     call.slot.leave();
                     self.until_unused(wait).await;
@@ -98,11 +98,11 @@ impl LocalServer {
             }
             QUIT => {
                 info!("quit requested by POST /quitquitquit");
-                self.order(Order::Quit).await
+                self.command(AdminCommand::Quit).await
             }
             STATE => {
-                let now = self.observer.now();
-                json(StatusCode::OK, self.observer.look(|ready| ready.detailed(now)))
+                let now = self.state.now();
+                json(StatusCode::OK, self.state.with_readiness(|ready| ready.detailed(now)))
             }
             BOOTSTRAP => match &self.bootstrap {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
@@ -123,8 +123,8 @@ impl LocalServer {
         view.map_or(serde_json::Value::Null, |view| view.to_json())
     }
 
-    async fn order(&self, order: Order) -> Response {
-        match self.orders.send(order).await {
+    async fn command(&self, command: AdminCommand) -> Response {
+        match self.commands.send(command).await {
             Ok(()) => text(StatusCode::OK, "OK"),
             Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "terminating\n"),
         }
@@ -138,7 +138,7 @@ impl LocalServer {
                 sleep(COUNT).await;
             }
         };
-        let mut snapshots = self.observer.subscribe();
+        let mut snapshots = self.state.subscribe();
         tokio::select! {
             _ = timeout(wait, unused) => {}
             _ = snapshots.wait_for(|snapshot| snapshot.phase == Phase::Terminating) => {}

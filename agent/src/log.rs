@@ -15,7 +15,7 @@ use crate::exit::stderr_line;
 use crate::stderr::LogLine;
 
 /// Minimum interval between two log lines about the same event.
-const MINUTE: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
@@ -46,21 +46,24 @@ pub fn level_filter(level: LogLevel) -> LevelFilter {
 /// Rate limiter for a repeated warning: it is logged at most once a minute, with the number of
 /// occurrences since the previous line.
 #[derive(Debug, Default)]
-pub struct Repeated {
-    untold: u64,
-    told: Option<Instant>,
+pub struct LogLimiter {
+    suppressed: u64,
+    last_logged: Option<Instant>,
 }
 
-impl Repeated {
+impl LogLimiter {
     /// Records an occurrence at `now`. `Some(n)` means that the warning is due and covers n
     /// occurrences.
-    pub fn came(&mut self, now: Instant) -> Option<u64> {
-        self.untold += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < MINUTE) {
+    pub fn record(&mut self, now: Instant) -> Option<u64> {
+        self.suppressed += 1;
+        if self
+            .last_logged
+            .is_some_and(|last_logged| now.saturating_duration_since(last_logged) < LOG_INTERVAL)
+        {
             return None;
         }
-        self.told = Some(now);
-        Some(std::mem::take(&mut self.untold))
+        self.last_logged = Some(now);
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 

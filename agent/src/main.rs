@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, cli, parent_death_signal, reference, wait};
+use app_health_agent::{app, cli, exec_with_pdeathsig, reference, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -28,7 +28,7 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
         Command::Drain(args) => cli::drain(&args.into()),
         Command::Quit(args) => cli::quit(&args.into()),
-        Command::Launch { parent, command } => parent_death_signal::run(parent, &command),
+        Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
         Command::Completion { shell } => reference::completion(shell),
         Command::Reference => reference::print(),
     }

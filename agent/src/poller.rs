@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::address::HttpUrl;
-use crate::envoy::admin::{AdminQuestion, Failure};
+use crate::envoy::admin::{AdminRequest, RequestFailure};
 use crate::envoy::admin_client;
-use crate::http_client::{Released, Spare};
-use crate::readiness::{Channel, Observation, Ready};
-use crate::state::Observer;
-use intervals::{AdminPace, DataPathPace};
+use crate::http_client::{ReservedFd, ReservedFdGuard};
+use crate::readiness::{Channel, Observation, Readiness};
+use crate::state::AgentState;
+use intervals::{AdminIntervals, DataPathIntervals};
 
 /// Destinations of the readiness requests.
 #[derive(Debug, Clone)]
-pub struct Questions {
+pub struct PollTargets {
     /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
     /// First timeout of an admin request.
@@ -31,111 +31,115 @@ pub struct Questions {
 }
 
 /// Sends requests without end.
-pub async fn run(observer: &Observer, questions: Questions) {
-    let Questions { admin, admin_timeout, data_path, child } = questions;
-    let admin_pace = AdminPace::new(admin_timeout, data_path.is_none() && !child);
+pub async fn run(state: &AgentState, targets: PollTargets) {
+    let PollTargets { admin, admin_timeout, data_path, child } = targets;
+    let admin_intervals = AdminIntervals::new(admin_timeout, data_path.is_none() && !child);
     match data_path {
         Some(data_path) => {
-            let data_path = ask_data_path(observer, data_path, DataPathPace::new(child));
-            tokio::join!(ask_admin(observer, admin, admin_pace), data_path);
+            let data_path = poll_data_path(state, data_path, DataPathIntervals::new(child));
+            tokio::join!(poll_admin(state, admin, admin_intervals), data_path);
         }
-        None => ask_admin(observer, admin, admin_pace).await,
+        None => poll_admin(state, admin, admin_intervals).await,
     }
 }
 
-async fn ask_admin(observer: &Observer, url: HttpUrl, mut pace: AdminPace) {
+async fn poll_admin(state: &AgentState, url: HttpUrl, mut intervals: AdminIntervals) {
     let mut silent = false;
-    let mut spare = Spare::new();
+    let mut reserved_fd = ReservedFd::new();
     loop {
-        observer.until(Ready::has_envoy).await;
-        let (question, life) = observer.look(|ready| (ready.admin_question(), ready.life()));
-        let deadline = pace.deadline(question, life, observer.now());
-        let asked = admin_question(observer, &url, question, life.0, deadline, spare.release());
+        state.wait_until(Readiness::can_request).await;
+        let (request, process) =
+            state.with_readiness(|ready| (ready.next_admin_request(), ready.process_key()));
+        let timeout = intervals.timeout(request, process, state.now());
+        let asked = send_admin_request(state, &url, request, process.0, timeout, reserved_fd.release());
         let failure = tokio::select! {
             failure = asked => failure,
-            () = observer.until(|ready| ready.generation() != life.0) => continue,
+            () = state.wait_until(|ready| ready.generation() != process.0) => continue,
         };
-        let pause = pace.pause(failure, observer.now());
-        if question == AdminQuestion::ServerInfo && silent != failure.is_some() {
+        let pause = intervals.pause(failure, state.now());
+        if request == AdminRequest::ServerInfo && silent != failure.is_some() {
             silent = !silent;
             match failure {
                 Some(failure) => warn!(?failure, "envoy admin request failed, readiness unchanged"),
                 None => warn!("envoy admin request succeeded again"),
             }
         }
-        let (next, life_now) = observer.look(|ready| (ready.admin_question(), ready.life()));
+        let (next, process_now) =
+            state.with_readiness(|ready| (ready.next_admin_request(), ready.process_key()));
         // The next stage follows immediately, but never the first one, to avoid a busy loop.
-        if next != question && next != AdminQuestion::Ready {
+        if next != request && next != AdminRequest::Ready {
             continue;
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = observer.until(|ready| ready.life() != life_now) => {}
+            () = state.wait_until(|ready| ready.process_key() != process_now) => {}
         }
     }
 }
 
-async fn admin_question(
-    observer: &Observer,
+async fn send_admin_request(
+    state: &AgentState,
     url: &HttpUrl,
-    question: AdminQuestion,
+    request: AdminRequest,
     generation: u32,
-    deadline: Duration,
-    _descriptor: Released<'_>,
-) -> Option<Failure> {
-    let asked_at = Instant::now();
-    let answer = match admin_client::connect(url, deadline).await? {
+    timeout: Duration,
+    _descriptor: ReservedFdGuard<'_>,
+) -> Option<RequestFailure> {
+    let sent_at = Instant::now();
+    let answer = match admin_client::connect(url, timeout).await? {
         Ok(asked) => {
-            observer.observe(generation, Observation::Accepted(Channel::Admin));
-            asked.admin(url, question).await?
+            state.apply_result(generation, Observation::Accepted(Channel::Admin));
+            asked.admin(url, request).await?
         }
         Err(failure) => Err(failure),
     };
-    debug!(?question, ?answer, "admin request completed");
+    debug!(?request, ?answer, "admin request completed");
     let failure = answer.as_ref().err().copied();
-    observer.metrics().admin_question(failure, asked_at.elapsed());
-    observer.observe(generation, Observation::Admin(answer));
+    state.metrics().admin_request(failure, sent_at.elapsed());
+    state.apply_result(generation, Observation::Admin(answer));
     failure
 }
 
-async fn ask_data_path(observer: &Observer, url: HttpUrl, mut pace: DataPathPace) {
-    let mut spare = Spare::new();
+async fn poll_data_path(state: &AgentState, url: HttpUrl, mut intervals: DataPathIntervals) {
+    let mut reserved_fd = ReservedFd::new();
     loop {
-        observer.until(Ready::has_envoy).await;
-        let generation = observer.look(Ready::generation);
-        let asked = data_path_question(observer, &url, generation, pace.deadline(), spare.release());
+        state.wait_until(Readiness::can_request).await;
+        let generation = state.with_readiness(Readiness::generation);
+        let asked =
+            send_data_path_request(state, &url, generation, intervals.timeout(), reserved_fd.release());
         let failure = tokio::select! {
             failure = asked => failure,
-            () = observer.until(|ready| ready.generation() != generation) => continue,
+            () = state.wait_until(|ready| ready.generation() != generation) => continue,
         };
-        let (pending, failing, life) =
-            observer.look(|ready| (ready.data_path_pending(), ready.data_path_failing(), ready.life()));
-        let pause = pace.pause(pending, life, failure, failing, observer.now());
+        let (pending, failing, process) = state.with_readiness(|ready| {
+            (ready.data_path_pending(), ready.data_path_failing(), ready.process_key())
+        });
+        let pause = intervals.pause(pending, process, failure, failing, state.now());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = observer.until(|ready| ready.life() != life) => {}
+            () = state.wait_until(|ready| ready.process_key() != process) => {}
         }
     }
 }
 
-async fn data_path_question(
-    observer: &Observer,
+async fn send_data_path_request(
+    state: &AgentState,
     url: &HttpUrl,
     generation: u32,
-    deadline: Duration,
-    _descriptor: Released<'_>,
-) -> Option<Failure> {
-    let answer = match admin_client::connect(url, deadline).await? {
+    timeout: Duration,
+    _descriptor: ReservedFdGuard<'_>,
+) -> Option<RequestFailure> {
+    let answer = match admin_client::connect(url, timeout).await? {
         Ok(asked) => {
-            observer.observe(generation, Observation::Accepted(Channel::DataPath));
+            state.apply_result(generation, Observation::Accepted(Channel::DataPath));
             asked.data_path(url).await?
         }
         Err(failure) => Err(failure),
     };
     debug!(?answer, "data path request completed");
     let failure = answer.as_ref().err().copied();
-    observer.metrics().data_path_question(failure);
-    observer.observe(generation, Observation::DataPath(answer));
+    state.metrics().data_path_request(failure);
+    state.apply_result(generation, Observation::DataPath(answer));
     failure
 }
 

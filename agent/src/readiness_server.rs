@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::config::Live;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 use crate::readiness::{Phase, Snapshot};
-use crate::state::Observer;
+use crate::state::AgentState;
 
 /// Path of the readiness endpoint.
 pub const READY_PATH: &str = "/healthz/ready";
@@ -26,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Handler of the requests on port 15021.
 #[derive(Clone)]
 pub struct ReadinessServer {
-    observer: Arc<Observer>,
+    state: Arc<AgentState>,
     held: Arc<Semaphore>,
     live: Option<Live>,
 }
@@ -58,8 +58,8 @@ impl Query {
 
 impl ReadinessServer {
     /// Without `live`, [`LIVE_PATH`] is not served.
-    pub fn new(observer: Arc<Observer>, live: Option<Live>) -> Self {
-        Self { observer, held: Arc::new(Semaphore::new(HELD)), live }
+    pub fn new(state: Arc<AgentState>, live: Option<Live>) -> Self {
+        Self { state, held: Arc::new(Semaphore::new(HELD)), live }
     }
 
     pub async fn answer(self, call: Call) -> Response {
@@ -75,7 +75,7 @@ impl ReadinessServer {
     }
 
     fn live(&self, live: Live) -> Response {
-        match self.observer.look(|ready| ready.alive(live.admin, self.observer.now())) {
+        match self.state.with_readiness(|ready| ready.alive(live.admin, self.state.now())) {
             Ok(()) => text(StatusCode::OK, "alive\n"),
             Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
         }
@@ -91,13 +91,13 @@ impl ReadinessServer {
             && let Ok(_held) = self.held.try_acquire()
         {
             call.slot.leave();
-            let _counted = self.observer.metrics().held();
+            let _counted = self.state.metrics().held();
             self.until_ready(wait).await;
         }
-        let snapshot = self.observer.subscribe().borrow().clone();
+        let snapshot = self.state.subscribe().borrow().clone();
         let status = if snapshot.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let body: Bytes =
-            if query.verbose { snapshot.verbose(self.observer.now()) } else { snapshot.body.clone() };
+            if query.verbose { snapshot.verbose(self.state.now()) } else { snapshot.body.clone() };
         if query.verbose { json(status, body) } else { text(status, body) }
     }
 
@@ -105,7 +105,7 @@ impl ReadinessServer {
         let over = |snapshot: &Arc<Snapshot>| {
             snapshot.is_ready() || matches!(snapshot.phase, Phase::Draining | Phase::Terminating)
         };
-        let mut snapshots = self.observer.subscribe();
+        let mut snapshots = self.state.subscribe();
         // After a timeout the response is the current state.
         let _ = timeout(wait, snapshots.wait_for(over)).await;
     }

@@ -26,7 +26,7 @@ use crate::exit::Failure;
 use crate::health::{Health, HealthNow};
 use crate::metrics::Metrics;
 use crate::readiness::Phase;
-use crate::state::Observer;
+use crate::state::AgentState;
 use crate::xds::{Node, Request, Response};
 use certificates::Certificates;
 use link::{Event, Link};
@@ -43,7 +43,7 @@ const VERDICTS: usize = 4;
 pub fn start(
     config: DiscoveryConfig,
     health: Health,
-    observer: Arc<Observer>,
+    observer: Arc<AgentState>,
     metrics: Arc<Metrics>,
 ) -> Result<(watch::Receiver<StreamNow>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
@@ -96,7 +96,7 @@ impl Reporting {
         mut self,
         mut health: watch::Receiver<HealthNow>,
         mut verdicts: mpsc::Receiver<Input>,
-        observer: Arc<Observer>,
+        observer: Arc<AgentState>,
     ) {
         let mut phases = observer.subscribe();
         let mut reload = interval(RELOAD);

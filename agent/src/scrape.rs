@@ -26,7 +26,7 @@ use tracing::{debug, warn};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
-use crate::log::Repeated;
+use crate::log::LogLimiter;
 use crate::metrics::Metrics;
 use families::Room;
 use format::Format;
@@ -57,7 +57,7 @@ pub struct Scraper {
     admin: HttpUrl,
     permits: Arc<Semaphore>,
     /// Limiters of the warnings about incomplete sources, by source and target.
-    missing: Arc<Mutex<BTreeMap<String, Repeated>>>,
+    missing: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
 }
 
 impl Scraper {
@@ -182,7 +182,7 @@ impl Scraper {
             return;
         }
         let mut missing = self.missing.lock().expect("nothing panics while it holds this lock");
-        if let Some(times) = missing.entry(format!("{part} {target}")).or_default().came(Instant::now()) {
+        if let Some(times) = missing.entry(format!("{part} {target}")).or_default().record(Instant::now()) {
             warn!(part, target, outcome = outcome.word(), times, "metrics source missing or truncated");
         }
     }

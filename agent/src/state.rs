@@ -9,20 +9,20 @@ use tracing::{info, warn};
 
 use crate::envoy_version::lacks_fixes;
 use crate::metrics::Metrics;
-use crate::readiness::{Condition, Observation, Phase, Policy, Ready, Snapshot};
+use crate::readiness::{Condition, Observation, Phase, Policy, Readiness, Snapshot};
 
 /// Shared readiness state and its subscribers.
-pub struct Observer {
-    ready: Mutex<Ready>,
+pub struct AgentState {
+    ready: Mutex<Readiness>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     started: Instant,
     metrics: Arc<Metrics>,
 }
 
-impl Observer {
+impl AgentState {
     /// Creates the initial state, whose time starts now.
     pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
-        let ready = Ready::new(policy, Duration::ZERO);
+        let ready = Readiness::new(policy, Duration::ZERO);
         metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
         let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
         Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
@@ -43,18 +43,18 @@ impl Observer {
     }
 
     /// Applies an observation that is not the result of a request, and publishes it immediately.
-    pub fn tell(&self, observation: Observation) {
+    pub fn apply(&self, observation: Observation) {
         let generation = self.ready().generation();
-        self.observe(generation, observation);
+        self.apply_result(generation, observation);
     }
 
-    /// Evaluates `question` on the readiness state.
-    pub fn look<T>(&self, question: impl FnOnce(&Ready) -> T) -> T {
-        question(&self.ready())
+    /// Calls `read` with the readiness state.
+    pub fn with_readiness<T>(&self, read: impl FnOnce(&Readiness) -> T) -> T {
+        read(&self.ready())
     }
 
     /// Applies the result of a request that was sent in `generation`.
-    pub fn observe(&self, generation: u32, observation: Observation) {
+    pub fn apply_result(&self, generation: u32, observation: Observation) {
         let now = self.now();
         let mut ready = self.ready();
         let hidden_before = ready.workers_hidden();
@@ -76,14 +76,14 @@ impl Observer {
         });
     }
 
-    fn ready(&self) -> MutexGuard<'_, Ready> {
+    fn ready(&self) -> MutexGuard<'_, Readiness> {
         self.ready.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Waits until `is_over` is true; it is evaluated again for every snapshot.
-    pub async fn until(&self, is_over: impl Fn(&Ready) -> bool) {
+    /// Waits until `condition` is true; it is evaluated again for every snapshot.
+    pub async fn wait_until(&self, condition: impl Fn(&Readiness) -> bool) {
         let mut snapshots = self.subscribe();
-        while !is_over(&self.ready()) {
+        while !condition(&self.ready()) {
             snapshots.changed().await.expect("the sender is dropped only with self");
         }
     }

@@ -1,4 +1,4 @@
-//! The main loop of `run`: it starts and restarts Envoy, handles signals and the orders of the
+//! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
 //! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
 
 mod backoff;
@@ -16,22 +16,23 @@ use tracing::{error, info, warn};
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
 use crate::children::Children;
-use crate::drain::{Drain, Settings, Step};
-use crate::envoy::process::{Ended, EnvoyCommand, reap_strangers};
+use crate::drain::{Drain, DrainSettings, Step};
+use crate::envoy::process::{EnvoyCommand, ExitReason, reap_orphans};
 use crate::exit::Failure;
-use crate::log::Repeated;
-use crate::readiness::{Observation, Ready};
+use crate::log::LogLimiter;
+use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
-use crate::state::Observer;
+use crate::state::AgentState;
 use backoff::Backoff;
-use drain_requests::{Answer, Asking};
-use envoy_state::{Event, Judging, Life, Then};
+use drain_requests::{DrainRequests, DrainResponse};
+use envoy_state::{AfterValidation, EnvoyState, Event, PendingValidation};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
-const ENVOY_END: Duration = Duration::from_secs(3);
-/// Order of the admin server.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// Command of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum AdminCommand {
     /// Drain Envoy and keep running.
     Drain,
     /// Exit without a drain.
@@ -39,15 +40,15 @@ pub enum Order {
 }
 
 /// Inputs of the supervisor.
-pub struct Parts {
+pub struct Inputs {
     /// Receives starts, exits and drains.
-    pub observer: Arc<Observer>,
+    pub state: Arc<AgentState>,
     /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
-    pub drain: Settings,
+    pub drain: DrainSettings,
     /// `None` for an external Envoy, which is drained but never started or stopped.
     pub envoy: Option<(EnvoyCommand, EnvoyRestart)>,
-    pub orders: mpsc::Receiver<Order>,
+    pub commands: mpsc::Receiver<AdminCommand>,
     pub signals: Signals,
     /// Child processes that other tasks wait for.
     pub children: Children,
@@ -55,98 +56,99 @@ pub struct Parts {
 
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
-pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Parts { observer, admin, drain, envoy, orders, signals, children } = parts;
+pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
+    let Inputs { state, admin, drain, envoy, commands, signals, children } = inputs;
     let (command, restart) = match envoy {
         Some((command, restart)) => (Some(command), restart),
         None => (None, EnvoyRestart::Never),
     };
     let mut supervisor = Supervisor {
-        observer,
+        state,
         admin,
         path: drain.path(),
         drain: Drain::new(drain),
         command,
         restart,
-        life: Life::None,
+        envoy: EnvoyState::Stopped,
         was_started: false,
         backoff: Backoff::default(),
-        orders,
+        commands,
         signals,
         children,
-        hang_ups: Repeated::default(),
+        hang_ups: LogLimiter::default(),
     };
-    let ended = supervisor.watch(broken).await;
-    supervisor.observer.tell(Observation::Terminating);
-    let grace = if ended.as_ref().is_ok_and(|end| *end == End::Now) { Duration::ZERO } else { ENVOY_END };
-    supervisor.end_envoy(grace).await;
-    ended.map(|_| ())
+    let stop = supervisor.event_loop(broken).await;
+    supervisor.state.apply(Observation::Terminating);
+    let grace =
+        if stop.as_ref().is_ok_and(|stop| *stop == Stop::Immediate) { Duration::ZERO } else { STOP_GRACE };
+    supervisor.stop_envoy(grace).await;
+    stop.map(|_| ())
 }
 
 /// How Envoy is stopped after the loop ended on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum Stop {
     /// Send SIGTERM and wait before SIGKILL.
-    InOrder,
+    Graceful,
     /// Send SIGKILL immediately, because a second signal was received.
-    Now,
+    Immediate,
 }
 
 struct Supervisor {
-    observer: Arc<Observer>,
+    state: Arc<AgentState>,
     admin: HttpUrl,
     path: &'static str,
     drain: Drain,
     command: Option<EnvoyCommand>,
     restart: EnvoyRestart,
-    life: Life,
+    envoy: EnvoyState,
     was_started: bool,
     backoff: Backoff,
-    orders: mpsc::Receiver<Order>,
+    commands: mpsc::Receiver<AdminCommand>,
     signals: Signals,
     children: Children,
-    hang_ups: Repeated,
+    hang_ups: LogLimiter,
 }
 
 impl Supervisor {
-    async fn watch(&mut self, broken: impl Future<Output = Failure>) -> Result<End, Failure> {
+    async fn event_loop(&mut self, broken: impl Future<Output = Failure>) -> Result<Stop, Failure> {
         let mut broken = std::pin::pin!(broken);
-        let mut asking = Asking::default();
+        let mut requests = DrainRequests::default();
         self.begin()?;
         loop {
-            let now = self.observer.now();
+            let now = self.state.now();
             let step = self.drain.next(now);
-            let mut wake = self.life.due();
+            let mut wake = self.envoy.due();
             match step {
-                Step::End => return Ok(End::InOrder),
-                Step::Wait(until) => wake = Some(wake.map_or(until, |at| at.min(until))),
-                Step::Tell | Step::Count => asking.ask(step, &self.admin, self.path),
-                Step::Rest => {}
+                Step::End => return Ok(Stop::Graceful),
+                Step::WaitUntil(until) => wake = Some(wake.map_or(until, |at| at.min(until))),
+                Step::SendDrain | Step::CountConnections => requests.send(step, &self.admin, self.path),
+                Step::Idle => {}
             }
             tokio::select! {
                 failure = &mut broken => return Err(failure),
                 signal = self.signals.next() => {
-                    if let Some(end) = self.signalled(signal) {
+                    if let Some(end) = self.on_signal(signal) {
                         return Ok(end);
                     }
                 }
-                Some(order) = self.orders.recv() => match order {
-                    Order::Drain => {
+                Some(command) = self.commands.recv() => match command {
+                    AdminCommand::Drain => {
                         self.announce_drain("POST /drain");
-                        self.drain.begin(self.observer.now());
+                        self.drain.begin(self.state.now());
                     }
-                    Order::Quit => return Ok(End::InOrder),
+                    AdminCommand::Quit => return Ok(Stop::Graceful),
                 },
-                event = self.life.event() => {
+                event = self.envoy.event() => {
                     let end = match event {
-                        Event::Ended(ended) => self.ended(ended)?,
-                        Event::Judged(refusal) => self.judged(refusal)?,
+                        Event::Exited(reason) => self.on_exit(reason)?,
+                        Event::Validated(error) => self.on_validated(error)?,
                     };
                     if let Some(end) = end {
                         return Ok(end);
                     }
                 }
-                answer = asking.answer() => self.answered(&answer),
+                answer = requests.recv() => self.on_response(&answer),
                 () = until(wake, now) => self.start_if_due()?,
             }
         }
@@ -154,16 +156,16 @@ impl Supervisor {
 
     /// Starts Envoy, after a validation of its configuration if required.
     fn begin(&mut self) -> Result<(), Failure> {
-        let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
-        if is_judged && self.judge(Then::Start) { Ok(()) } else { self.start() }
+        let is_validated = self.command.as_ref().is_some_and(|command| command.validate_first);
+        if is_validated && self.validate(AfterValidation::Start) { Ok(()) } else { self.start() }
     }
 
     /// Returns false if the validation cannot be started.
-    fn judge(&mut self, then: Then) -> bool {
-        let life = self.command.as_ref().and_then(|command| Life::judged(command, then));
-        let is_judged = life.is_some();
-        self.life = life.unwrap_or(Life::None);
-        is_judged
+    fn validate(&mut self, then: AfterValidation) -> bool {
+        let envoy = self.command.as_ref().and_then(|command| EnvoyState::validate(command, then));
+        let is_validated = envoy.is_some();
+        self.envoy = envoy.unwrap_or(EnvoyState::Stopped);
+        is_validated
     }
 
     fn start(&mut self) -> Result<(), Failure> {
@@ -178,13 +180,13 @@ impl Supervisor {
         };
         info!(pid = process.pid().as_raw(), binary = %command.binary.display(), "envoy started");
         self.was_started = true;
-        self.observer.tell(Observation::Started);
-        self.life = Life::Running(process, self.observer.now());
+        self.state.apply(Observation::Started);
+        self.envoy = EnvoyState::Running(process, self.state.now());
         Ok(())
     }
 
     fn start_if_due(&mut self) -> Result<(), Failure> {
-        let is_due = self.life.due().is_some_and(|at| self.observer.now() >= at);
+        let is_due = self.envoy.due().is_some_and(|at| self.state.now() >= at);
         if is_due { self.begin() } else { Ok(()) }
     }
 
@@ -199,37 +201,38 @@ impl Supervisor {
         Ok(())
     }
 
-    fn start_later(&mut self, lived: Duration) {
-        let pause = self.backoff.next(lived, backoff::random());
+    fn start_later(&mut self, run_time: Duration) {
+        let pause = self.backoff.next(run_time, backoff::random());
         info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
-        self.observer.tell(Observation::Restarting);
-        self.life = Life::Next(self.observer.now() + pause);
+        self.state.apply(Observation::Restarting);
+        self.envoy = EnvoyState::Restarting(self.state.now() + pause);
     }
 
     /// Handles a signal; `Some` ends the loop.
-    fn signalled(&mut self, signal: Signalled) -> Option<End> {
+    fn on_signal(&mut self, signal: Signalled) -> Option<Stop> {
         match signal {
-            Signalled::End(name) if self.drain.is_leaving() => {
+            Signalled::Terminate(name) if self.drain.is_shutting_down() => {
                 warn!(signal = name, "second signal received, aborting drain");
-                return Some(End::Now);
+                return Some(Stop::Immediate);
             }
-            Signalled::End(name)
-                if !self.observer.look(Ready::was_ready) || matches!(self.life, Life::Judged(_)) =>
+            Signalled::Terminate(name)
+                if !self.state.with_readiness(Readiness::was_ready)
+                    || matches!(self.envoy, EnvoyState::Validating(_)) =>
             {
                 info!(signal = name, "termination requested before Envoy was ready, skipping drain");
-                return Some(End::InOrder);
+                return Some(Stop::Graceful);
             }
-            Signalled::End(name) => {
+            Signalled::Terminate(name) => {
                 self.announce_drain(name);
-                self.drain.leave(self.observer.now());
+                self.drain.begin_shutdown(self.state.now());
             }
             Signalled::ReopenLogs => {
-                if let Life::Running(process, _) = &self.life {
+                if let EnvoyState::Running(process, _) = &self.envoy {
                     process.signal(Signal::SIGUSR1);
                 }
             }
             Signalled::HangUp => {
-                if let Some(times) = self.hang_ups.came(Instant::now()) {
+                if let Some(times) = self.hang_ups.record(Instant::now()) {
                     info!(times, "SIGHUP ignored: the configuration is read only at startup");
                 }
             }
@@ -238,87 +241,100 @@ impl Supervisor {
         None
     }
 
-    fn announce_drain(&self, why: &str) {
-        info!(why, "drain started");
-        self.observer.tell(Observation::Draining);
+    fn announce_drain(&self, reason: &str) {
+        info!(reason, "drain started");
+        self.state.apply(Observation::Draining);
     }
 
     fn reap(&self) {
-        reap_strangers(&[self.life.pids(), self.children.pids()].concat());
+        reap_orphans(&[self.envoy.pids(), self.children.pids()].concat());
     }
 
     /// Handles the exit of Envoy, or of the script that started it. `Some` means that the exit was
     /// expected.
-    fn ended(&mut self, ended: Ended) -> Result<Option<End>, Failure> {
-        let lived = match std::mem::replace(&mut self.life, Life::None) {
-            Life::Running(process, since) => {
+    fn on_exit(&mut self, reason: ExitReason) -> Result<Option<Stop>, Failure> {
+        let run_time = match std::mem::replace(&mut self.envoy, EnvoyState::Stopped) {
+            EnvoyState::Running(process, since) => {
                 // An Envoy that a script started would otherwise keep the ports, next to its
                 // successor.
                 process.signal(Signal::SIGKILL);
-                self.observer.now().saturating_sub(since)
+                self.state.now().saturating_sub(since)
             }
             _ => Duration::ZERO,
         };
-        self.observer.tell(Observation::Exited);
-        self.observer.metrics().envoy_ended(ended, self.drain.is_leaving());
+        self.state.apply(Observation::Exited);
+        self.state.metrics().envoy_exited(reason, self.drain.is_shutting_down());
         self.reap();
-        if self.drain.is_leaving() {
-            info!(%ended, "envoy exited during the drain");
-            return Ok(Some(End::InOrder));
+        if self.drain.is_shutting_down() {
+            info!(status = %reason, "envoy exited during the drain");
+            return Ok(Some(Stop::Graceful));
         }
-        error!(%ended, seconds = lived.as_secs_f64(), "envoy exited unexpectedly");
-        let is_judged = self.command.as_ref().is_some_and(|command| command.judge_first);
-        let was_live = self.observer.look(Ready::was_live);
-        if !was_live && !is_judged && self.judge(Then::Over(ended, lived)) {
+        error!(status = %reason, seconds = run_time.as_secs_f64(), "envoy exited unexpectedly");
+        let is_validated = self.command.as_ref().is_some_and(|command| command.validate_first);
+        let was_live = self.state.with_readiness(Readiness::was_live);
+        if !was_live && !is_validated && self.validate(AfterValidation::HandleExit(reason, run_time)) {
             return Ok(None);
         }
-        self.over(ended, lived)
+        self.on_unexpected_exit(reason, run_time)
     }
 
     /// Handles the end of a validation; without a result the configuration counts as valid.
-    fn judged(&mut self, refusal: Option<String>) -> Result<Option<End>, Failure> {
-        let judged = std::mem::replace(&mut self.life, Life::None);
+    fn on_validated(&mut self, error: Option<String>) -> Result<Option<Stop>, Failure> {
+        let judged = std::mem::replace(&mut self.envoy, EnvoyState::Stopped);
         self.reap();
         let refused = |words| Failure::Usage(format!("Envoy rejected its configuration: {words}"));
-        match (judged, refusal) {
-            (Life::Judged(Judging { then: Then::Over(ended, lived), .. }), None) => self.over(ended, lived),
-            (Life::Judged(Judging { then: Then::Over(..), .. }), Some(words)) => Err(refused(words)),
+        match (judged, error) {
+            (
+                EnvoyState::Validating(PendingValidation {
+                    then: AfterValidation::HandleExit(reason, run_time),
+                    ..
+                }),
+                None,
+            ) => self.on_unexpected_exit(reason, run_time),
+            (
+                EnvoyState::Validating(PendingValidation { then: AfterValidation::HandleExit(..), .. }),
+                Some(words),
+            ) => Err(refused(words)),
             (_, Some(words)) => self.not_started(refused(words)).map(|()| None),
             (_, None) => self.start().map(|()| None),
         }
     }
 
     /// Handles an unexpected exit of Envoy.
-    fn over(&mut self, ended: Ended, lived: Duration) -> Result<Option<End>, Failure> {
+    fn on_unexpected_exit(
+        &mut self,
+        reason: ExitReason,
+        run_time: Duration,
+    ) -> Result<Option<Stop>, Failure> {
         match self.restart {
-            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {ended}"))),
+            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {reason}"))),
             EnvoyRestart::Always => {
-                self.start_later(lived);
+                self.start_later(run_time);
                 Ok(None)
             }
         }
     }
 
-    fn answered(&mut self, answer: &Answer) {
+    fn on_response(&mut self, answer: &DrainResponse) {
         match answer {
-            Answer::Told(understood) => {
-                if !understood {
+            DrainResponse::DrainSent(accepted) => {
+                if !accepted {
                     warn!("envoy admin did not accept the drain request");
                 }
-                self.drain.told(*understood);
+                self.drain.on_drain_response(*accepted);
             }
-            Answer::Counted(connections) => {
+            DrainResponse::Connections(connections) => {
                 info!(?connections, "application connections counted");
-                self.drain.counted(*connections, self.observer.now());
+                self.drain.on_connection_count(*connections, self.state.now());
             }
         }
     }
 
-    async fn end_envoy(&mut self, grace: Duration) {
-        let Life::Running(process, _) = &mut self.life else { return };
-        if let Some(ended) = envoy_state::end(process, grace, &mut self.signals).await {
-            self.observer.metrics().envoy_ended(ended, true);
-            info!(%ended, "envoy exited");
+    async fn stop_envoy(&mut self, grace: Duration) {
+        let EnvoyState::Running(process, _) = &mut self.envoy else { return };
+        if let Some(reason) = envoy_state::stop(process, grace, &mut self.signals).await {
+            self.state.metrics().envoy_exited(reason, true);
+            info!(status = %reason, "envoy exited");
         }
     }
 }

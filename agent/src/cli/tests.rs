@@ -22,7 +22,7 @@ async fn server(answer: Option<&'static str>) -> HttpUrl {
 }
 
 #[tokio::test]
-async fn answers() {
+async fn responses_and_connection_failures() {
     let not = |why: &str| Answer::Not(why.to_owned());
     for (answer, expected) in [
         (Some("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nOK"), Answer::Done),

@@ -47,7 +47,7 @@ pub struct RunConfig {
     pub admin_timeout: Duration,
     /// `None` if /healthz/live is disabled.
     pub live: Option<Live>,
-    pub drain: drain::Settings,
+    pub drain: drain::DrainSettings,
     /// `None` if an external process starts Envoy.
     pub envoy: Option<EnvoyChild>,
     /// `None` if health is not reported.
@@ -238,7 +238,7 @@ fn exclusive(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the rendered configuration and reserves the readiness port: no other listener may
-/// overlap with it, and no probe may target it.
+/// overlaps with it, and no probe may target it.
 fn sidecar_beside(
     args: SidecarArgs,
     ready: &(&'static str, LocalAddress),
@@ -257,7 +257,7 @@ fn sidecar_beside(
     Ok(Box::new(sidecar))
 }
 
-fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Settings, Failure> {
+fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::DrainSettings, Failure> {
     let deadline = Duration::from_secs(args.drain_deadline_seconds.into());
     let minimum = match (args.drain_seconds, environment.text(MINIMUM_DRAIN_DURATION)?) {
         (Some(seconds), _) => {
@@ -276,7 +276,7 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Se
         })?,
         (None, None) => DRAIN,
     };
-    Ok(drain::Settings {
+    Ok(drain::DrainSettings {
         minimum: minimum.min(deadline),
         deadline,
         scope: args.drain_scope,

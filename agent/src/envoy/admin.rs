@@ -6,7 +6,7 @@ use serde::Deserialize;
 pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
 /// Listeners whose connections are not the application's: those of the generated bootstrap and
 /// Envoy's admin listener.
-const NOT_THE_APPLICATIONS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
+const INTERNAL_LISTENERS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
 
 /// Envoy's server state, as `/ready` and `/server_info` report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +34,18 @@ impl ServerState {
 
 /// Update counters of one xDS resource type. `None` means that Envoy has no such statistic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Updates {
+pub struct UpdateCounters {
     pub success: Option<u64>,
     pub rejected: Option<u64>,
 }
 
 /// Statistics that the readiness conditions use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct ReadinessStats {
     /// Counters of `cluster_manager.cds`.
-    pub clusters: Updates,
+    pub clusters: UpdateCounters,
     /// Counters of `listener_manager.lds`.
-    pub listeners: Updates,
+    pub listeners: UpdateCounters,
     /// Value of `listener_manager.workers_started`, 0 or 1; `None` if a stats matcher excludes it.
     pub workers_started: Option<u64>,
 }
@@ -62,10 +62,10 @@ pub struct ServerInfo {
 
 /// Request to Envoy's admin interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdminQuestion {
+pub enum AdminRequest {
     /// `/ready`, which evaluates no statistics.
     Ready,
-    /// `/stats`, limited to the statistics in [`Stats`].
+    /// `/stats`, limited to the statistics in [`ReadinessStats`].
     Stats,
     ServerInfo,
 }
@@ -73,15 +73,15 @@ pub enum AdminQuestion {
 /// Parsed response of Envoy's admin interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the response to the request of the same name")]
-pub enum AdminAnswer {
+pub enum AdminResponse {
     Ready(ServerState),
-    Stats(Stats),
+    Stats(ReadinessStats),
     ServerInfo(ServerInfo),
 }
 
 /// Response of the probe listener to a probe that is not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataPathAnswer {
+pub struct DataPathResponse {
     pub status: u16,
     /// True if the body contains the filter's reason word for an unknown probe.
     pub unknown_probe: bool,
@@ -89,7 +89,7 @@ pub struct DataPathAnswer {
 
 /// Reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum RequestFailure {
     /// The connection was refused.
     Refused,
     Timeout,
@@ -101,7 +101,7 @@ pub enum Failure {
     BadBody,
 }
 
-impl AdminQuestion {
+impl AdminRequest {
     /// Returns path and query. The statistics are selected by anchored names and without
     /// `usedonly`, which would hide zeros: a missing statistic means that nothing is configured
     /// over xDS.
@@ -128,17 +128,17 @@ impl AdminQuestion {
 
     /// Parses a response, or fails if it does not come from Envoy. `/ready` reports its state with
     /// status 503 too; the other requests accept only 200.
-    pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminAnswer, Failure> {
+    pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminResponse, RequestFailure> {
         if status != 200 && !(self == Self::Ready && status == 503) {
-            return Err(Failure::BadStatus);
+            return Err(RequestFailure::BadStatus);
         }
-        let body = std::str::from_utf8(body).map_err(|_| Failure::BadBody)?;
-        let answer = match self {
-            Self::Ready => ServerState::parse(body.trim()).map(AdminAnswer::Ready),
-            Self::Stats => stats(body).map(AdminAnswer::Stats),
-            Self::ServerInfo => server_info(body).map(AdminAnswer::ServerInfo),
+        let body = std::str::from_utf8(body).map_err(|_| RequestFailure::BadBody)?;
+        let response = match self {
+            Self::Ready => ServerState::parse(body.trim()).map(AdminResponse::Ready),
+            Self::Stats => stats(body).map(AdminResponse::Stats),
+            Self::ServerInfo => server_info(body).map(AdminResponse::ServerInfo),
         };
-        answer.ok_or(Failure::BadBody)
+        response.ok_or(RequestFailure::BadBody)
     }
 }
 
@@ -152,7 +152,7 @@ pub fn open_connections(body: &str) -> Option<u64> {
         let listener = name.strip_prefix("listener.")?.strip_suffix(".downstream_cx_active")?;
         let value: u64 = value.parse().ok()?;
         let is_part = listener.rsplit('.').next().is_some_and(|last| last.starts_with("worker_"));
-        let is_ours = NOT_THE_APPLICATIONS.contains(&listener) || listener.starts_with("envoy_internal_");
+        let is_ours = INTERNAL_LISTENERS.contains(&listener) || listener.starts_with("envoy_internal_");
         let counted = if is_part || is_ours { 0 } else { value };
         sum = Some(sum.unwrap_or(0) + counted);
     }
@@ -161,8 +161,8 @@ pub fn open_connections(body: &str) -> Option<u64> {
 
 /// Parses lines of the form `name: value`. A malformed line makes the response invalid; unknown
 /// names are ignored.
-fn stats(body: &str) -> Option<Stats> {
-    let mut stats = Stats::default();
+fn stats(body: &str) -> Option<ReadinessStats> {
+    let mut stats = ReadinessStats::default();
     for line in body.lines() {
         let (name, value) = line.split_once(": ")?;
         let value = Some(value.parse().ok()?);

@@ -14,33 +14,34 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::process::{APP_PROBERS, EnvoyCommand, pid};
-use crate::parent_death_signal;
-use validation_error::Words;
+use super::process::{APP_PROBERS_ENV, EnvoyCommand, pid};
+use crate::exec_with_pdeathsig;
+use validation_error::CapturedOutput;
 
 /// Timeout of `envoy --version`.
-const VERSION: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of bytes that are read of the output of `envoy --version`.
 const VERSION_LIMIT: u64 = 64 * 1024;
 /// Timeout of a validation.
-const VALIDATE: Duration = Duration::from_secs(10);
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the version that `envoy --version` prints, such as `1.40.0`, for
 /// [`crate::envoy_version::EnvoyVersion`]. The error is of kind `TimedOut` if the process does not
 /// finish in time.
 pub async fn version(binary: &Path) -> io::Result<Option<String>> {
     let mut command = Command::new(binary);
-    let mut asked = Asked::start(command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null()))?;
-    let stdout = asked.child.stdout.take();
-    let said = async move {
-        let mut said = Vec::new();
+    let mut process =
+        OneShotProcess::start(command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null()))?;
+    let stdout = process.child.stdout.take();
+    let output = async move {
+        let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            stdout.take(VERSION_LIMIT).read_to_end(&mut said).await?;
+            stdout.take(VERSION_LIMIT).read_to_end(&mut output).await?;
         }
-        io::Result::Ok(said)
+        io::Result::Ok(output)
     };
-    let (said, _) = timeout(VERSION, async { tokio::join!(said, asked.ended()) }).await?;
-    Ok(version_word(&String::from_utf8_lossy(&said?)))
+    let (output, _) = timeout(VERSION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await?;
+    Ok(version_word(&String::from_utf8_lossy(&output?)))
 }
 
 /// Extracts the version from `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
@@ -50,16 +51,16 @@ fn version_word(text: &str) -> Option<String> {
 
 /// Envoy process that validates its configuration.
 #[derive(Debug)]
-pub struct Validation(Asked);
+pub struct Validation(OneShotProcess);
 
 impl Validation {
     /// Starts Envoy in the mode `validate` with the configuration of `command`. Its output is
     /// captured and is not forwarded to the log.
     pub fn start(command: &EnvoyCommand) -> io::Result<Self> {
         let flags = flags(&command.flags);
-        let mut command = command.launched();
+        let mut command = command.base_command();
         command.args(flags).args(["--mode", "validate", "--log-level", "error"]);
-        Asked::start(command.stdout(Stdio::null()).stderr(Stdio::piped())).map(Self)
+        OneShotProcess::start(command.stdout(Stdio::null()).stderr(Stdio::piped())).map(Self)
     }
 
     pub fn pid(&self) -> Pid {
@@ -68,22 +69,23 @@ impl Validation {
 
     /// Returns Envoy's error message. `None` means that the configuration is valid, that the
     /// validation timed out, or that Envoy was killed.
-    pub async fn refusal(self) -> Option<String> {
-        let Self(mut asked) = self;
-        let stderr = asked.child.stderr.take();
-        let words = async move {
+    pub async fn error(self) -> Option<String> {
+        let Self(mut process) = self;
+        let stderr = process.child.stderr.take();
+        let output = async move {
             match stderr {
-                Some(stderr) => Words::of(stderr).await,
-                None => Words::default(),
+                Some(stderr) => CapturedOutput::of(stderr).await,
+                None => CapturedOutput::default(),
             }
         };
-        let (words, status) = timeout(VALIDATE, async { tokio::join!(words, asked.ended()) }).await.ok()?;
+        let (output, status) =
+            timeout(VALIDATION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await.ok()?;
         match status.ok()?.code()? {
             0 => None,
-            code if code == i32::from(parent_death_signal::NOT_STARTED) => None,
+            code if code == i32::from(exec_with_pdeathsig::NOT_STARTED) => None,
             code => Some(
-                words
-                    .complaint()
+                output
+                    .error_message()
                     .unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
             ),
         }
@@ -110,20 +112,20 @@ fn flags(flags: &[std::ffi::OsString]) -> Vec<&std::ffi::OsString> {
 
 /// Child process in a separate process group, which is killed on drop.
 #[derive(Debug)]
-struct Asked {
+struct OneShotProcess {
     child: Child,
     pid: Pid,
 }
 
-impl Asked {
+impl OneShotProcess {
     fn start(command: &mut Command) -> io::Result<Self> {
-        let child = command.env_remove(APP_PROBERS).stdin(Stdio::null()).process_group(0).spawn()?;
+        let child = command.env_remove(APP_PROBERS_ENV).stdin(Stdio::null()).process_group(0).spawn()?;
         Ok(Self { pid: pid(&child), child })
     }
 
     /// Waits until the process exits, then kills the rest of its group, which could hold a pipe
     /// open.
-    async fn ended(&mut self) -> io::Result<ExitStatus> {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
         self.kill();
         status
@@ -135,7 +137,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for OneShotProcess {
     fn drop(&mut self) {
         self.kill();
     }

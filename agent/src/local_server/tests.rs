@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn hosts_of_this_machine() {
+fn local_host_names() {
     for (host, local) in [
         ("localhost", true),
         ("LOCALHOST:15004", true),
@@ -21,7 +21,7 @@ fn hosts_of_this_machine() {
 }
 
 #[test]
-fn traces_of_a_proxy_or_a_browser() {
+fn forwarded_and_browser_requests_are_rejected() {
     let headers = |name: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "127.0.0.1:15004".parse().unwrap());

@@ -66,81 +66,81 @@ const LIVE: [(&str, u16, &str); 4] = [
     ("/app-health/~/readyz", 404, "unknown_probe: no such probe is declared"),
 ];
 
-fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<Observer>, tokio::task::JoinHandle<()>) {
+fn watch_envoy(admin: &HttpUrl, data_path: &HttpUrl) -> (Arc<AgentState>, tokio::task::JoinHandle<()>) {
     let policy = Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };
-    let observer = Arc::new(Observer::new(policy, Arc::default()));
-    let questions = Questions {
+    let state = Arc::new(AgentState::new(policy, Arc::default()));
+    let targets = PollTargets {
         admin: admin.clone(),
         admin_timeout: Duration::from_millis(200),
         data_path: Some(data_path.clone()),
         child: false,
     };
-    let polled = observer.clone();
-    (observer, tokio::spawn(async move { run(&polled, questions).await }))
+    let polled = state.clone();
+    (state, tokio::spawn(async move { run(&polled, targets).await }))
 }
 
 /// Waits up to 20 s until port 15021 would return the body `expected`.
-async fn body(observer: &Observer, expected: &str) {
-    let mut snapshots = observer.subscribe();
+async fn body(state: &AgentState, expected: &str) {
+    let mut snapshots = state.subscribe();
     let found =
         timeout(Duration::from_secs(20), snapshots.wait_for(|snapshot| snapshot.body == expected)).await;
-    assert!(found.is_ok(), "{expected:?} never appeared, last body {:?}", observer.subscribe().borrow().body);
+    assert!(found.is_ok(), "{expected:?} never appeared, last body {:?}", state.subscribe().borrow().body);
 }
 
 #[tokio::test]
-async fn ready_through_all_stages_and_the_version_is_known_then() {
+async fn readiness_and_version_after_all_stages() {
     let envoy = scripted(&LIVE).await;
-    let (observer, _task) = watch_envoy(&envoy.url, &envoy.url);
-    body(&observer, "ready\n").await;
-    let mut snapshots = observer.subscribe();
+    let (state, _task) = watch_envoy(&envoy.url, &envoy.url);
+    body(&state, "ready\n").await;
+    let mut snapshots = state.subscribe();
     let version = snapshots.wait_for(|snapshot| snapshot.envoy.as_deref() == Some("1.40.0"));
     assert!(timeout(Duration::from_secs(20), version).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_hung_admin_is_asked_one_question_at_a_time() {
+async fn one_admin_request_at_a_time() {
     let (admin, listener) = (scripted(&[]).await, scripted(&LIVE).await);
-    let (observer, _task) = watch_envoy(&admin.url, &listener.url);
-    body(&observer, "envoy admin not answering\n").await;
+    let (state, _task) = watch_envoy(&admin.url, &listener.url);
+    body(&state, "envoy admin not answering\n").await;
     // Two timeouts of 200 and 400 ms expire.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(admin.most.load(Ordering::SeqCst), 1);
     *admin.script.lock().unwrap() = LIVE.to_vec();
-    body(&observer, "ready\n").await;
+    body(&state, "ready\n").await;
     admin.script.lock().unwrap().clear();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(
-        observer.subscribe().borrow().body,
+        state.subscribe().borrow().body,
         "ready\n",
         "a hanging admin interface has no effect after readiness"
     );
 }
 
 #[tokio::test]
-async fn the_data_path_decides_after_readiness() {
+async fn the_data_path_determines_readiness_after_startup() {
     let (admin, listener) = (scripted(&LIVE).await, scripted(&LIVE).await);
-    let (observer, _task) = watch_envoy(&admin.url, &listener.url);
-    body(&observer, "ready\n").await;
+    let (state, _task) = watch_envoy(&admin.url, &listener.url);
+    body(&state, "ready\n").await;
     *listener.script.lock().unwrap() = vec![("/app-health", 404, "")];
-    body(&observer, "probe filter not answering\n").await;
+    body(&state, "probe filter not answering\n").await;
     *listener.script.lock().unwrap() = LIVE.to_vec();
-    body(&observer, "ready\n").await;
+    body(&state, "ready\n").await;
 }
 
 #[tokio::test]
-async fn a_dead_envoy_and_the_next_one() {
+async fn exit_and_restart_of_envoy() {
     let envoy = scripted(&LIVE).await;
-    let (observer, _task) = watch_envoy(&envoy.url, &envoy.url);
-    body(&observer, "ready\n").await;
+    let (state, _task) = watch_envoy(&envoy.url, &envoy.url);
+    body(&state, "ready\n").await;
     envoy.server.abort();
-    body(&observer, "envoy exited\n").await;
-    assert_eq!(observer.subscribe().borrow().epoch, 1);
+    body(&state, "envoy exited\n").await;
+    assert_eq!(state.subscribe().borrow().epoch, 1);
 
     let Endpoint::Ip(address) = envoy.url.endpoint else { panic!("an address") };
     let listener = TcpListener::bind(address).await.unwrap();
     tokio::spawn(serve(listener, envoy.script.clone(), envoy.most.clone(), Arc::default()));
-    body(&observer, "ready\n").await;
-    assert_eq!(observer.subscribe().borrow().epoch, 2);
+    body(&state, "ready\n").await;
+    assert_eq!(state.subscribe().borrow().epoch, 2);
 }
 
 /// Fault of an admin interface, which affects every connection.
@@ -207,7 +207,7 @@ async fn troubled(trouble: Trouble) -> (HttpUrl, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn an_admin_port_in_trouble_is_told_and_counted() {
+async fn admin_failures_are_reported_and_counted() {
     for (trouble, outcome) in [
         (Trouble::Endless, "too_large"),
         (Trouble::Garbage, "bad_body"),
@@ -216,14 +216,14 @@ async fn an_admin_port_in_trouble_is_told_and_counted() {
         (Trouble::Late(Duration::from_secs(60)), "timeout"),
     ] {
         let (listener, (admin, written)) = (scripted(&LIVE).await, troubled(trouble).await);
-        let (observer, task) = watch_envoy(&admin, &listener.url);
-        body(&observer, "envoy admin not answering\n").await;
-        let series = format!("admin_questions_total{{outcome=\"{outcome}\"}}");
+        let (state, task) = watch_envoy(&admin, &listener.url);
+        body(&state, "envoy admin not answering\n").await;
+        let series = format!("admin_requests_total{{outcome=\"{outcome}\"}}");
         for round in 0.. {
-            if observer.metrics().encode().contains(&series) {
+            if state.metrics().encode().contains(&series) {
                 break;
             }
-            assert!(round < 200, "{trouble:?}: {}", observer.metrics().encode());
+            assert!(round < 200, "{trouble:?}: {}", state.metrics().encode());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         task.abort();
@@ -233,10 +233,10 @@ async fn an_admin_port_in_trouble_is_told_and_counted() {
 }
 
 #[tokio::test]
-async fn an_admin_port_that_is_slower_than_the_first_deadline_is_understood_at_the_second() {
+async fn a_slow_admin_interface_answers_within_the_doubled_timeout() {
     let (listener, (admin, _)) =
         (scripted(&LIVE).await, troubled(Trouble::Late(Duration::from_millis(300))).await);
-    let (observer, _task) = watch_envoy(&admin, &listener.url);
-    body(&observer, "ready\n").await;
-    assert!(observer.metrics().encode().contains("admin_questions_total{outcome=\"timeout\"}"));
+    let (state, _task) = watch_envoy(&admin, &listener.url);
+    body(&state, "ready\n").await;
+    assert!(state.metrics().encode().contains("admin_requests_total{outcome=\"timeout\"}"));
 }

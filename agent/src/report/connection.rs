@@ -25,7 +25,7 @@ use tonic::client::GrpcService;
 
 use super::goaway::Watched;
 use crate::config::DiscoveryServer;
-use crate::http_client::{Found, look_up};
+use crate::http_client::{Resolved, resolve};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -82,11 +82,11 @@ pub async fn connect(targets: &[Target], mut random: impl FnMut() -> f64) -> Res
     let mut why = String::from("no address found");
     let mut found = Vec::new();
     for Target { server, tls } in targets {
-        match timeout(LIMIT, look_up(&server.endpoint)).await {
-            Ok(Ok(Found::Addresses(addresses))) => {
+        match timeout(LIMIT, resolve(&server.endpoint)).await {
+            Ok(Ok(Resolved::Addresses(addresses))) => {
                 found.extend(addresses.into_iter().map(|address| (address, server, tls)));
             }
-            Ok(Ok(Found::Unix(_))) => {}
+            Ok(Ok(Resolved::Unix(_))) => {}
             Ok(Err(error)) => why = format!("{}: {error}", server.authority),
             Err(_) => why = format!("{}: DNS lookup timed out after 5 s", server.authority),
         }

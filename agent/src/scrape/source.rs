@@ -117,7 +117,7 @@ async fn read(question: &Question, sender: &mpsc::Sender<Piece>) -> Result<(), O
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(question.accept));
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let limit = question.limit;
-    connection.exchange(request, async |response| pass_on(response, limit, sender).await).await
+    connection.send(request, async |response| pass_on(response, limit, sender).await).await
 }
 
 async fn pass_on(

@@ -62,7 +62,7 @@ const OPEN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-tex
                     # TYPE a counter\na_total 1 2.5 # {} 1\n# EOF\n";
 
 #[tokio::test]
-async fn parts_in_order_and_what_became_of_them() {
+async fn sources_in_order_with_their_outcomes() {
     let (envoy, asked) = application(ENVOY, true).await;
     let (one, _) =
         application("HTTP/1.1 200 OK\r\n\r\n# TYPE envoy_x counter\nenvoy_x{a=\"1\"} 2\nb 3", true).await;
@@ -93,7 +93,7 @@ async fn parts_in_order_and_what_became_of_them() {
 }
 
 #[tokio::test]
-async fn a_part_that_fails_leaves_the_others() {
+async fn a_failed_source_does_not_affect_the_others() {
     let (html, _) = application("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\na 1\n", true).await;
     let (missing, _) = application("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", true).await;
     let (zipped, _) = application("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nb 1\n", true).await;
@@ -147,7 +147,7 @@ async fn two_targets_on_one_port_are_two_series() {
 }
 
 #[tokio::test]
-async fn the_third_scrape_comes_back_later() {
+async fn a_third_concurrent_scrape_is_rejected() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\n", false).await;
     let scraper = scraper(None, &[hung]);
     let first = scraper.merged(&headers(&[]), "").await;
@@ -159,7 +159,7 @@ async fn the_third_scrape_comes_back_later() {
 }
 
 #[tokio::test]
-async fn a_caller_that_has_gone_frees_its_place() {
+async fn a_dropped_response_releases_its_permit() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
     let scraper = scraper(None, &[hung]);
     let headers = headers(&[(SCRAPE_TIMEOUT, "600")]);
@@ -173,7 +173,7 @@ async fn a_caller_that_has_gone_frees_its_place() {
 }
 
 #[tokio::test]
-async fn a_connection_that_closes_frees_its_place() {
+async fn a_closed_connection_releases_its_permit() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
     let scraper = scraper(None, &[hung]);
     let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
@@ -207,7 +207,7 @@ async fn a_connection_that_closes_frees_its_place() {
 }
 
 #[tokio::test]
-async fn too_many_families_cost_one_part_alone() {
+async fn too_many_families_truncate_only_their_source() {
     let names: String = (0..15_000).map(|number| format!("x{number} 1\n")).collect();
     let greedy: &'static str = format!("HTTP/1.1 200 OK\r\n\r\n{names}").leak();
     let (greedy, _) = application(greedy, true).await;

@@ -9,69 +9,73 @@ use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 use crate::envoy::one_shot::Validation;
-use crate::envoy::process::{Ended, EnvoyCommand, EnvoyProcess, reap_strangers};
+use crate::envoy::process::{EnvoyCommand, EnvoyProcess, ExitReason, reap_orphans};
 use crate::signals::Signals;
 
 /// Time for the kernel to end Envoy after SIGKILL.
-const KILLED: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval between two checks of the process group of a script that has exited.
-const GROUP: Duration = Duration::from_millis(20);
+const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// State of the supervised Envoy.
-pub(super) enum Life {
+pub(super) enum EnvoyState {
     /// No Envoy runs, or Envoy is external.
-    None,
+    Stopped,
     /// Envoy runs since this time.
     Running(EnvoyProcess, Duration),
     /// A validation of the configuration runs.
-    Judged(Judging),
+    Validating(PendingValidation),
     /// Envoy is started again at this time.
-    Next(Duration),
+    Restarting(Duration),
 }
 
 /// Validation of the configuration.
-pub(super) struct Judging {
+pub(super) struct PendingValidation {
     pid: Pid,
-    refusal: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
+    error: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
     /// Action after the validation.
-    pub(super) then: Then,
+    pub(super) then: AfterValidation,
 }
 
 /// Action if the validation does not reject the configuration.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Then {
+pub(super) enum AfterValidation {
     Start,
     /// Handle the exit of Envoy, which had another cause, given its exit status and run time.
-    Over(Ended, Duration),
+    HandleExit(ExitReason, Duration),
 }
 
 /// Event of the supervised process.
 pub(super) enum Event {
-    Ended(Ended),
+    Exited(ExitReason),
     /// The validation ended, with Envoy's error message if it rejected the configuration.
-    Judged(Option<String>),
+    Validated(Option<String>),
 }
 
-impl Life {
+impl EnvoyState {
     /// Starts a validation of the configuration of `command`; `None` if no process can be started.
-    pub(super) fn judged(command: &EnvoyCommand, then: Then) -> Option<Self> {
+    pub(super) fn validate(command: &EnvoyCommand, then: AfterValidation) -> Option<Self> {
         let validation = Validation::start(command).ok()?;
-        Some(Self::Judged(Judging { pid: validation.pid(), refusal: Box::pin(validation.refusal()), then }))
+        Some(Self::Validating(PendingValidation {
+            pid: validation.pid(),
+            error: Box::pin(validation.error()),
+            then,
+        }))
     }
 
     /// Returns the processes that this state waits for.
     pub(super) fn pids(&self) -> Vec<Pid> {
         match self {
             Self::Running(process, _) => vec![process.pid()],
-            Self::Judged(judging) => vec![judging.pid],
-            Self::None | Self::Next(_) => Vec::new(),
+            Self::Validating(validation) => vec![validation.pid],
+            Self::Stopped | Self::Restarting(_) => Vec::new(),
         }
     }
 
     /// Returns the time at which Envoy is started again.
     pub(super) fn due(&self) -> Option<Duration> {
         match self {
-            Self::Next(at) => Some(*at),
+            Self::Restarting(at) => Some(*at),
             _ => None,
         }
     }
@@ -79,39 +83,43 @@ impl Life {
     /// Waits for the next event. The future is cancel safe.
     pub(super) async fn event(&mut self) -> Event {
         match self {
-            Self::Running(process, _) => Event::Ended(process.ended().await),
-            Self::Judged(judging) => Event::Judged(judging.refusal.as_mut().await),
-            Self::None | Self::Next(_) => std::future::pending().await,
+            Self::Running(process, _) => Event::Exited(process.wait().await),
+            Self::Validating(validation) => Event::Validated(validation.error.as_mut().await),
+            Self::Stopped | Self::Restarting(_) => std::future::pending().await,
         }
     }
 }
 
 /// Stops Envoy with SIGTERM, and with SIGKILL after `grace` or when a signal requests termination.
 /// `None` means that it was killed.
-pub(super) async fn end(process: &mut EnvoyProcess, grace: Duration, signals: &mut Signals) -> Option<Ended> {
+pub(super) async fn stop(
+    process: &mut EnvoyProcess,
+    grace: Duration,
+    signals: &mut Signals,
+) -> Option<ExitReason> {
     if !grace.is_zero() {
         let own = [process.pid()];
         process.signal(Signal::SIGTERM);
-        let ended = tokio::select! {
-            ended = timeout(grace, whole_group_ended(process)) => ended.ok(),
-            () = signals.end(|| reap_strangers(&own)) => None,
+        let reason = tokio::select! {
+            reason = timeout(grace, wait_for_group(process)) => reason.ok(),
+            () = signals.wait_for_termination(|| reap_orphans(&own)) => None,
         };
-        if ended.is_some() {
-            return ended;
+        if reason.is_some() {
+            return reason;
         }
     }
     warn!("envoy killed with SIGKILL");
     process.signal(Signal::SIGKILL);
-    let _ = timeout(KILLED, process.ended()).await;
+    let _ = timeout(KILL_TIMEOUT, process.wait()).await;
     None
 }
 
 /// Waits until all processes of the group have exited.
-async fn whole_group_ended(process: &mut EnvoyProcess) -> Ended {
-    let ended = process.ended().await;
+async fn wait_for_group(process: &mut EnvoyProcess) -> ExitReason {
+    let reason = process.wait().await;
     while process.has_group() {
-        sleep(GROUP).await;
-        reap_strangers(&[]);
+        sleep(GROUP_POLL_INTERVAL).await;
+        reap_orphans(&[]);
     }
-    ended
+    reason
 }

@@ -13,22 +13,22 @@ fn ready() {
         (200, "", None),
     ];
     for (status, body, state) in cases {
-        let found = AdminQuestion::Ready.parse(status, body.as_bytes()).ok();
-        assert_eq!(found, state.map(AdminAnswer::Ready), "{status} {body}");
+        let found = AdminRequest::Ready.parse(status, body.as_bytes()).ok();
+        assert_eq!(found, state.map(AdminResponse::Ready), "{status} {body}");
     }
-    assert_eq!(AdminQuestion::Ready.parse(200, b"\xff"), Err(Failure::BadBody));
+    assert_eq!(AdminRequest::Ready.parse(200, b"\xff"), Err(RequestFailure::BadBody));
 }
 
 #[test]
 fn statistics() {
-    let updates = |success, rejected| Updates { success, rejected };
+    let updates = |success, rejected| UpdateCounters { success, rejected };
     let dynamic = "cluster_manager.cds.update_rejected: 2\ncluster_manager.cds.update_success: 1\n\
                    listener_manager.lds.update_rejected: 0\nlistener_manager.lds.update_success: 0\n\
                    listener_manager.workers_started: 1\n";
     let cases = [
         (
             dynamic,
-            Some(Stats {
+            Some(ReadinessStats {
                 clusters: updates(Some(1), Some(2)),
                 listeners: updates(Some(0), Some(0)),
                 workers_started: Some(1),
@@ -36,21 +36,21 @@ fn statistics() {
         ),
         (
             "listener_manager.workers_started: 0\n",
-            Some(Stats { workers_started: Some(0), ..Stats::default() }),
+            Some(ReadinessStats { workers_started: Some(0), ..ReadinessStats::default() }),
         ),
-        ("", Some(Stats::default())),
-        ("other.name: 7\n", Some(Stats::default())),
+        ("", Some(ReadinessStats::default())),
+        ("other.name: 7\n", Some(ReadinessStats::default())),
         ("garbage", None),
         ("listener_manager.workers_started: yes\n", None),
     ];
     for (body, stats) in cases {
         assert_eq!(
-            AdminQuestion::Stats.parse(200, body.as_bytes()).ok(),
-            stats.map(AdminAnswer::Stats),
+            AdminRequest::Stats.parse(200, body.as_bytes()).ok(),
+            stats.map(AdminResponse::Stats),
             "{body}"
         );
     }
-    assert_eq!(AdminQuestion::Stats.parse(503, b""), Err(Failure::BadStatus));
+    assert_eq!(AdminRequest::Stats.parse(503, b""), Err(RequestFailure::BadStatus));
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn server_information() {
         ("[".to_owned(), None),
     ];
     for (body, info) in cases {
-        let found = AdminQuestion::ServerInfo.parse(200, body.as_bytes()).ok();
-        assert_eq!(found, info.map(AdminAnswer::ServerInfo), "{body}");
+        let found = AdminRequest::ServerInfo.parse(200, body.as_bytes()).ok();
+        assert_eq!(found, info.map(AdminResponse::ServerInfo), "{body}");
     }
 }
 
 #[test]
-fn connections_of_the_application() {
+fn open_connections_of_the_application() {
     let line = |name: &str, value: u64| format!("listener.{name}.downstream_cx_active: {value}\n");
     let ours = [
         line("admin", 1),

@@ -24,7 +24,7 @@ fn script(name: &str, text: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn versions_of_programs() {
+async fn versions_that_programs_print() {
     for (name, text, version) in [
         ("good", "echo 'envoy  version: 9e558/1.40.0/Clean'", Some("1.40.0")),
         ("silent", "exit 0", None),
@@ -56,8 +56,8 @@ async fn gone(pid: Pid) -> bool {
 }
 
 #[tokio::test]
-async fn a_refusal_has_a_reason() {
-    for (script, refusal) in [
+async fn validation_errors() {
+    for (script, error) in [
         ("exit 0", None),
         ("echo no memory >&2; kill -9 $$", None),
         ("echo not started >&2; exit 71", None),
@@ -65,13 +65,13 @@ async fn a_refusal_has_a_reason() {
         ("echo no such cluster >&2; sleep 1000 & exit 1", Some("no such cluster")),
         ("exit 3", Some("it exited with code 3 and printed nothing")),
     ] {
-        let found = Validation::start(&command(script)).unwrap().refusal().await;
-        assert_eq!(found.as_deref(), refusal, "{script}");
+        let found = Validation::start(&command(script)).unwrap().error().await;
+        assert_eq!(found.as_deref(), error, "{script}");
     }
 }
 
 #[test]
-fn the_user_s_flags_are_judged_too() {
+fn user_flags_are_validated() {
     for (given, kept) in [
         ("--concurrency 2 --service-node me", "--concurrency 2 --service-node me"),
         ("-l debug --concurrency 2", "--concurrency 2"),

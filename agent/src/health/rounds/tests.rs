@@ -13,7 +13,7 @@ use super::super::source::LocalRules;
 use super::*;
 use crate::args::Dynamic;
 use crate::readiness::{Observation, Policy};
-use crate::state::Observer;
+use crate::state::AgentState;
 
 /// Duration and result of each probe in order; the last one repeats.
 type Script = Vec<(Duration, fn() -> Outcome)>;
@@ -39,7 +39,7 @@ struct Case {
     began: Arc<Mutex<Vec<u64>>>,
     now: watch::Receiver<HealthNow>,
     pushes: mpsc::Sender<Push>,
-    observer: Observer,
+    observer: AgentState,
     metrics: Arc<Metrics>,
     task: JoinHandle<()>,
 }
@@ -49,7 +49,7 @@ impl Case {
         let metrics = Arc::new(Metrics::new());
         let policy =
             Policy { dynamic: Dynamic::Off, data_path: false, child: true, drain_keeps_ready: false };
-        let observer = Observer::new(policy, metrics.clone());
+        let observer = AgentState::new(policy, metrics.clone());
         let (began, started) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
         let seen = began.clone();
         let ask = move |_: Arc<WorkloadProbe>| {
@@ -145,7 +145,7 @@ async fn the_end_does_not_wait_for_the_delay_nor_for_a_probe() {
         case.push(probe(delay, 10, 1)).await.unwrap();
         sleep(seconds(1)).await;
         let before = Instant::now();
-        case.observer.tell(Observation::Terminating);
+        case.observer.apply(Observation::Terminating);
         case.now.wait_for(|now| now.reason == HealthReason::Terminating).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO, "{delay} {took}");
         assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 1));
@@ -160,11 +160,11 @@ async fn a_drain_is_an_end_and_then_there_is_the_end() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
-    case.observer.tell(Observation::Draining);
+    case.observer.apply(Observation::Draining);
     sleep(seconds(100)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::Draining, 2));
     assert_eq!(case.began(), [0]);
-    case.observer.tell(Observation::Terminating);
+    case.observer.apply(Observation::Terminating);
     sleep(seconds(1)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 3));
 }

@@ -5,93 +5,97 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[test]
-fn until_live_eager_then_patient_and_anew_in_each_life() {
-    let mut pace = AdminPace::new(seconds(5), false);
-    for (life, now, pause) in [
-        ((0, false), 0, EAGER),
-        ((0, false), 9, EAGER),
-        ((0, false), 10, PATIENT),
-        ((0, true), 11, EAGER),
-        ((0, true), 21, PATIENT),
-        ((1, false), 22, EAGER),
+fn the_interval_grows_until_live_and_restarts_with_each_process() {
+    let mut intervals = AdminIntervals::new(seconds(5), false);
+    for (process, now, pause) in [
+        ((0, false), 0, FAST_INTERVAL),
+        ((0, false), 9, FAST_INTERVAL),
+        ((0, false), 10, SLOW_INTERVAL),
+        ((0, true), 11, FAST_INTERVAL),
+        ((0, true), 21, SLOW_INTERVAL),
+        ((1, false), 22, FAST_INTERVAL),
     ] {
-        pace.deadline(AdminQuestion::Ready, life, seconds(now));
-        assert_eq!(pace.pause(None, seconds(now)), pause, "{life:?} {now}");
+        intervals.timeout(AdminRequest::Ready, process, seconds(now));
+        assert_eq!(intervals.pause(None, seconds(now)), pause, "{process:?} {now}");
     }
 }
 
 #[test]
-fn statistics_are_asked_ever_less_often() {
-    let mut pace = AdminPace::new(seconds(5), false);
+fn the_statistics_interval_doubles() {
+    let mut intervals = AdminIntervals::new(seconds(5), false);
     for _ in 0..2 {
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            pace.deadline(AdminQuestion::Stats, (0, true), seconds(0));
-            pauses.push(pace.pause(None, seconds(0)).as_millis());
+            intervals.timeout(AdminRequest::Stats, (0, true), seconds(0));
+            pauses.push(intervals.pause(None, seconds(0)).as_millis());
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1000, 1000]);
-        pace.deadline(AdminQuestion::Ready, (0, true), seconds(0));
+        intervals.timeout(AdminRequest::Ready, (0, true), seconds(0));
     }
 }
 
 #[test]
-fn deadlines_double_after_timeouts() {
-    let mut pace = AdminPace::new(seconds(5), false);
-    let timeout = Some(Failure::Timeout);
-    for (failure, deadline) in
+fn timeouts_double() {
+    let mut intervals = AdminIntervals::new(seconds(5), false);
+    let timeout = Some(RequestFailure::Timeout);
+    for (failure, timeout) in
         [(timeout, 5), (timeout, 10), (timeout, 20), (timeout, 30), (None, 30), (timeout, 5)]
     {
-        assert_eq!(pace.deadline(AdminQuestion::Ready, (0, true), seconds(0)), seconds(deadline));
-        pace.pause(failure, seconds(0));
+        assert_eq!(intervals.timeout(AdminRequest::Ready, (0, true), seconds(0)), seconds(timeout));
+        intervals.pause(failure, seconds(0));
     }
     assert_eq!(
-        pace.deadline(AdminQuestion::Stats, (0, true), seconds(0)),
+        intervals.timeout(AdminRequest::Stats, (0, true), seconds(0)),
         seconds(5),
         "each request starts over"
     );
 }
 
 #[test]
-fn server_info_is_asked_more_often_where_nothing_else_shows_death() {
-    let refused = Some(Failure::Refused);
-    for (alone, failure, pause) in [
-        (false, None, SERVER_INFO),
-        (true, None, SERVER_INFO_ALONE),
-        (false, refused, REFUSED),
-        (true, refused, REFUSED),
+fn server_info_is_polled_faster_as_the_only_exit_detector() {
+    let refused = Some(RequestFailure::Refused);
+    for (only_exit_detector, failure, pause) in [
+        (false, None, SERVER_INFO_INTERVAL),
+        (true, None, SERVER_INFO_ONLY_DETECTOR),
+        (false, refused, REFUSED_PAUSE),
+        (true, refused, REFUSED_PAUSE),
     ] {
-        let mut pace = AdminPace::new(seconds(5), alone);
-        pace.deadline(AdminQuestion::ServerInfo, (0, true), seconds(0));
-        assert_eq!(pace.pause(failure, seconds(0)), pause, "{alone} {failure:?}");
+        let mut intervals = AdminIntervals::new(seconds(5), only_exit_detector);
+        intervals.timeout(AdminRequest::ServerInfo, (0, true), seconds(0));
+        assert_eq!(intervals.pause(failure, seconds(0)), pause, "{only_exit_detector} {failure:?}");
     }
 }
 
 #[test]
-fn the_data_path() {
-    let mut pace = DataPathPace::new(false);
-    let refused = Some(Failure::Refused);
-    for (pending, life, failure, now, pause) in [
-        (true, (0, false), refused, 0, EAGER),
-        (true, (0, false), refused, 10, PATIENT),
-        (true, (0, true), None, 11, EAGER),
-        (false, (0, true), None, 12, DATA_PATH_WATCH),
-        (false, (0, true), refused, 13, REFUSED),
-        (true, (0, true), None, 14, EAGER),
-        (true, (0, true), None, 24, PATIENT),
+fn data_path_intervals() {
+    let mut intervals = DataPathIntervals::new(false);
+    let refused = Some(RequestFailure::Refused);
+    for (pending, process, failure, now, pause) in [
+        (true, (0, false), refused, 0, FAST_INTERVAL),
+        (true, (0, false), refused, 10, SLOW_INTERVAL),
+        (true, (0, true), None, 11, FAST_INTERVAL),
+        (false, (0, true), None, 12, DATA_PATH_EXTERNAL_INTERVAL),
+        (false, (0, true), refused, 13, REFUSED_PAUSE),
+        (true, (0, true), None, 14, FAST_INTERVAL),
+        (true, (0, true), None, 24, SLOW_INTERVAL),
     ] {
-        assert_eq!(pace.pause(pending, life, failure, failure.is_some(), seconds(now)), pause, "{now}");
+        assert_eq!(
+            intervals.pause(pending, process, failure, failure.is_some(), seconds(now)),
+            pause,
+            "{now}"
+        );
     }
 }
 
 #[test]
-fn the_data_path_of_a_child() {
-    let mut pace = DataPathPace::new(true);
+fn data_path_intervals_of_a_child() {
+    let mut intervals = DataPathIntervals::new(true);
     for (failure, failing, pause) in [
-        (None, false, DATA_PATH_MET),
-        (None, true, DATA_PATH_FAILED),
-        (Some(Failure::Timeout), true, DATA_PATH_FAILED),
-        (Some(Failure::Refused), true, DATA_PATH_FAILED),
+        (None, false, DATA_PATH_INTERVAL),
+        (None, true, DATA_PATH_FAILED_INTERVAL),
+        (Some(RequestFailure::Timeout), true, DATA_PATH_FAILED_INTERVAL),
+        (Some(RequestFailure::Refused), true, DATA_PATH_FAILED_INTERVAL),
     ] {
-        assert_eq!(pace.pause(false, (0, true), failure, failing, seconds(0)), pause, "{failure:?}");
+        assert_eq!(intervals.pause(false, (0, true), failure, failing, seconds(0)), pause, "{failure:?}");
     }
 }

@@ -3,14 +3,14 @@
 use super::*;
 
 #[test]
-fn what_unsets_readiness_and_what_does_not() {
-    let timeout = Observation::DataPath(Err(Failure::Timeout));
+fn observations_that_unset_readiness() {
+    let timeout = Observation::DataPath(Err(RequestFailure::Timeout));
     let again = Observation::DataPath(Ok(PROBED));
-    let refused = Observation::DataPath(Err(Failure::Refused));
+    let refused = Observation::DataPath(Err(RequestFailure::Refused));
     let cases: Vec<(&str, Vec<Observation>, &str)> = vec![
         ("nothing", vec![], "ready\n"),
-        ("hung admin", vec![Observation::Admin(Err(Failure::Timeout)); 9], "ready\n"),
-        ("refusing admin", vec![Observation::Admin(Err(Failure::Refused)); 9], "ready\n"),
+        ("hung admin", vec![Observation::Admin(Err(RequestFailure::Timeout)); 9], "ready\n"),
+        ("refusing admin", vec![Observation::Admin(Err(RequestFailure::Refused)); 9], "ready\n"),
         ("rejected later", vec![stats(Some((0, 1)), Some((0, 1)), Some(0))], "ready\n"),
         ("initializing later", vec![server_info(ServerState::Initializing, 9)], "ready\n"),
         ("draining", vec![server_info(ServerState::Draining, 9)], "envoy draining\n"),
@@ -46,7 +46,7 @@ fn what_unsets_readiness_and_what_does_not() {
 
 #[test]
 fn phases() {
-    let refused = vec![Observation::DataPath(Err(Failure::Refused)); 2];
+    let refused = vec![Observation::DataPath(Err(RequestFailure::Refused)); 2];
     let cases = [
         (vec![], Phase::Starting, 1),
         (to_ready(), Phase::Ready, 1),
@@ -68,9 +68,9 @@ fn phases() {
 }
 
 #[test]
-fn two_refusals_close_together_are_no_death() {
+fn two_refusals_close_together_are_not_an_exit() {
     let mut model = after(POLICY, &to_ready());
-    let refused = Observation::DataPath(Err(Failure::Refused));
+    let refused = Observation::DataPath(Err(RequestFailure::Refused));
     for (millis, exited) in [(10_000, false), (10_020, false), (10_100, true)] {
         model.observe(model.generation(), refused.clone(), Duration::from_millis(millis));
         assert_eq!(model.snapshot().phase == Phase::NotReady, exited, "{millis}");
@@ -78,8 +78,8 @@ fn two_refusals_close_together_are_no_death() {
 }
 
 #[test]
-fn a_listener_that_never_answered_tells_of_no_death() {
-    let refused = Observation::DataPath(Err(Failure::Refused));
+fn a_probe_listener_that_never_accepted_does_not_detect_exits() {
+    let refused = Observation::DataPath(Err(RequestFailure::Refused));
     let started =
         vec![Observation::Accepted(Channel::Admin), ready(ServerState::Live), refused.clone(), refused];
     check(
@@ -88,14 +88,14 @@ fn a_listener_that_never_answered_tells_of_no_death() {
         &started,
         "clusters not received\nlisteners not received\nprobe listener not answering\nworkers not started\n",
     );
-    let gone = [started, vec![Observation::Admin(Err(Failure::Refused)); 2]].concat();
+    let gone = [started, vec![Observation::Admin(Err(RequestFailure::Refused)); 2]].concat();
     check("admin gone too", POLICY, &gone, "envoy exited\n");
 }
 
 #[test]
-fn answers_to_older_questions_are_dropped() {
+fn results_of_older_generations_are_ignored() {
     let mut model =
-        after(POLICY, &[to_ready(), vec![Observation::DataPath(Err(Failure::Refused)); 2]].concat());
+        after(POLICY, &[to_ready(), vec![Observation::DataPath(Err(RequestFailure::Refused)); 2]].concat());
     let old = model.generation() - 1;
     for observation in to_ready() {
         model.observe(old, observation, Duration::from_secs(60));
@@ -104,7 +104,7 @@ fn answers_to_older_questions_are_dropped() {
 }
 
 #[test]
-fn uptime_that_went_back_is_another_envoy() {
+fn a_decreased_uptime_is_a_restart() {
     // (uptime before, seconds between the responses, uptime after, epoch)
     for (before, between, now, epoch) in [
         (100, 15, 115, 1),

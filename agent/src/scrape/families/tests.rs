@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn each_is_announced_once() {
+fn help_and_type_once_per_family() {
     let (mut families, mut room) = (Families::default(), Room::of(10));
     assert_eq!(families.announce("a", "gauge", &mut room), Ok(true));
     assert_eq!(families.announce("a", "counter", &mut room), Ok(false));
@@ -12,7 +12,7 @@ fn each_is_announced_once() {
 }
 
 #[test]
-fn parts_of_histograms_and_summaries() {
+fn samples_of_histograms_and_summaries() {
     let (mut families, mut room) = (Families::default(), Room::of(10));
     assert_eq!(families.announce("h", "histogram", &mut room), Ok(true));
     assert_eq!(families.announce("s", "summary", &mut room), Ok(true));
@@ -31,7 +31,7 @@ fn parts_of_histograms_and_summaries() {
 }
 
 #[test]
-fn there_is_an_end() {
+fn the_number_of_families_is_limited() {
     let (mut families, mut room) = (Families::default(), Room::of(2));
     assert_eq!(families.sample("a", &mut room), Ok(Kind::Other));
     assert_eq!(families.sample("b", &mut room), Ok(Kind::Other));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn both_formats() {
+fn valid_and_invalid_labels() {
     for (text, length) in [
         ("{}", Some(2)),
         ("{a=\"b\"} 1", Some(7)),
@@ -32,7 +32,7 @@ fn both_formats() {
 }
 
 #[test]
-fn blanks_are_for_text() {
+fn blanks_between_tokens() {
     for text in ["{ }", "{ a=\"b\"}", "{a =\"b\"}", "{a= \"b\"}", "{a=\"b\"\t}", "{a=\"b\", c=\"d\"}"] {
         let length = Labels::parse(text, Format::Text).map(|labels| labels.length);
         assert_eq!(length, Some(text.len()), "{text}");
@@ -42,13 +42,13 @@ fn blanks_are_for_text() {
 }
 
 #[test]
-fn bounds_are_found() {
+fn le_and_quantile() {
     let labels = Labels::parse("{a=\"b\",le=\"0.5\",quantile=\"x\"}", Format::Text).unwrap();
     assert_eq!((labels.le, labels.quantile), (Some("0.5"), Some("x")));
 }
 
 #[test]
-fn many_labels_are_distinct_too() {
+fn duplicates_among_many_labels() {
     let many = |names: std::ops::Range<u32>, last: &str| {
         let labels: String = names.map(|number| format!("l{number}=\"\",")).collect();
         format!("{{{labels}{last}=\"\"}}")

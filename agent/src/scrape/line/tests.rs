@@ -83,7 +83,7 @@ fn samples() {
 }
 
 #[test]
-fn what_is_no_sample_of_text() {
+fn invalid_samples() {
     for line in [
         "a",
         "a ",

@@ -24,7 +24,7 @@ const TEXT: Format = Format::Text;
 const OPEN: Format = Format::OpenMetrics;
 
 #[test]
-fn a_family_is_announced_once() {
+fn one_help_and_type_per_family() {
     let one = "# HELP a A.\n# TYPE a gauge\na{x=\"1\"} 1\n";
     let other = "# HELP a Another.\n# TYPE a counter\na{x=\"2\"} 2\n# TYPE b gauge\nb 3\n";
     let (text, duplicates, good) = merged(TEXT, &[(TEXT, one, true), (TEXT, other, true)]);
@@ -36,7 +36,7 @@ fn a_family_is_announced_once() {
 }
 
 #[test]
-fn what_breaks_off_is_cut_after_its_last_whole_line() {
+fn truncated_after_the_last_valid_line() {
     for (part, whole, good, text) in [
         ("a 1\nb 2", true, true, "a 1\nb 2\n"),
         ("a 1\nb 2", false, true, "a 1\n"),
@@ -77,7 +77,7 @@ fn open_metrics_ends_once_and_last() {
 }
 
 #[test]
-fn one_odd_line_cuts_its_part_alone() {
+fn an_invalid_line_truncates_only_its_source() {
     for odd in [
         "x -nan",
         "x 1 1.5",
@@ -101,7 +101,7 @@ fn one_odd_line_cuts_its_part_alone() {
 }
 
 #[test]
-fn what_a_parser_may_refuse_is_written_anew() {
+fn lines_are_normalized() {
     for (part, text) in [
         ("a\t1 \nb 2 3\t\n", "a 1\nb 2 3\n"),
         ("#\tTYPE  a\tgauge \n", "# TYPE a gauge\n"),
@@ -135,7 +135,7 @@ fn open_metrics_without_its_end_is_not_whole() {
 }
 
 #[test]
-fn each_part_has_room_for_so_many_families() {
+fn each_source_has_its_own_family_limit() {
     let many: String = (0..100).map(|number| format!("x{number} 1\n")).collect();
     let mut merge = Merge::new(TEXT);
     let (mut greedy, mut modest, mut out) =
@@ -151,7 +151,7 @@ fn each_part_has_room_for_so_many_families() {
 proptest! {
     /// The output does not depend on how a source is split into chunks.
     #[test]
-    fn chunks_do_not_matter(cuts in proptest::collection::vec(0..120usize, 0..8)) {
+    fn chunk_boundaries_do_not_matter(cuts in proptest::collection::vec(0..120usize, 0..8)) {
         let text = "# HELP a A.\n# TYPE a counter\na_total{x=\"}\"} 1 2 # {} 3\n# TYPE b gauge\nb 1\nc 2\n# EOF\n";
         let mut merge = Merge::new(TEXT);
         let (mut part, mut out) = (Part::new(OPEN, ROOM), Vec::new());
@@ -168,7 +168,7 @@ proptest! {
 
     /// Whatever bytes an application sends, the output consists of valid lines.
     #[test]
-    fn garbage_in_lines_out(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_result_in_valid_lines(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let mut merge = Merge::new(TEXT);
         let (mut part, mut out) = (Part::new(TEXT, ROOM), Vec::new());
         let fed = merge.feed(&mut part, &bytes, &mut out);

@@ -9,7 +9,7 @@ fn the_reason_is_one_line() {
         "{HEAD}error initializing configuration 'b.json': goo.gle/debugonly  \nnode {{\n  id: \"SECRET\"\n}}\n\
          : Proto constraint validation failed (ClusterValidationError.Name: too short)\n"
     );
-    for (said, reason) in [
+    for (output, reason) in [
         (String::new(), None),
         ("\n \n".to_owned(), None),
         ("no such cluster\nusage: SECRET\n".to_owned(), Some("no such cluster")),
@@ -27,20 +27,20 @@ fn the_reason_is_one_line() {
         (dump.clone(), Some("Proto constraint validation failed (ClusterValidationError.Name: too short)")),
         (dump.lines().take(3).collect::<Vec<_>>().join("\n"), Some("no reason given")),
     ] {
-        assert_eq!(complaint(&said).as_deref(), reason, "{said}");
+        assert_eq!(error_message(&output).as_deref(), reason, "{output}");
     }
-    assert_eq!(complaint(&"ä".repeat(5000)).map(|line| line.len()), Some(COMPLAINT));
+    assert_eq!(error_message(&"ä".repeat(5000)).map(|line| line.len()), Some(MAX_MESSAGE_BYTES));
 }
 
 #[test]
-fn however_much_is_said_little_is_kept() {
-    let mut words = Words::default();
-    words.push(format!("{HEAD}error initializing configuration 'b.json': goo.gle/debugonly\n").as_bytes());
+fn the_captured_output_is_bounded() {
+    let mut captured = CapturedOutput::default();
+    captured.push(format!("{HEAD}error initializing configuration 'b.json': goo.gle/debugonly\n").as_bytes());
     for _ in 0..100_000 {
-        words.push(b"  string_value: \"SECRET\"\n");
+        captured.push(b"  string_value: \"SECRET\"\n");
     }
-    assert_eq!(words.complaint().as_deref(), Some("no reason given"));
-    words.push(b": the reason\n");
-    assert_eq!(words.complaint().as_deref(), Some("the reason"));
-    assert!(words.beginning.len() + words.end.len() <= 3 * KEPT);
+    assert_eq!(captured.error_message().as_deref(), Some("no reason given"));
+    captured.push(b": the reason\n");
+    assert_eq!(captured.error_message().as_deref(), Some("the reason"));
+    assert!(captured.beginning.len() + captured.end.len() <= 3 * KEEP_BYTES);
 }
