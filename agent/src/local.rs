@@ -13,13 +13,13 @@ use tracing::{info, warn};
 use crate::address::HttpUrl;
 use crate::envoy::admin;
 use crate::envoy::supervisor::Order;
-use crate::health::Health;
+use crate::health::HealthHandle;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::metrics::scrape::Scraper;
 use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Phase};
-use crate::report::StreamNow;
+use crate::report::StreamStatus;
 
 /// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
@@ -51,9 +51,9 @@ pub struct LocalServer {
     pub scraper: Scraper,
     pub log: LogLevelHandle,
     /// `None` if the agent runs no health checks.
-    pub health: Option<Health>,
+    pub health: Option<HealthHandle>,
     /// `None` if the agent reports no health to a discovery server.
-    pub stream: Option<watch::Receiver<StreamNow>>,
+    pub stream: Option<watch::Receiver<StreamStatus>>,
 }
 
 /// Parses `wait=N`, which ranges from 1 ms to one hour.

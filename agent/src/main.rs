@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, launch, reference, tell, wait};
+use app_health_agent::{app, exec_with_pdeathsig, reference, tell, wait};
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
-    let args = match environment.args_of_process() {
+    let environment = Environment::from_process();
+    let args = match environment.parse_args() {
         Ok(args) => args,
         Err(error) => return exit::of_clap(&error),
     };
@@ -28,7 +28,7 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
         Command::Drain(args) => tell::drain(&args.into()),
         Command::Quit(args) => tell::quit(&args.into()),
-        Command::Launch { parent, command } => launch::run(parent, &command),
+        Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
         Command::Completion { shell } => reference::completion(shell),
         Command::Reference => reference::print(),
     }

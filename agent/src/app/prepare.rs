@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
-use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::config::{EnvoyConfigSource, EnvoyProcessConfig, RunConfig, SidecarConfig};
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy::question;
 use crate::envoy_version::EnvoyVersion;
@@ -36,12 +36,16 @@ pub(super) struct Prepared {
 /// Queries the version of the Envoy that will read the bootstrap, unless it is configured. An Envoy
 /// that does not answer in time, for example because of a slow disk, is assumed to be the newest
 /// one.
-pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
+pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure> {
     let Some(envoy) = &mut config.envoy else { return Ok(()) };
     let binary = envoy.binary.display().to_string();
     let wrong = |why: String| Failure::Usage(format!("Envoy {binary}: {why}"));
     let sidecar = match &mut envoy.files {
-        EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
+        EnvoyConfigSource::Rendered(sidecar) | EnvoyConfigSource::Merged(_, sidecar)
+            if envoy.query_version =>
+        {
+            sidecar
+        }
         _ => return Ok(()),
     };
     let said = match question::version(&envoy.binary).await {
@@ -95,23 +99,23 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
-        judge_first: matches!(envoy.files, EnvoyFiles::Merged(..)),
+        judge_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
         admin: config.admin.clone(),
     };
     let shown = envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
     Ok(Prepared { envoy: Some((command, envoy.restart)), shown })
 }
 
-fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
+fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
     let with_file = |file: PathBuf| vec!["-c".into(), file.into_os_string()];
     match &envoy.files {
-        EnvoyFiles::Given(file) => Ok(with_file(file.clone())),
-        EnvoyFiles::Rendered(sidecar) => {
+        EnvoyConfigSource::Given(file) => Ok(with_file(file.clone())),
+        EnvoyConfigSource::Rendered(sidecar) => {
             write_filter(sidecar)?;
             let rendered = sidecar.bootstrap.render();
             state_dir::write_bootstrap(&sidecar.state_dir, &rendered).map(with_file).map_err(cannot_write)
         }
-        EnvoyFiles::Merged(file, sidecar) => {
+        EnvoyConfigSource::Merged(file, sidecar) => {
             let rendered = sidecar.bootstrap.render_compact();
             if rendered.len() > CONFIG_YAML {
                 return Err(Failure::Usage(format!(
@@ -128,7 +132,7 @@ fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
 
 /// Creates the state directory and writes the filter into it where the bootstrap refers to them.
 pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
-    let made = match (sidecar.write_filter, sidecar.make_state_dir) {
+    let made = match (sidecar.write_filter, sidecar.create_state_dir) {
         (true, _) => state_dir::write_filter(&sidecar.state_dir),
         (false, true) => state_dir::make(&sidecar.state_dir),
         (false, false) => Ok(()),

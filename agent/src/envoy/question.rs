@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::process::{APP_PROBERS, EnvoyCommand, pid};
-use crate::launch;
+use crate::exec_with_pdeathsig;
 use complaint::Words;
 
 /// Timeout of `envoy --version`.
@@ -80,7 +80,7 @@ impl Validation {
         let (words, status) = timeout(VALIDATE, async { tokio::join!(words, asked.ended()) }).await.ok()?;
         match status.ok()?.code()? {
             0 => None,
-            code if code == i32::from(launch::NOT_STARTED) => None,
+            code if code == i32::from(exec_with_pdeathsig::NOT_STARTED) => None,
             code => Some(
                 words
                     .complaint()

@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 use super::process::{Ended, EnvoyCommand, reap_strangers};
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
-use crate::children::Children;
+use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, Settings, Step};
 use crate::exit::Failure;
 use crate::log::Repeated;
@@ -50,13 +50,13 @@ pub struct Parts {
     pub orders: mpsc::Receiver<Order>,
     pub signals: Signals,
     /// Child processes that other tasks wait for.
-    pub children: Children,
+    pub awaited_pids: AwaitedPids,
 }
 
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
 pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Parts { observer, admin, drain, envoy, orders, signals, children } = parts;
+    let Parts { observer, admin, drain, envoy, orders, signals, awaited_pids } = parts;
     let (command, restart) = match envoy {
         Some((command, restart)) => (Some(command), restart),
         None => (None, EnvoyRestart::Never),
@@ -73,7 +73,7 @@ pub async fn run(parts: Parts, broken: impl Future<Output = Failure>) -> Result<
         backoff: Backoff::default(),
         orders,
         signals,
-        children,
+        awaited_pids,
         hang_ups: Repeated::default(),
     };
     let ended = supervisor.watch(broken).await;
@@ -104,7 +104,7 @@ struct Supervisor {
     backoff: Backoff,
     orders: mpsc::Receiver<Order>,
     signals: Signals,
-    children: Children,
+    awaited_pids: AwaitedPids,
     hang_ups: Repeated,
 }
 
@@ -244,7 +244,7 @@ impl Supervisor {
     }
 
     fn reap(&self) {
-        reap_strangers(&[self.life.pids(), self.children.pids()].concat());
+        reap_strangers(&[self.life.pids(), self.awaited_pids.pids()].concat());
     }
 
     /// Handles the exit of Envoy, or of the script that started it. `Some` means that the exit was

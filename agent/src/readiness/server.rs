@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::poller::Observer;
 use super::{Phase, Snapshot};
-use crate::config::Live;
+use crate::config::LivenessConfig;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 
 /// Path of the readiness endpoint.
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct ReadinessServer {
     observer: Arc<Observer>,
     held: Arc<Semaphore>,
-    live: Option<Live>,
+    live: Option<LivenessConfig>,
 }
 
 /// Parsed query; unknown parameters are ignored, as is a wait outside its range.
@@ -58,7 +58,7 @@ impl Query {
 
 impl ReadinessServer {
     /// Without `live`, [`LIVE_PATH`] is not served.
-    pub fn new(observer: Arc<Observer>, live: Option<Live>) -> Self {
+    pub fn new(observer: Arc<Observer>, live: Option<LivenessConfig>) -> Self {
         Self { observer, held: Arc::new(Semaphore::new(HELD)), live }
     }
 
@@ -74,7 +74,7 @@ impl ReadinessServer {
         response
     }
 
-    fn live(&self, live: Live) -> Response {
+    fn live(&self, live: LivenessConfig) -> Response {
         match self.observer.look(|ready| ready.alive(live.admin, self.observer.now())) {
             Ok(()) => text(StatusCode::OK, "alive\n"),
             Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),

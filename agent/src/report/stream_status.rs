@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// State of the stream to the discovery server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StreamNow {
+pub struct StreamStatus {
     /// Peer address, and when the stream was opened; `None` while there is no stream.
     pub(super) connected: Option<(String, Instant)>,
     /// Session of the hello message; `None` if no hello has arrived on this stream, as from istiod.
@@ -17,14 +17,14 @@ pub struct StreamNow {
     pub(super) error: Option<String>,
 }
 
-impl StreamNow {
+impl StreamStatus {
     /// Returns the JSON view at `now`, with instants converted to ages.
-    pub fn view(&self, now: Instant) -> StreamView {
+    pub fn view(&self, now: Instant) -> StreamStatusJson {
         let millis = |then: Instant| {
             u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX)
         };
         let Self { connected, session, acknowledged, error } = self;
-        StreamView {
+        StreamStatusJson {
             connected: connected.is_some(),
             peer: connected.as_ref().map(|(peer, _)| peer.clone()),
             since_ms: connected.as_ref().map(|(_, since)| millis(*since)),
@@ -37,10 +37,10 @@ impl StreamNow {
     }
 }
 
-/// JSON view of [`StreamNow`]; unknown values are `null`.
+/// JSON view of [`StreamStatus`]; unknown values are `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StreamView {
+pub struct StreamStatusJson {
     pub connected: bool,
     /// Peer address, for example `127.0.0.1:15010`.
     pub peer: Option<String>,
@@ -56,7 +56,7 @@ pub struct StreamView {
     pub last_error: Option<String>,
 }
 
-impl StreamView {
+impl StreamStatusJson {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("the view holds only strings and numbers")
     }

@@ -19,8 +19,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
 
+use super::connection::Connection;
 use crate::args::Xds;
-use crate::report::connection::Connection;
 use pace::Pace;
 
 /// Type URL of a stream's first request. The request names no resource, so a server has nothing to
@@ -53,16 +53,16 @@ pub enum Request {
         /// Why the workload is unhealthy; `None` if it is healthy.
         error: Option<String>,
         /// Node ID and app-health report as JSON; `None` towards a plain server.
-        ours: Option<Box<(String, Value)>>,
+        extension: Option<Box<(String, Value)>>,
     },
     /// The response to a hello message (ACK or NACK).
-    Answer {
+    AckOrNack {
         /// Version in force.
         version: String,
         /// Nonce of the hello message.
         nonce: String,
         /// Why the hello message is rejected; `None` for an ACK.
-        refusal: Option<String>,
+        nack_reason: Option<String>,
     },
 }
 
@@ -81,7 +81,7 @@ pub enum Response {
     /// The stream has ended; this is the last response.
     Ended {
         /// True if the server rejected this client.
-        refused: bool,
+        rejected: bool,
         /// The server's status message, or the cause of a broken connection.
         why: String,
     },
@@ -90,7 +90,7 @@ pub enum Response {
 /// Serves one stream on a connection until it ends: sends what arrives on `requests`, and passes
 /// received messages to `responses`. When the last sender of `requests` is dropped, the client's
 /// half of the stream is closed.
-pub async fn speak(
+pub async fn run_stream(
     connection: Connection,
     variant: Xds,
     requests: mpsc::Receiver<Request>,
@@ -108,14 +108,14 @@ pub async fn speak(
         () = goes_away.notified() => Status::unavailable("the server closes the connection (GOAWAY)"),
     };
     drop(driver);
-    let refused =
+    let rejected =
         matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument);
-    let why = workload_health::health_report::printable(&words(&status));
+    let why = workload_health::health_report::printable(&status_text(&status));
     // Sending fails only if the receiver has closed the stream.
-    let _ = responses.send(Response::Ended { refused, why }).await;
+    let _ = responses.send(Response::Ended { rejected, why }).await;
 }
 
-type Client = AggregatedDiscoveryServiceClient<crate::report::connection::Requests>;
+type Client = AggregatedDiscoveryServiceClient<super::connection::GrpcChannel>;
 
 async fn sotw(
     mut client: Client,
@@ -131,7 +131,7 @@ async fn sotw(
     let mut pace = Pace::new();
     loop {
         match stream.message().await {
-            Ok(Some(message)) => tell(responses, from_sotw(message), &mut pace).await,
+            Ok(Some(message)) => forward(responses, from_sotw(message), &mut pace).await,
             Ok(None) => return Status::unavailable("the server ended the stream"),
             Err(status) => return status,
         }
@@ -150,14 +150,14 @@ async fn delta(
     let mut pace = Pace::new();
     loop {
         match stream.message().await {
-            Ok(Some(message)) => tell(responses, from_delta(message), &mut pace).await,
+            Ok(Some(message)) => forward(responses, from_delta(message), &mut pace).await,
             Ok(None) => return Status::unavailable("the server ended the stream"),
             Err(status) => return status,
         }
     }
 }
 
-async fn tell(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
+async fn forward(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
     pace.pass().await;
     if let Some(response) = response {
         // If the receiver is dropped, this task is aborted as well.
@@ -166,7 +166,7 @@ async fn tell(responses: &mpsc::Sender<Response>, response: Option<Response>, pa
 }
 
 /// Returns the server's status message, or the root cause of a broken connection.
-fn words(status: &Status) -> String {
+fn status_text(status: &Status) -> String {
     let mut cause = std::error::Error::source(status);
     while let Some(inner) = cause.and_then(std::error::Error::source) {
         cause = Some(inner);
@@ -185,17 +185,17 @@ fn to_sotw(request: Request) -> DiscoveryRequest {
             node: Some(to_node(*node)),
             ..DiscoveryRequest::default()
         },
-        Request::Report { error, ours } => DiscoveryRequest {
+        Request::Report { error, extension } => DiscoveryRequest {
             type_url: HEALTH_INFORMATION.to_owned(),
-            node: ours.map(|ours| reporting_node(*ours)),
+            node: extension.map(|extension| reporting_node(*extension)),
             error_detail: error.map(|message| status(INTERNAL, message)),
             ..DiscoveryRequest::default()
         },
-        Request::Answer { version, nonce, refusal } => DiscoveryRequest {
+        Request::AckOrNack { version, nonce, nack_reason } => DiscoveryRequest {
             type_url: PROBE_TYPE.to_owned(),
             version_info: version,
             response_nonce: nonce,
-            error_detail: refusal.map(|message| status(INVALID_ARGUMENT, message)),
+            error_detail: nack_reason.map(|message| status(INVALID_ARGUMENT, message)),
             ..DiscoveryRequest::default()
         },
     }
@@ -208,16 +208,16 @@ fn to_delta(request: Request) -> DeltaDiscoveryRequest {
 
 fn from_sotw(message: DiscoveryResponse) -> Option<Response> {
     let DiscoveryResponse { version_info, resources, type_url, nonce, .. } = message;
-    from_wire(&type_url, version_info, nonce, resources)
+    to_response(&type_url, version_info, nonce, resources)
 }
 
 fn from_delta(message: DeltaDiscoveryResponse) -> Option<Response> {
     let DeltaDiscoveryResponse { system_version_info, resources, type_url, nonce, .. } = message;
     let resources = resources.into_iter().filter_map(|resource| resource.resource).collect();
-    from_wire(&type_url, system_version_info, nonce, resources)
+    to_response(&type_url, system_version_info, nonce, resources)
 }
 
-fn from_wire(type_url: &str, version: String, nonce: String, resources: Vec<Any>) -> Option<Response> {
+fn to_response(type_url: &str, version: String, nonce: String, resources: Vec<Any>) -> Option<Response> {
     match type_url {
         HEALTH_INFORMATION => Some(Response::Acknowledged(version)),
         PROBE_TYPE => Some(Response::Hello { version, nonce, content: content(&resources) }),
