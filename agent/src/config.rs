@@ -21,7 +21,7 @@ pub use discovery::{DiscoveryConfig, DiscoveryServer};
 pub use drain_quit::{DrainConfig, QuitConfig};
 pub use health::HealthConfig;
 pub use metrics::{MetricsConfig, Target};
-pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig, level_filter};
+pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;
 
 use crate::args::Args;

@@ -31,7 +31,7 @@ use workload_health::{HealthReason, State};
 use crate::awaited_pids::AwaitedPids;
 use crate::config::HealthConfig;
 use crate::metrics::Metrics;
-use crate::readiness::poller::Observer;
+use crate::state::AgentState;
 use history::History;
 use probe_loop::ProbeLoop;
 use prober::Prober;
@@ -120,7 +120,7 @@ pub struct TargetRules {
 /// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,
-    observer: Arc<Observer>,
+    observer: Arc<AgentState>,
     awaited_pids: AwaitedPids,
     metrics: Arc<Metrics>,
 ) -> (HealthHandle, JoinHandle<()>) {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use crate::log::Repeated;
+use crate::log::LogLimiter;
 use crate::metrics::Metrics;
 pub use body::{Body, Chunks};
 pub use connections::Slot;
@@ -102,7 +102,7 @@ where
 {
     let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
     let tracker = TaskTracker::new();
-    let mut failures = Repeated::default();
+    let mut failures = LogLimiter::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -123,7 +123,7 @@ where
                 }
             },
             Err(error) => {
-                if let Some(times) = failures.came(Instant::now()) {
+                if let Some(times) = failures.record(Instant::now()) {
                     warn!(%error, times, "accept failed");
                 }
                 sleep(ACCEPT_PAUSE).await;

@@ -11,12 +11,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LogFormat, LogLevel};
-use crate::config::level_filter;
 use crate::exit::stderr_line;
 use crate::stderr::LogLine;
 
 /// Minimum interval between two log lines about the same event.
-const MINUTE: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
@@ -33,24 +32,38 @@ impl LogLevelHandle {
     }
 }
 
+/// Converts the level to tracing's type.
+pub fn level_filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
 /// Rate limiter for a repeated warning: it is logged at most once a minute, with the number of
 /// occurrences since the previous line.
 #[derive(Debug, Default)]
-pub struct Repeated {
-    untold: u64,
-    told: Option<Instant>,
+pub struct LogLimiter {
+    suppressed: u64,
+    last_logged: Option<Instant>,
 }
 
-impl Repeated {
+impl LogLimiter {
     /// Records an occurrence at `now`. `Some(n)` means that the warning is due and covers n
     /// occurrences.
-    pub fn came(&mut self, now: Instant) -> Option<u64> {
-        self.untold += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < MINUTE) {
+    pub fn record(&mut self, now: Instant) -> Option<u64> {
+        self.suppressed += 1;
+        if self
+            .last_logged
+            .is_some_and(|last_logged| now.saturating_duration_since(last_logged) < LOG_INTERVAL)
+        {
             return None;
         }
-        self.told = Some(now);
-        Some(std::mem::take(&mut self.untold))
+        self.last_logged = Some(now);
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use app_health_agent::args::Command;
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
-use app_health_agent::{app, exec_with_pdeathsig, reference, tell, wait};
+use app_health_agent::{app, cli, exec_with_pdeathsig, reference, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::from_process();
@@ -26,8 +26,8 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Run(args) => app::run(RunConfig::new(*args, environment)?),
         Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
-        Command::Drain(args) => tell::drain(&args.into()),
-        Command::Quit(args) => tell::quit(&args.into()),
+        Command::Drain(args) => cli::drain(&args.into()),
+        Command::Quit(args) => cli::quit(&args.into()),
         Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
         Command::Completion { shell } => reference::completion(shell),
         Command::Reference => reference::print(),

@@ -1,16 +1,9 @@
 //! The agent's metrics. Every label has a fixed set of values, so that clients cannot create
 //! series.
 
-pub mod families;
-pub mod format;
 pub mod health;
-pub mod labels;
-pub mod line;
-pub mod merge;
-mod number;
 mod process;
 mod reports;
-pub mod scrape;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -23,10 +16,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::envoy::process::Ended;
+use crate::envoy::admin::RequestFailure;
+use crate::envoy::process::ExitReason;
 use crate::metrics::health::HealthMetrics;
-use crate::readiness::{Failure, Phase, Snapshot};
-use reports::Reports;
+use crate::readiness::{Phase, Snapshot};
+use reports::ReportMetrics;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -37,7 +31,7 @@ type Histograms = Family<Labels<1>, Histogram, fn() -> Histogram>;
 /// Prefix of all metric names.
 const PREFIX: &str = "app_health_agent";
 /// Upper bounds of the histogram buckets for admin requests, in seconds.
-const ADMIN_SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+const ADMIN_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 #[derive(Debug)]
 pub struct Metrics {
@@ -52,37 +46,37 @@ pub struct Metrics {
     config_rejected: Gauges<1>,
     readiness_changes: Counters<2>,
     envoy_exits: Counters<1>,
-    admin_questions: Counters<1>,
-    data_path_questions: Counters<1>,
-    admin_seconds: Histograms,
+    admin_requests: Counters<1>,
+    data_path_requests: Counters<1>,
+    admin_request_duration_seconds: Histograms,
     requests: Counters<3>,
     connections_closed: Counters<2>,
     connections: Gauges<1>,
-    held_waits: Gauge,
+    held_requests: Gauge,
     scrapes: Counters<2>,
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
-    pub reports: Reports,
+    pub reports: ReportMetrics,
     /// CPU time in seconds that was added to the counter so far.
     cpu_counted: Mutex<f64>,
 }
 
 /// Returns the label value for the outcome of a request.
-pub fn outcome(failure: Option<Failure>) -> &'static str {
+pub fn outcome(failure: Option<RequestFailure>) -> &'static str {
     match failure {
         None => "ok",
-        Some(Failure::Refused) => "refused",
-        Some(Failure::Timeout) => "timeout",
-        Some(Failure::TooLarge) => "too_large",
-        Some(Failure::BadStatus) => "bad_status",
-        Some(Failure::BadBody) => "bad_body",
+        Some(RequestFailure::Refused) => "refused",
+        Some(RequestFailure::Timeout) => "timeout",
+        Some(RequestFailure::TooLarge) => "too_large",
+        Some(RequestFailure::BadStatus) => "bad_status",
+        Some(RequestFailure::BadBody) => "bad_body",
     }
 }
 
 impl Metrics {
     pub fn new() -> Self {
-        let histogram: fn() -> Histogram = || Histogram::new(ADMIN_SECONDS);
+        let histogram: fn() -> Histogram = || Histogram::new(ADMIN_BUCKETS);
         let mut metrics = Self {
             health: HealthMetrics::default(),
             registry: Registry::with_prefix(PREFIX),
@@ -95,18 +89,18 @@ impl Metrics {
             config_rejected: Family::default(),
             readiness_changes: Family::default(),
             envoy_exits: Family::default(),
-            admin_questions: Family::default(),
-            data_path_questions: Family::default(),
-            admin_seconds: Family::new_with_constructor(histogram),
+            admin_requests: Family::default(),
+            data_path_requests: Family::default(),
+            admin_request_duration_seconds: Family::new_with_constructor(histogram),
             requests: Family::default(),
             connections_closed: Family::default(),
             connections: Family::default(),
-            held_waits: Gauge::default(),
+            held_requests: Gauge::default(),
             scrapes: Family::default(),
             resident_memory_bytes: Gauge::default(),
             cpu_seconds: Counter::default(),
             open_fds: Gauge::default(),
-            reports: Reports::default(),
+            reports: ReportMetrics::default(),
             cpu_counted: Mutex::new(0.0),
         };
         metrics.register();
@@ -140,25 +134,25 @@ impl Metrics {
         let changes = "Changes of readiness, by the conditions that caused them";
         to.register("readiness_changes", changes, self.readiness_changes.clone());
         to.register("envoy_exits", "Exits of Envoy", self.envoy_exits.clone());
-        to.register("admin_questions", "Requests to Envoy's admin interface", self.admin_questions.clone());
+        to.register("admin_requests", "Requests to Envoy's admin interface", self.admin_requests.clone());
         to.register(
-            "data_path_questions",
+            "data_path_requests",
             "Readiness requests to the probe listener",
-            self.data_path_questions.clone(),
+            self.data_path_requests.clone(),
         );
         to.register(
-            "admin_seconds",
+            "admin_request_duration_seconds",
             "Duration of requests to Envoy's admin interface",
-            self.admin_seconds.clone(),
+            self.admin_request_duration_seconds.clone(),
         );
         to.register("requests", "Requests that were answered", self.requests.clone());
         let closed = "Connections that were closed before a response was sent, or before it was read";
         to.register("connections_closed", closed, self.connections_closed.clone());
         to.register("connections", "Open connections", self.connections.clone());
         to.register(
-            "held_waits",
+            "held_requests",
             "Requests that are currently held until Envoy is ready",
-            self.held_waits.clone(),
+            self.held_requests.clone(),
         );
         to.register("scrapes", "Scrapes of the sources of merged metrics", self.scrapes.clone());
         to.register(
@@ -204,30 +198,30 @@ impl Metrics {
     }
 
     /// Records a setting of which a part was ignored.
-    pub fn rejected(&self, key: &str) {
+    pub fn config_rejected(&self, key: &str) {
         self.config_rejected.get_or_create(&[("key", key.to_owned())]).set(1);
     }
 
-    /// Records an exit of Envoy; `asked` means that the agent requested it.
-    pub fn envoy_ended(&self, ended: Ended, asked: bool) {
-        let cause = match ended {
-            _ if asked => "asked",
-            Ended::Code(_) => "code",
-            Ended::Signal(_) | Ended::Unknown => "signal",
+    /// Records an exit of Envoy; `requested` means that the agent requested it.
+    pub fn envoy_exited(&self, reason: ExitReason, requested: bool) {
+        let cause = match reason {
+            _ if requested => "requested",
+            ExitReason::Code(_) => "code",
+            ExitReason::Signal(_) | ExitReason::Unknown => "signal",
         };
         self.envoy_exits.get_or_create(&[("cause", cause.to_owned())]).inc();
     }
 
     /// Records a request to Envoy's admin interface and its duration.
-    pub fn admin_question(&self, failure: Option<Failure>, took: Duration) {
+    pub fn admin_request(&self, failure: Option<RequestFailure>, took: Duration) {
         let labels = [("outcome", outcome(failure).to_owned())];
-        self.admin_questions.get_or_create(&labels).inc();
-        self.admin_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        self.admin_requests.get_or_create(&labels).inc();
+        self.admin_request_duration_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Records a readiness request to the probe listener.
-    pub fn data_path_question(&self, failure: Option<Failure>) {
-        self.data_path_questions.get_or_create(&[("outcome", outcome(failure).to_owned())]).inc();
+    pub fn data_path_request(&self, failure: Option<RequestFailure>) {
+        self.data_path_requests.get_or_create(&[("outcome", outcome(failure).to_owned())]).inc();
     }
 
     /// Records a response; `path` is one of the server's paths or `other`.
@@ -244,13 +238,13 @@ impl Metrics {
     }
 
     /// Counts an open connection until the result is dropped.
-    pub fn connection(&self, server: &'static str) -> Counted {
-        Counted::new(self.connections.get_or_create_owned(&[("server", server.to_owned())]))
+    pub fn connection(&self, server: &'static str) -> GaugeGuard {
+        GaugeGuard::new(self.connections.get_or_create_owned(&[("server", server.to_owned())]))
     }
 
     /// Counts a held request until the result is dropped.
-    pub fn held(&self) -> Counted {
-        Counted::new(self.held_waits.clone())
+    pub fn held(&self) -> GaugeGuard {
+        GaugeGuard::new(self.held_requests.clone())
     }
 
     /// Records the scrape of one source.
@@ -268,7 +262,7 @@ impl Metrics {
             self.cpu_seconds.inc_by((usage.cpu_seconds - *counted).max(0.0));
             *counted = usage.cpu_seconds;
         }
-        self.reports.look();
+        self.reports.update();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a String cannot fail");
         text
@@ -283,16 +277,16 @@ impl Default for Metrics {
 
 /// Guard that increments a gauge during its lifetime.
 #[derive(Debug)]
-pub struct Counted(Gauge);
+pub struct GaugeGuard(Gauge);
 
-impl Counted {
+impl GaugeGuard {
     fn new(gauge: Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -27,7 +27,7 @@ use crate::exit::Failure;
 use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
 use crate::readiness::Phase;
-use crate::readiness::poller::Observer;
+use crate::state::AgentState;
 use certificates::Certificates;
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::{StreamStatus, StreamStatusJson};
@@ -44,7 +44,7 @@ const VALIDATION_QUEUE: usize = 4;
 pub fn start(
     config: DiscoveryConfig,
     health: HealthHandle,
-    observer: Arc<Observer>,
+    observer: Arc<AgentState>,
     metrics: Arc<Metrics>,
 ) -> Result<(watch::Receiver<StreamStatus>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
@@ -97,7 +97,7 @@ impl ReportTask {
         mut self,
         mut health: watch::Receiver<HealthSnapshot>,
         mut validations: mpsc::Receiver<Input>,
-        observer: Arc<Observer>,
+        observer: Arc<AgentState>,
     ) {
         let mut phases = observer.subscribe();
         let mut reload = interval(RELOAD_INTERVAL);

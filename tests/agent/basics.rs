@@ -1,4 +1,4 @@
-//! The agent's binary beside the real Envoy.
+//! Tests of the agent's binary next to a real Envoy that it does not start itself.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,8 @@ async fn ready(address: SocketAddr, query: &str) -> Answer {
     caller::get(address, &format!("/healthz/ready{query}"), &[]).await
 }
 
-/// The agent at `address`, beside the Envoy of that folder on the same address.
+/// Starts the agent with its readiness port at `address`, for the Envoy on the same IP address
+/// whose admin socket is in `folder`.
 fn start(address: SocketAddr, folder: &Path) -> Child {
     let admin = format!("unix:{}", folder.join("admin.sock").display());
     let data_path = format!("http://{}", envoy::probe_listener(address.ip()));
@@ -30,7 +31,7 @@ fn start(address: SocketAddr, folder: &Path) -> Child {
     command.spawn().expect("the agent starts")
 }
 
-/// Asks until the answer is the expected one.
+/// Requests the readiness until the response has this status and this body.
 async fn until(address: SocketAddr, status: u16, body: &str) {
     let mut last = Answer::default();
     for _ in 0..1000 {
@@ -40,7 +41,7 @@ async fn until(address: SocketAddr, status: u16, body: &str) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{status} {body:?} never came, but {} {:?}", last.status, last.text());
+    panic!("expected {status} {body:?}, last response was {} {:?}", last.status, last.text());
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn readiness_follows_envoys_life() {
     pod.envoy.stop().await;
 }
 
-/// An Envoy that is LIVE without the filter is not ready.
+/// The agent reports an Envoy as not ready if it is LIVE but its listener lacks the filter.
 #[tokio::test]
 async fn a_listener_without_the_filter_is_not_ready() {
     let ip = net::loopback();
@@ -123,7 +124,7 @@ async fn wait_becomes_the_command_once_envoy_is_ready() {
     pod.envoy.stop().await;
 }
 
-/// The command line's bootstrap, and the filter that it carries, answer probes.
+/// An Envoy that runs the printed bootstrap, with the filter in a file or inline, answers probes.
 #[tokio::test]
 async fn the_printed_bootstrap_serves() {
     let ip = net::loopback();

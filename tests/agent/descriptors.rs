@@ -1,26 +1,32 @@
-//! How many descriptors the agent and its Envoy may have, and what becomes of an agent with too few.
+//! Tests of the limit of open files: which limits the agent and Envoy run with, and how the agent
+//! fails when the limit is too low.
 
 use kit::agent;
 use kit::sidecar::Builder;
 use tokio::process::Command;
 
-/// Soft and hard limit of open files of a process.
+/// Returns the soft and the hard limit of open files of a process.
 fn limits(pid: &str) -> Vec<String> {
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("the process exists");
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a line");
     line.split_whitespace().take(2).map(str::to_owned).collect()
 }
 
-/// By itself: the agent hands on what it was given.
+/// The agent raises Envoy's soft limit to the hard limit and leaves its own limits unchanged.
 #[tokio::test]
 async fn envoy_has_as_many_as_it_may_have() {
     let sidecar = Builder::new("descriptors").inside(&["prlimit", "--nofile=1000:3000"]).start();
     sidecar.until(200, "ready").await;
-    assert_eq!(limits(&sidecar.pid().to_string()), ["1000", "3000"], "the agent's, and that of its probes");
+    assert_eq!(
+        limits(&sidecar.pid().to_string()),
+        ["1000", "3000"],
+        "limits of the agent and of the commands of its probes"
+    );
     assert_eq!(limits(&sidecar.envoy().to_string()), ["3000", "3000"]);
 }
 
-/// Five are needed before anything can be told; with three there is no library to load.
+/// With fewer than five descriptors the agent cannot print an error; with three, the dynamic loader
+/// cannot open the libraries.
 #[tokio::test]
 async fn too_few_are_told() {
     for limit in 5..=8 {

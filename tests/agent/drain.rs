@@ -1,4 +1,5 @@
-//! The end of a sidecar with the real Envoy: drain, signals, `drain` and `quit`.
+//! Tests of how a sidecar with a real Envoy terminates: by signals, and by the commands `drain` and
+//! `quit`.
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use tokio::time::Instant;
 
 use crate::run::user_config;
 
-/// Where the user's listener is.
+/// The port of the listener in the user's configuration.
 const THEIRS: u16 = 18080;
 
-/// A sidecar with a listener of the user's, ready.
+/// Starts a sidecar whose user configuration has a listener, and waits until it is ready.
 async fn ready(name: &str, flags: &[&str]) -> Sidecar {
     let builder = Builder::new(name);
     let user = builder.folder.join("user.json");
@@ -26,9 +27,9 @@ async fn ready(name: &str, flags: &[&str]) -> Sidecar {
     sidecar
 }
 
-/// A connection to the user's listener, after one request on it.
+/// Opens a connection to the user's listener, sends one request, and leaves the connection open.
 async fn connection(sidecar: &Sidecar) -> TcpStream {
-    let mut stream = TcpStream::connect((sidecar.ip, THEIRS)).await.expect("it listens");
+    let mut stream = TcpStream::connect((sidecar.ip, THEIRS)).await.expect("the port is open");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a connection");
     let mut answer = [0; 1024];
     let length = stream.read(&mut answer).await.expect("an answer");
@@ -43,18 +44,18 @@ async fn a_drain_lasts_until_connections_are_gone() {
     let envoy = sidecar.envoy();
     sidecar.signal(Signal::SIGTERM);
     sidecar.until(503, "draining").await;
-    // The minimum is over by then, and the connection is not.
+    // `--drain-seconds` is over by then, but the connection is still open.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(sidecar.ready("").await.text(), "draining\n");
     assert!(is_alive(envoy));
     let probe = caller::probe(envoy::probe_listener(sidecar.ip), "/app-health/~/readyz").await;
-    assert_eq!(probe.status, 404, "a Pod that drains is still probed");
+    assert_eq!(probe.status, 404, "a draining Pod still answers probes");
     drop(open);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(!is_alive(envoy));
     let steps = [
-        "drain started why=\"SIGTERM\"",
+        "drain started reason=\"SIGTERM\"",
         "connections=Some(1)",
         "connections=Some(0)",
         "reason=\"terminating\"",
@@ -84,7 +85,7 @@ async fn a_second_signal_ends_it_at_once() {
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("envoy killed with SIGKILL") && !is_alive(envoy), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(15), "not the whole drain: {log}");
+    assert!(began.elapsed() < Duration::from_secs(15), "the drain was not aborted: {log}");
 }
 
 #[tokio::test]
@@ -94,13 +95,17 @@ async fn drain_and_then_a_signal_needs_no_minimum() {
     let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "10"], &[]).await;
     assert_eq!(drained.code, Some(0), "{drained:?}");
     assert_eq!(sidecar.ready("").await.text(), "draining\n");
-    assert_eq!(agent::run(&["drain", "--url", &url], &[]).await.code, Some(0), "again: no effect");
-    assert!(is_alive(sidecar.envoy()), "it stays");
+    assert_eq!(
+        agent::run(&["drain", "--url", &url], &[]).await.code,
+        Some(0),
+        "a second drain must have no effect"
+    );
+    assert!(is_alive(sidecar.envoy()), "Envoy still runs");
     let began = Instant::now();
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(15), "not the minimum: {log}");
+    assert!(began.elapsed() < Duration::from_secs(15), "the agent waited for --drain-seconds again: {log}");
 }
 
 #[tokio::test]
@@ -136,7 +141,7 @@ async fn quit_ends_it_and_drain_bears_nobody() {
     assert_eq!(quit.code, Some(69), "{quit:?}");
 }
 
-/// Somebody else's Envoy is told to drain, and lives on.
+/// With `--no-envoy` the agent asks Envoy to drain, and leaves the Envoy process running.
 #[tokio::test]
 async fn an_envoy_of_somebody_else_is_never_signalled() {
     let theirs = ready("drain-theirs", &[]).await;

@@ -1,4 +1,5 @@
-//! Traffic while an Envoy drains: what is in flight finishes, outbound traffic goes on until the end.
+//! Tests of traffic while Envoy drains: requests in flight finish, and outbound traffic works until
+//! Envoy exits.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::run::user_config;
 const INBOUND: u16 = 18080;
 const OUTBOUND: u16 = 18081;
 
-/// The user's two listeners: one leads to the application, the other stands for the way to others.
+/// The user's two listeners: an inbound one that routes to the application, and an outbound one
+/// that answers in place of another service.
 fn config(ip: std::net::IpAddr, app: &App) -> Value {
     let mut config = user_config(ip, INBOUND);
     let mut outbound = user_config(ip, OUTBOUND)["static_resources"]["listeners"][0].take();
@@ -52,14 +54,14 @@ async fn what_is_in_flight_finishes_and_outbound_goes_on() {
     sidecar.until(503, "draining").await;
     let mut calls = 0;
     while !in_flight.is_finished() {
-        // A connection of its own each time.
+        // `caller::get` opens a new connection for each call.
         let answer = caller::get((ip, OUTBOUND).into(), "/", &[]).await;
         assert_eq!((answer.status, answer.text().as_str()), (200, "theirs"), "after {calls} calls");
         assert!(is_alive(envoy), "{}", sidecar.log());
         calls += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // The drain's shortest time is over long before the answer is.
+    // `--drain-seconds` is over long before the response is complete.
     assert!(calls > 20, "{calls} calls: {}", sidecar.log());
     let answer = in_flight.await.expect("a caller");
     assert_eq!((answer.status, answer.complete, answer.text().as_str()), (200, true, "slowly"), "{answer:?}");

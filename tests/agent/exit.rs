@@ -1,4 +1,5 @@
-//! How `run` ends when something is wrong, and what it leaves behind.
+//! Tests of how `run` exits when something fails: its exit code, its log, and the processes and
+//! files that it leaves.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,18 +17,19 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::json;
 
-/// Generous: everything here takes much less.
+/// Far above the time that any step takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program `envoy` in that folder.
+/// Writes an executable shell script `envoy` into the folder.
 fn script(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("envoy");
     std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a writable folder");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+        .expect("this process owns the file");
     file
 }
 
-/// What a script has written to that file, once it is there.
+/// Waits until a script has written a line to the file, and returns it.
 async fn written(file: &Path) -> String {
     for _ in 0..1000 {
         match std::fs::read_to_string(file) {
@@ -35,7 +37,7 @@ async fn written(file: &Path) -> String {
             _ => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
-    panic!("{} was never written", file.display());
+    panic!("{} was not written within 20 s", file.display());
 }
 
 async fn until_gone(pid: Pid) {
@@ -45,7 +47,7 @@ async fn until_gone(pid: Pid) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{pid} lives on");
+    panic!("process {pid} still runs after 20 s");
 }
 
 #[tokio::test]
@@ -121,7 +123,8 @@ async fn orders_are_obeyed_while_a_configuration_is_judged() {
     until_gone(judging).await;
 }
 
-/// Without a descriptor to spare no Envoy can be started; where nobody else restarts, the next try is the agent's.
+/// Without a free descriptor the agent cannot start Envoy. With `--envoy-restart always` the agent
+/// itself tries again.
 #[tokio::test]
 async fn a_start_that_fails_later_is_tried_again() {
     let builder = Builder::new("exit-again");
@@ -148,7 +151,7 @@ async fn a_start_that_fails_later_is_tried_again() {
     assert!(log.contains("cannot start Envoy"), "{log}");
 }
 
-/// Envoy prints the whole configuration when it refuses one that breaks a rule.
+/// Envoy prints the whole configuration when it rejects one; the agent must not log header values.
 #[tokio::test]
 async fn a_refusal_tells_no_header_value() {
     let builder = Builder::new("exit-secret");
@@ -170,7 +173,8 @@ async fn a_refusal_tells_no_header_value() {
     assert!(!log.contains("do-not-tell"), "{log}");
 }
 
-/// Each order for another level is a line; so many fill the pipe and whatever else keeps lines.
+/// Each change of the log level is logged, so 3,000 of them fill the stderr pipe and every buffer
+/// before it.
 #[tokio::test]
 async fn a_log_that_nobody_reads_stops_nothing() {
     let ip = net::loopback();
@@ -195,7 +199,7 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     assert_eq!(caller::get(ready, "/healthz/ready", &[]).await.status, 503);
     let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     kill(Pid::from_raw(pid), Signal::SIGTERM).expect("the agent runs");
-    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends");
+    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("the agent exits");
     assert_eq!(ended.expect("a child").code(), Some(0));
 }
 
@@ -234,8 +238,9 @@ async fn what_is_wrong_before_envoy_starts() {
     assert!(log.contains("/nonexistent") && log.contains("--no-envoy") && !state.exists(), "{log}");
 }
 
-/// As PID 1 the agent inherits every orphan. A script in Envoy's place makes a thousand of them, counts what is left, and ends with a
-/// code of its own, which must not be lost among theirs.
+/// As PID 1 the agent has to reap every orphan. A script in place of Envoy creates a thousand
+/// orphans, counts the zombies that are left, and exits with code 7, which the agent must still
+/// report.
 #[tokio::test]
 async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     if !geteuid().is_root() {
@@ -257,8 +262,9 @@ async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     command.arg("--envoy").arg(&script).args(["--envoy-config", "/dev/null", "--data-path", "off"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let outcome = agent::finish(command.spawn().expect("unshare starts")).await;
-    // The script refuses its configuration too, since it ends with 7 whatever it is asked: hence 64, with Envoy's end in the log.
-    assert!(outcome.stderr.contains("envoy exited unexpectedly ended=with code 7"), "{outcome:?}");
+    // The script exits with 7 also when the agent validates the configuration, so the agent reports
+    // a rejected configuration, code 64.
+    assert!(outcome.stderr.contains("envoy exited unexpectedly status=with code 7"), "{outcome:?}");
     assert_eq!(outcome.code, Some(64), "{outcome:?}");
     let left = std::fs::read_to_string(left).expect("the script counted");
     assert_eq!(left.trim(), "0", "zombies");

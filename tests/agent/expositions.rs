@@ -1,5 +1,5 @@
-//! Merged metrics, read by Prometheus' own parsers: every combination of parts, formats and failures; and scrapers that
-//! do not read.
+//! Tests of the merged metrics with the parsers of Prometheus, for every combination of parts,
+//! formats and failures, and of scrapers that do not read.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -16,11 +16,12 @@ use tokio::net::TcpStream;
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What Envoy says; applications have a family of that name too.
+/// Envoy's metrics; one application exposes a family with the same name.
 const ENVOY: &str = "# TYPE envoy_shared gauge\nenvoy_shared{} 1\n# TYPE envoy_time histogram\n\
     envoy_time_bucket{le=\"0.5\"} 0\nenvoy_time_bucket{le=\"+Inf\"} 1\nenvoy_time_sum{} 3\nenvoy_time_count{} 1\n";
 
-/// (name, content type, answer's body, is it whole). The length that is announced is more than comes where it is not.
+/// Name, content type, body, and whether the body is complete. If it is not, `Content-Length` is
+/// larger than the body.
 const APPLICATIONS: [(&str, &str, &str, bool); 8] = [
     (
         "text",
@@ -71,7 +72,8 @@ async fn scrape(sidecar: &Sidecar, accept: &str) -> Answer {
     sidecar.local("GET /stats/prometheus", &format!("Host: localhost\r\nAccept: {accept}\r\n")).await
 }
 
-/// Nothing that any parser would refuse; the whole ends as its format has it.
+/// Asserts that the parsers of Prometheus accept the exposition and that it ends as its format
+/// requires.
 fn check(promtool: Option<&Promtool>, name: &str, answer: &Answer, is_open: bool) {
     let text = answer.text();
     assert_eq!((answer.status, answer.complete), (200, true), "{name}: {text}");
@@ -81,7 +83,7 @@ fn check(promtool: Option<&Promtool>, name: &str, answer: &Answer, is_open: bool
     assert_eq!(text.ends_with("# EOF\n"), is_open, "{name}: {text}");
     let Some(promtool) = promtool else { return };
     if is_open {
-        // Ours have no time of their own.
+        // The parser needs a timestamp on each line, and the agent's own lines have none.
         let stamped = text.lines().map(|line| {
             if line.starts_with("app_health_agent_") { format!("{line} 12.5\n") } else { format!("{line}\n") }
         });
@@ -118,7 +120,7 @@ async fn prometheus_reads_every_combination() {
         targets.push(target);
         running.push(app);
     }
-    // All at once: what one of them breaks is its own.
+    // With all applications in one scrape, a broken exposition affects only its own part.
     let sidecar = watching("expositions", &admin, &targets, true).await;
     let answer = scrape(&sidecar, OPEN).await;
     check(promtool.as_ref(), "all", &answer, false);
@@ -148,10 +150,11 @@ async fn prometheus_reads_a_real_envoy() {
     assert!(answer.text().contains("\nenvoy_server_live{} 1\n"), "{}", answer.text());
 }
 
-/// Scrapers that do not read take both places for as long as their time is, and no longer; nobody else waits for them.
+/// Two scrapers that do not read occupy both scrape slots until their timeout. A third scraper gets
+/// 503 at once.
 #[tokio::test]
 async fn scrapers_that_do_not_read_are_cut() {
-    // Far more than sockets hold, in lines that are soon read.
+    // The body is far larger than the socket buffers, in lines that are fast to parse.
     let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
     let admin = ScriptedAdmin::start(Mood::Serves, line.repeat(10_000)).await;
     let sidecar = watching("exp-slow", &admin, &[], true).await;
@@ -159,9 +162,9 @@ async fn scrapers_that_do_not_read_are_cut() {
         "GET /stats/prometheus HTTP/1.1\r\nHost: localhost\r\nX-Prometheus-Scrape-Timeout-Seconds: 3\r\n\r\n";
     let mut slow = Vec::new();
     for _ in 0..2 {
-        let mut scraper = TcpStream::connect(sidecar.local_address()).await.expect("it listens");
+        let mut scraper = TcpStream::connect(sidecar.local_address()).await.expect("the port is open");
         scraper.write_all(request.as_bytes()).await.expect("a connection");
-        // It has begun when the first byte is there.
+        // After the first byte the scrape occupies a slot.
         assert_eq!(scraper.read(&mut [0]).await.ok(), Some(1));
         slow.push(scraper);
     }
@@ -178,10 +181,10 @@ async fn scrapers_that_do_not_read_are_cut() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let next = scrape(&sidecar, "text/plain").await;
-    assert_eq!(next.status, 200, "the places are free again");
+    assert_eq!(next.status, 200, "the scrape slots are free again");
 }
 
-/// An application that goes on for ever costs its own part and no more.
+/// An endless response of an application is cut off at its limit, and only that part is missing.
 #[tokio::test]
 async fn an_endless_application_is_cut_at_its_limit() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec();

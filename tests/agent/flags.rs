@@ -1,5 +1,6 @@
-//! Every flag of the agent works through its environment twin: what is refused as a flag is refused as a twin, in the
-//! flag's name; flags that take any text show in what the command does.
+//! Tests that every flag of the agent can be set by its environment variable. A value that the flag
+//! rejects is rejected with the flag's name; for flags that accept any text, the test looks at the
+//! effect.
 
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use kit::agent;
 use kit::envoy;
 use kit::net;
 
-/// No flag takes it.
+/// A value that every flag rejects, except those in [`ANY_TEXT`].
 const REFUSED: &str = "?";
 
-/// (command, flag) that take any text; [`any_text_arrives`] has a row for each.
+/// Commands and their flags that accept any text; [`any_text_arrives`] has a row for each.
 const ANY_TEXT: [(&str, &str); 14] = [
     ("run", "state-dir"),
     ("run", "filter-wasm"),
@@ -30,7 +31,7 @@ const ANY_TEXT: [(&str, &str); 14] = [
     ("wait", "terminationMessage"),
 ];
 
-/// (command, flag, twin) of all, from the definition.
+/// Returns command, flag and environment variable of every flag that the command line defines.
 fn flags() -> Vec<(String, String, String)> {
     let args = Args::command();
     let commands = args.get_subcommands().filter(|command| !command.is_hide_set());
@@ -58,7 +59,8 @@ async fn a_twin_is_refused_in_its_flag_s_name() {
     }
 }
 
-/// A row: the command line, the twin and its value, the exit code, words on stdout or stderr.
+/// Each row has the command line, the environment variable and its value, the exit code, and words
+/// that stdout or stderr must contain.
 #[tokio::test]
 async fn any_text_arrives() {
     let folder = envoy::folder("agent-flags");
@@ -75,7 +77,7 @@ async fn any_text_arrives() {
     let below = [run, &["--envoy", "/bin/true", "--envoy-version", "1.40"]].concat();
     let bootstrap: &[&str] = &["bootstrap", "--instance-ip", "10.0.0.5"];
     let wait: &[&str] = &["wait", "--timeoutSeconds", "0", "--url", &url];
-    // The first of the three files that cannot be read is the one that is named.
+    // The error names the first of the three files that cannot be read.
     let file = path("file");
     let report = [run, &["--no-envoy", "--discovery", "127.0.0.1:9", "--group", "g"]].concat();
     let with = |flags: &[&str]| -> Vec<String> {
@@ -98,7 +100,8 @@ async fn any_text_arrives() {
         (&with_true, "APP_HEALTH_ENVOY_CONFIG", "/no/config", 64, "--envoy-config = \"/no/config\""),
         (&with_true, "APP_HEALTH_USER_CONFIG", "/no/part", 64, "--user-config = \"/no/part\""),
         (run, "APP_HEALTH_ENVOY", "/no/envoy", 64, "--envoy = \"/no/envoy\""),
-        // An Envoy that ends at once ends the agent too, which has said by then what it took.
+        // `/bin/true` exits at once, so the agent exits with 70; its log already contains the
+        // value.
         (&with_true, "APP_HEALTH_METRICS_TARGET", "15021,9100/x", 70, "--metrics-target: port \"15021\""),
         (&with_true, "APP_HEALTH_FILTER_WASM", "/no/filter.wasm", 70, "Envoy exited unexpectedly"),
         (&[bootstrap, &["--inline-filter"]].concat(), "APP_HEALTH_STATE_DIR", &state, 0, "/state/admin.sock"),
@@ -112,9 +115,10 @@ async fn any_text_arrives() {
         let told = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(told.contains(words), "{line:?} with {twin}={value}: {outcome:?}");
     }
-    let rendered = std::fs::read_to_string(folder.join("state/envoy.json")).expect("it was written");
+    let rendered =
+        std::fs::read_to_string(folder.join("state/envoy.json")).expect("the agent wrote the file");
     assert!(rendered.contains("\"/no/filter.wasm\""), "{rendered}");
-    assert!(std::fs::read_to_string(&message).expect("it was written").contains("not ready"));
+    assert!(std::fs::read_to_string(&message).expect("the agent wrote the file").contains("not ready"));
 
     let line = [bootstrap, &["--filter-wasm", "/a/filter.wasm"]].concat();
     let outcome = agent::run(&line, &[("APP_HEALTH_OUTPUT", &output)]).await;

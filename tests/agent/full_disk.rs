@@ -1,5 +1,6 @@
-//! A disk that is full when the agent starts, and one that fills later; and the last words of other ends. In a mount
-//! namespace of our own, which needs root: a small tmpfs, and a `/dev/termination-log`.
+//! Tests of a disk that is full when the agent starts, of one that fills later, and of the
+//! termination message of each failure. They run in a new mount namespace with a small tmpfs and a
+//! `/dev/termination-log`, which needs root.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,12 @@ use kit::sidecar::{Builder, Sidecar};
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-/// What an earlier agent has left in the state directory.
+/// The content of the state directory that an earlier agent has left.
 const OLD: &str = "envoy.json: old\n";
 
-/// Puts the state directory on a tmpfs of so many KiB, full if so, gives the container's termination log a place, runs
-/// the command, and lists what is in the state directory then but for what filled it.
+/// Mounts a tmpfs of `$1` KiB on the state directory and fills it unless `$3` is `free`, mounts a
+/// termination log, and runs the command. Then it writes the content of the state directory,
+/// without the file that filled it, to `$2/left`.
 const SCRIPT: &str = r#"
 set -e
 mount -t tmpfs -o size="$1"k,mode=0700 state "$2/state"
@@ -38,7 +40,7 @@ rm "$folder/state/filler"
 exit "$code"
 "#;
 
-/// `None`: there is no root, which is said on stderr.
+/// Returns `None` and reports NOT TESTED without root.
 fn in_namespace(builder: Builder, kib: u32, filled: bool) -> Option<Builder> {
     if !geteuid().is_root() {
         not_tested::say("full disks and the termination log", "a mount namespace needs root");
@@ -53,7 +55,7 @@ fn in_namespace(builder: Builder, kib: u32, filled: bool) -> Option<Builder> {
 }
 
 fn last_words(folder: &Path) -> String {
-    std::fs::read_to_string(folder.join("last-words")).expect("it was there before")
+    std::fs::read_to_string(folder.join("last-words")).expect("the test created the file")
 }
 
 #[tokio::test]
@@ -67,7 +69,7 @@ async fn a_full_disk_is_73_and_old_files_stay() {
     assert!(last.contains("No space left on device") && last.contains("state/app_health_filter"), "{last}");
     assert!(!log.contains("envoy started"), "{log}");
     assert_eq!(format!("app-health-agent: {}", last_words(&folder)), last);
-    assert_eq!(std::fs::read_to_string(folder.join("left")).expect("it was counted"), OLD);
+    assert_eq!(std::fs::read_to_string(folder.join("left")).expect("the script wrote the file"), OLD);
 }
 
 #[tokio::test]
@@ -85,7 +87,7 @@ async fn a_disk_that_fills_later_changes_nothing() {
     assert_eq!(code, Some(0), "{log}");
 }
 
-/// Every byte of the state directory, seen through the agent's own namespace.
+/// Fills the state directory, which is reached through the agent's mount namespace.
 fn fill(sidecar: &Sidecar) {
     let folder = sidecar.folder.to_str().expect("a path").to_owned();
     let seen = PathBuf::from(format!("/proc/{}/root{folder}/state", sidecar.pid()));
@@ -99,7 +101,7 @@ fn fill(sidecar: &Sidecar) {
     assert!(seen.join("envoy.json").exists());
 }
 
-/// Each end with another code than 0 leaves its line where Kubernetes reads it.
+/// Each exit with a code other than 0 writes its error line to the file that Kubernetes reads.
 #[tokio::test]
 async fn every_end_leaves_its_last_words() {
     let envoy = Version::Newest.binary();

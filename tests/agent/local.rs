@@ -1,4 +1,4 @@
-//! Who may use the local port.
+//! Tests of which clients may use the local port.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -37,30 +37,30 @@ async fn only_this_machine_and_nobody_in_between() {
         assert_eq!(answer.status, status, "{request} {lines:?}: {answer:?}");
     }
     for round in 0.. {
-        // The data path is asked every five seconds.
+        // The agent probes the data path every five seconds and logs that at the level DEBUG.
         if sidecar.log().contains("DEBUG") {
             break;
         }
-        assert!(round < 200, "the level is the same: {}", sidecar.log());
+        assert!(round < 200, "the log level did not change: {}", sidecar.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    // Captured traffic arrives from here.
+    // Envoy's connections for captured traffic have this source address.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.6:0".parse().expect("an address")).expect("127.0.0.6 is on lo");
-    let mut stream = socket.connect(address).await.expect("it listens");
+    let mut stream = socket.connect(address).await.expect("the port is open");
     stream.write_all(b"POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("a connection");
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("an answer");
     assert!(text.starts_with("HTTP/1.1 403"), "{text}");
 
-    // The other ports have no such verbs.
+    // The other ports do not serve these requests.
     for port in [15020, 15021, 15090] {
         let other = SocketAddr::new(sidecar.ip, port);
         let answer = caller::send(other, b"POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert_eq!(answer.status, 404, "{port}: {answer:?}");
     }
-    assert_eq!(sidecar.ready("").await.status, 200, "it is alive");
+    assert_eq!(sidecar.ready("").await.status, 200, "the agent still runs");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_unix_socket_does_as_well() {
     let socket = format!("unix:{}", builder.folder.join("state/agent.sock").display());
     let app = App::start(builder.ip, answer("HTTP/1.1 200 OK\r\n\r\nmine 1\n")).await;
     let target = app.port().to_string();
-    // The application is not on 127.0.0.1 here, so its part is missing, and that is said.
+    // The application does not listen on 127.0.0.1, so its part is missing from the merged metrics.
     let sidecar = builder.args(&["--local-address", &socket, "--metrics-target", &target]).start();
     sidecar.until(200, "ready").await;
     let metrics = caller::probe(envoy::probe_listener(sidecar.ip), "/stats/prometheus").await;

@@ -1,4 +1,5 @@
-//! Merged metrics through the probe listener: the real Envoy's own part, and an application's.
+//! Tests of the merged metrics through the probe listener: the parts of a real Envoy and of an
+//! application.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +8,7 @@ use kit::caller;
 use kit::envoy;
 use kit::sidecar::Builder;
 
-/// What the application says; Envoy has a family of that name too.
+/// The application's metrics, with a family whose name Envoy uses too.
 const APPLICATION: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0\r\n\r\n\
     # TYPE envoy_server_live gauge\nenvoy_server_live{mine=\"yes\"} 1\n# TYPE shop_orders counter\nshop_orders_total 3 1.5 # {} 1\n# EOF\n";
 

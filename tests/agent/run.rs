@@ -1,4 +1,5 @@
-//! `app-health-agent run` with the real Envoy: start, lives, readiness, hostile callers.
+//! Tests of `app-health-agent run` with a real Envoy: start, restarts, readiness, and hostile
+//! clients.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -32,7 +33,8 @@ async fn envoy_is_started_and_answers_probes() {
         assert_eq!(caller::probe(listener, "/app-health/app/readyz").await.status, 200);
 
         let state = sidecar.folder.join("state");
-        let mode = |path| std::fs::metadata(path).expect("it was written").permissions().mode() & 0o777;
+        let mode =
+            |path| std::fs::metadata(path).expect("the agent wrote the file").permissions().mode() & 0o777;
         assert_eq!((mode(state.clone()), mode(state.join("envoy.json"))), (0o700, 0o600));
         assert!(std::fs::read_to_string(state.join("envoy.json")).expect("readable").contains(SECRET));
         let shown = sidecar.local("GET /debug/bootstrap", "").await.text();
@@ -63,7 +65,7 @@ async fn the_user_s_part_stays_and_ours_is_added() {
     assert_eq!((ours.status, ours.word().as_str()), (404, "unknown_probe"));
 }
 
-/// A configuration of a user's own, without an admin port: a listener that answers by itself.
+/// A user configuration without an admin port, whose listener answers every request directly.
 pub(crate) fn user_config(ip: std::net::IpAddr, port: u16) -> Value {
     json!({"static_resources": {"listeners": [{
         "name": "theirs", "traffic_direction": "INBOUND",
@@ -97,22 +99,26 @@ async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
 async fn an_agent_that_stood_still_has_seen_nothing() {
     let sidecar = Builder::new("run-still").start();
     sidecar.until(200, "ready").await;
-    // Over and over, so that it happens within questions too.
+    // Repeated, so that some stops happen in the middle of a request.
     for _ in 0..10 {
         sidecar.signal(Signal::SIGSTOP);
         tokio::time::sleep(Duration::from_millis(1300)).await;
         sidecar.signal(Signal::SIGCONT);
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
-    // Longer than any deadline of the moment.
+    // Longer than any timeout of the agent.
     sidecar.signal(Signal::SIGSTOP);
     tokio::time::sleep(Duration::from_secs(15)).await;
     sidecar.signal(Signal::SIGCONT);
-    // Whatever it makes of that, it has made of it by then.
+    // By then the agent has acted on any timeout that passed meanwhile.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sidecar.ready("").await.status, 200);
     let log = sidecar.log();
-    assert_eq!(log.matches(" pending condition=\"data-path\"").count(), 1, "that of the start: {log}");
+    assert_eq!(
+        log.matches(" pending condition=\"data-path\"").count(),
+        1,
+        "only the one from the start is expected: {log}"
+    );
 }
 
 #[tokio::test]
@@ -130,7 +136,7 @@ async fn idle_callers_keep_nobody_out() {
     for (request, status) in [
         (long.as_str(), 431),
         ("GET /healthz/ready HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
-        // HTTP/2 is not answered at all.
+        // HTTP/2 gets no response.
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0),
         ("GET //healthz/ready HTTP/1.1\r\nHost: x\r\n\r\n", 404),
         ("GET /healthz/%72eady HTTP/1.1\r\nHost: x\r\n\r\n", 404),
@@ -139,7 +145,8 @@ async fn idle_callers_keep_nobody_out() {
         ("GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     ] {
         let answer = caller::send(sidecar.ready_address(), request.as_bytes()).await;
-        // What is too long is answered and closed while it is still on its way, which may reset the answer.
+        // The server answers a request that is too long and closes the connection while the request
+        // is still being sent, so a RST may discard the response.
         let is_right = answer.status == status || (status == 431 && answer.status == 0);
         assert!(is_right, "{}: {answer:?}", request.lines().next().unwrap_or_default());
     }
@@ -150,7 +157,8 @@ async fn idle_callers_keep_nobody_out() {
     assert!(series.all(|line| known.iter().any(|path| line.contains(path))), "{metrics}");
 }
 
-/// With 64 descriptors callers can take what is left of 40, and the poller keeps its two: nothing that they do makes Envoy look dead.
+/// With 64 descriptors, 40 are reserved and clients can use the rest. The poller keeps two
+/// descriptors, so no client can make Envoy appear to be down.
 #[tokio::test]
 async fn callers_cannot_take_the_poller_s_descriptors() {
     let theirs = Builder::new("run-few-envoy").start();
@@ -169,7 +177,7 @@ async fn callers_cannot_take_the_poller_s_descriptors() {
                 idle.push(TcpStream::connect(address).await.expect("the port is open"));
             }
         }
-        // The data path is asked twice a second meanwhile.
+        // The agent probes the data path twice a second meanwhile.
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(watching.ready("").await.status, 200);
     }

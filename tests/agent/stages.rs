@@ -1,5 +1,6 @@
-//! Stages in which an Envoy can stand or fall: LIVE with nothing received, a filter that traps, callers that are shut
-//! out, what an earlier Envoy left behind, one Envoy after another.
+//! Tests of states in which Envoy may or may not become ready: LIVE without a configuration from
+//! the control plane, a filter that traps, an allow-list, a stale admin socket, and repeated
+//! restarts.
 
 use std::os::unix::net::UnixListener;
 
@@ -12,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-/// A filter that starts as ours does, and traps with every request.
+/// A filter that starts as the real one does, and traps at every request.
 const TRAPS: &str = r#"(module
     (memory (export "memory") 1)
     (func (export "proxy_abi_version_0_2_1"))
@@ -22,7 +23,8 @@ const TRAPS: &str = r#"(module
     (func (export "proxy_on_context_create") (param i32 i32))
     (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) unreachable))"#;
 
-/// Envoy is LIVE and has nothing from its control plane: that is what is said, and nothing that follows from it.
+/// Envoy is LIVE and has received nothing from its control plane: the agent reports exactly these
+/// two conditions, and none that follows from them.
 #[tokio::test]
 async fn live_with_nothing_received() {
     let sidecar = Builder::new("stage-dynamic").args(&["--dynamic", "on"]).start();
@@ -46,7 +48,7 @@ async fn a_filter_that_traps_is_not_ready() {
     sidecar.until(503, "probe listener answers 503").await;
 }
 
-/// An allow-list never shuts the agent itself out.
+/// An allow-list never blocks the agent itself.
 #[tokio::test]
 async fn an_allow_list_is_for_others() {
     let sidecar = Builder::new("stage-allow").args(&["--allow-from", "10.0.0.0/8"]).start();
@@ -59,7 +61,7 @@ async fn an_allow_list_is_for_others() {
     }
 }
 
-/// A socket that nobody listens on any more, and a file that never was one.
+/// A socket on which no process listens, and a regular file, do not prevent Envoy from starting.
 #[tokio::test]
 async fn what_lies_where_the_admin_socket_shall_be() {
     for is_socket in [true, false] {
@@ -78,7 +80,8 @@ async fn what_lies_where_the_admin_socket_shall_be() {
     }
 }
 
-/// Ten lives of somebody else's Envoy, each killed, each leaving its socket behind: ten epochs, none of them missed.
+/// An external Envoy is started and killed ten times and leaves its socket each time: the agent
+/// counts ten epochs.
 #[tokio::test]
 async fn ten_lives_of_somebody_else_s_envoy() {
     let ip = net::loopback();

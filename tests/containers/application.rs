@@ -1,4 +1,5 @@
-//! The application of Pods does what its switches say, behind a real Envoy, and says what it was asked.
+//! Tests of the test application that runs in Pods, behind a real Envoy: its switches, and its
+//! record of the requests that it received.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::{ExitStatus, Stdio};
@@ -15,7 +16,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 const CONTROL: u16 = 9900;
 
-/// The program, and the lines that it prints.
+/// The running program and the lines that it prints.
 struct Program {
     ip: IpAddr,
     child: Child,
@@ -27,13 +28,13 @@ impl Program {
         let ip = net::loopback();
         let mut command = Command::new(agent::binary_of("application"));
         command.args(["--ip", &ip.to_string()]).args(arguments).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("it starts");
+        let mut child = command.spawn().expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         Self { ip, child, lines }
     }
 
     async fn line(&mut self) -> String {
-        self.lines.next_line().await.expect("a pipe").expect("it runs")
+        self.lines.next_line().await.expect("a pipe").expect("the program runs")
     }
 
     async fn control(&self, path: &str) -> caller::Answer {
@@ -42,13 +43,14 @@ impl Program {
     }
 
     async fn terminate(mut self) -> ExitStatus {
-        let id = i32::try_from(self.child.id().expect("it runs")).expect("a process id");
+        let id = i32::try_from(self.child.id().expect("the process exists")).expect("a process id");
         kill(Pid::from_raw(id), Signal::SIGTERM).expect("our child");
         self.child.wait().await.expect("our child")
     }
 }
 
-/// What the filter says of each protocol while it serves, fails, hangs. A database that hangs takes connections.
+/// The status that the filter returns for each protocol while the application serves, fails and
+/// hangs. A TCP application that hangs still accepts connections, so its probe succeeds.
 const VERDICTS: [(&str, [u16; 3]); 4] = [
     ("http", [200, 503, 504]),
     ("https", [200, 503, 504]),

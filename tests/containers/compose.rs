@@ -1,4 +1,5 @@
-//! The compose files: what stands in them, without a daemon, and what becomes of them, with one.
+//! Tests of the compose files: their flags and volumes without a daemon, and their behavior with
+//! one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn services(name: &str) -> Value {
-    example::parse(&std::fs::read_to_string(file(name)).expect("the file is there"))["services"].take()
+    example::parse(&std::fs::read_to_string(file(name)).expect("the file exists"))["services"].take()
 }
 
 fn words(list: &Value) -> Vec<String> {
@@ -34,7 +35,8 @@ fn parse(words: &[String]) -> Command {
     Args::try_parse_from(line).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
 }
 
-/// The prober table of this service with these flags of `bootstrap`: accepted without a warning.
+/// Parses the service's prober table with these flags of `bootstrap`, and asserts that parsing
+/// gives no warning.
 fn accepted(service: &Value, flags: &[String]) -> BootstrapConfig {
     let Command::Bootstrap(args) = parse(flags) else { panic!("{flags:?}") };
     let table = service["environment"]["ISTIO_KUBE_APP_PROBERS"].as_str().expect("text");
@@ -76,17 +78,18 @@ fn an_envoy_apart_and_its_agent_mean_the_same_files() {
     }
 }
 
-/// One after the other, since they publish the same ports: what their README promises.
+/// Checks what the README of the compose files promises. The files run one after the other, because
+/// they publish the same ports.
 pub(crate) async fn both_files(daemon: &Daemon) {
     for (name, proxy) in [("compose.yaml", "sidecar"), ("envoy-apart.yaml", "envoy")] {
         let file = file(name);
         if daemon.compose(&file, &["up", "--detach", "--no-build"]).is_none() {
             return not_tested::say(
                 "the compose files",
-                "neither `docker compose` nor docker-compose is here",
+                "neither `docker compose` nor docker-compose is installed",
             );
         }
-        // The application was held back until the proxy was ready.
+        // The application starts only after the proxy is ready.
         answers(15021, "/healthz/ready", 200).await;
         answers(15020, "/app-health/app/readyz", 200).await;
         answers(15020, "/app-health/app/livez", 200).await;
@@ -112,7 +115,8 @@ pub(crate) async fn both_files(daemon: &Daemon) {
     }
 }
 
-/// Asks the published port until the answer has this status; its body.
+/// Requests `path` from the published port until the response has this status, and returns its
+/// body.
 async fn answers(port: u16, path: &str, status: u16) -> String {
     let mut last = caller::Answer::default();
     for _ in 0..1500 {
@@ -122,5 +126,5 @@ async fn answers(port: u16, path: &str, status: u16) -> String {
         }
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
-    panic!("{status} of {path} never came, but {}: {}", last.status, last.text());
+    panic!("{path}: expected status {status}, last response was {}: {}", last.status, last.text());
 }

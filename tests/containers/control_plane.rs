@@ -1,18 +1,18 @@
-//! The image of the control plane, on a base that has no more than the libraries.
+//! Tests of the control plane's image, whose base contains only the shared libraries.
 
 use kit::authority::Authority;
 use kit::docker::{CONTROL_PLANE, Daemon};
 use kit::envoy;
 use serde_json::{Value, json};
 
-/// As in the manifests.
+/// The restrictions that the manifests put on the container.
 const FIELD: [&str; 5] = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];
 
 pub(crate) async fn control_plane(daemon: &Daemon) {
     let text = daemon.ask(&["image", "inspect", "--format", "{{json .Config}}", CONTROL_PLANE]);
     let config: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(config["User"], "1337:1337");
-    // The manifests say which command.
+    // The manifests name the command, so the image has none.
     assert_eq!((&config["Entrypoint"], &config["Cmd"]), (&json!(["app-health"]), &Value::Null));
 
     let folder = envoy::folder("containers-certificate");

@@ -1,5 +1,5 @@
-//! The shipped images in real containers, of a Docker daemon of our own. Where no daemon can be started, nothing of this is tested, and
-//! that is said where it is seen.
+//! Tests of the shipped images in real containers, run by a Docker daemon that the test starts.
+//! Where no daemon can be started, the test reports NOT TESTED and runs no case.
 
 use kit::docker::Daemon;
 use kit::not_tested;
@@ -35,5 +35,5 @@ fn the_image_in_real_containers() {
         };
         cases.into_iter().filter_map(failed).collect::<Vec<_>>()
     });
-    assert_eq!(failed, Vec::<String>::new(), "these cases failed; what each of them said stands above");
+    assert_eq!(failed, Vec::<String>::new(), "these cases failed; their panic messages are printed above");
 }

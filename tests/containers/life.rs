@@ -1,4 +1,4 @@
-//! The life of the sidecar as one container, each case with containers of its own.
+//! Tests of the sidecar as one container, from start to exit. Each case starts its own containers.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -6,7 +6,7 @@ use kit::docker::{BUSYBOX, Container, Daemon, HELD, SIDECAR};
 use kit::envoy;
 use serde_json::json;
 
-/// As in the field: nothing that it does not need.
+/// Restrictions as in production: only the rights that the sidecar needs.
 const FIELD: [&str; 9] = [
     "--read-only",
     "--cap-drop",
@@ -22,7 +22,7 @@ const STATE: [&str; 2] = ["--tmpfs", "/var/run/app-health:uid=1337,gid=1337,mode
 const APP: &str = "mkdir -p /tmp/www && echo yes > /tmp/www/ready && exec httpd -f -p 8080 -h /tmp/www";
 const READY: &str = "/app-health/app/readyz";
 
-/// The sidecar with more flags of `docker run`.
+/// Starts the sidecar with additional flags of `docker run`.
 fn sidecar<'a>(daemon: &'a Daemon, flags: &[&str]) -> Container<'a> {
     let table = json!({
         "/app-health/app/livez": {"tcpSocket": {"port": 8080}},
@@ -32,7 +32,7 @@ fn sidecar<'a>(daemon: &'a Daemon, flags: &[&str]) -> Container<'a> {
     daemon.run(&[&FIELD[..], flags, &["--env", &table, SIDECAR]].concat())
 }
 
-/// Kills Envoy inside, as the kernel would.
+/// Sends SIGKILL to Envoy inside the container, as the kernel's OOM killer does.
 fn kill_envoy(sidecar: &Container<'_>) {
     sidecar.among_processes("kill -KILL $(pidof envoy)");
 }
@@ -51,7 +51,7 @@ pub(crate) async fn probes(daemon: &Daemon) {
         assert!(merged.contains(name), "{name}");
     }
 
-    // Agent and Envoy, two processes: whose, and what they may do.
+    // The user and the capabilities of the agent and of Envoy.
     let rights = "grep -hE '^(Uid|Cap[A-Z]|NoNewPrivs)' /proc/1/status /proc/$(pidof envoy)/status";
     let rights = sidecar.among_processes(rights);
     let expected = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -78,10 +78,10 @@ pub(crate) async fn drained(daemon: &Daemon) {
     sidecar.signal("TERM");
     assert_eq!(sidecar.until(15021, "/healthz/ready", 503).await.text().trim(), "draining");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
-    assert!(sidecar.logs().contains("envoy exited ended=with code 0"), "{}", sidecar.logs());
+    assert!(sidecar.logs().contains("envoy exited status=with code 0"), "{}", sidecar.logs());
 }
 
-/// The commands for hooks and Jobs, by `exec`, as kubelet starts them.
+/// Runs the commands for hooks and Jobs by `exec`, as the kubelet does.
 pub(crate) async fn told(daemon: &Daemon) {
     let sidecar = sidecar(daemon, &STATE);
     assert_eq!(sidecar.exec(&["app-health-agent", "wait"]).code, Some(0));
@@ -115,7 +115,7 @@ pub(crate) async fn restarted(daemon: &Daemon) {
     sidecar.until_ready().await;
 }
 
-/// The agent is PID 1 of the container, and whoever loses its parent becomes its child.
+/// The agent is PID 1 of the container, so it has to reap orphaned processes.
 pub(crate) async fn orphans(daemon: &Daemon) {
     let sidecar = sidecar(daemon, &STATE);
     sidecar.until_ready().await;
@@ -125,13 +125,16 @@ pub(crate) async fn orphans(daemon: &Daemon) {
     let words = ["run", "--rm", "--pid", &namespace, BUSYBOX, "timeout", "60", "sh", "-c", script];
     let counts = daemon.docker(&words).stdout;
     let orphans = counts.lines().next().and_then(|count| count.trim().parse().ok()).unwrap_or(0);
-    assert!(orphans > 100 && counts.ends_with("none\n"), "orphans, and what is left of them: {counts}");
+    assert!(
+        orphans > 100 && counts.ends_with("none\n"),
+        "number of orphans, then `none` once all are reaped: {counts}"
+    );
     assert!(sidecar.logs().contains("ready seconds="), "{}", sidecar.logs());
     sidecar.signal("TERM");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
 }
 
-/// Little is enough.
+/// The sidecar starts with little memory, half a CPU and few processes.
 pub(crate) async fn small(daemon: &Daemon) {
     let limits = ["--memory", "64m", "--cpus", "0.5", "--pids-limit", "32"];
     let little = sidecar(daemon, &[&STATE[..], &limits].concat());
@@ -140,20 +143,22 @@ pub(crate) async fn small(daemon: &Daemon) {
     assert!(arguments.contains("--concurrency 1 "), "{arguments}");
 }
 
-/// Where the state may lie, and who may own it.
+/// The state directory works on each kind of volume and with each owner that is supported.
 pub(crate) async fn state(daemon: &Daemon) {
-    // Kubernetes' emptyDir: root's, and open to everybody; and an OpenShift's user out of the blue.
+    // An emptyDir of Kubernetes belongs to root and is writable by all users. OpenShift assigns an
+    // arbitrary user ID.
     let volume = envoy::folder("containers-volume");
-    std::fs::set_permissions(&volume, std::fs::Permissions::from_mode(0o777)).expect("ours");
+    std::fs::set_permissions(&volume, std::fs::Permissions::from_mode(0o777))
+        .expect("this process owns the file");
     let mount = format!("{}:/var/run/app-health", volume.display());
     for user in ["1337:1337", "4711:0"] {
         let sidecar = sidecar(daemon, &["--user", user, "--volume", &mount]);
         sidecar.until_ready().await;
         sidecar.signal("KILL");
         sidecar.end().await;
-        std::fs::remove_dir_all(volume.join("state")).expect("the agent has made it");
+        std::fs::remove_dir_all(volume.join("state")).expect("the agent created the state directory");
     }
-    // A volume that Docker makes, and none at all.
+    // A volume that Docker creates, and no volume.
     sidecar(daemon, &["--volume", "/var/run/app-health"]).until_ready().await;
     sidecar(daemon, &["--read-only=false"]).until_ready().await;
     let nowhere = sidecar(daemon, &[]);
@@ -164,7 +169,8 @@ pub(crate) async fn state(daemon: &Daemon) {
 pub(crate) async fn wrong(daemon: &Daemon) {
     let message = envoy::folder("containers-message").join("termination-log");
     std::fs::write(&message, "").expect("a writable folder");
-    std::fs::set_permissions(&message, std::fs::Permissions::from_mode(0o666)).expect("ours");
+    std::fs::set_permissions(&message, std::fs::Permissions::from_mode(0o666))
+        .expect("this process owns the file");
     let mount = format!("{}:/dev/termination-log", message.display());
     let table = r#"ISTIO_KUBE_APP_PROBERS={"/app-health/app/livez": {"tcpSocket": {"port": 0}}}"#;
     let sidecar = daemon.run(&[&FIELD[..], &STATE, &["--volume", &mount, "--env", table, SIDECAR]].concat());
@@ -173,7 +179,7 @@ pub(crate) async fn wrong(daemon: &Daemon) {
     assert!(told.contains("tcpSocket.port"), "{told:?}, {}", sidecar.logs());
 }
 
-/// An application that starts before its sidecar, and waits for it.
+/// An application that starts before its sidecar and waits for it.
 pub(crate) async fn held(daemon: &Daemon) {
     let pod = daemon.run(&[BUSYBOX, "sleep", "2147483647"]);
     let network = ["--network", &pod.namespace()];
@@ -183,7 +189,11 @@ pub(crate) async fn held(daemon: &Daemon) {
         assert_eq!(app.inspect("/State/Running"), true, "{}", app.logs());
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!(kit::caller::get(pod.address(8080), "/ready", &[]).await.status, 0, "it is held back");
+    assert_eq!(
+        kit::caller::get(pod.address(8080), "/ready", &[]).await.status,
+        0,
+        "the application must not start before the sidecar"
+    );
     sidecar(daemon, &[&STATE[..], &network].concat());
     assert_eq!(pod.until(8080, "/ready", 200).await.text(), "yes\n");
     assert!(app.logs().contains("ready after"), "{}", app.logs());

@@ -1,4 +1,5 @@
-//! Bodies through the real Envoy: kubelet reads 10 KiB before it judges, and not a byte of the application leaves.
+//! Tests of response bodies through a real Envoy: the kubelet reads 10 KiB before it decides, and
+//! no byte of the application's body is passed on.
 
 use std::time::Duration;
 
@@ -10,14 +11,14 @@ use serde_json::json;
 
 const BLANKS: usize = 10_241;
 
-/// How an answer's body ended.
+/// How a response body ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Empty and whole.
+    /// The body is empty and complete.
     Empty,
-    /// With blanks, upon which kubelet hangs up.
+    /// The body consists of spaces, after which the kubelet closes the connection.
     Blanks,
-    /// It broke, which kubelet takes as an error of the prober.
+    /// The body is incomplete, which the kubelet counts as an error of the prober.
     Broken,
 }
 
@@ -87,7 +88,7 @@ async fn broken_bodies_break() {
     check("stalls", stalls, (200, End::Broken)).await;
 }
 
-/// An endless body costs no memory: Envoy stops reading once kubelet has what it needs.
+/// An endless body costs no memory: Envoy stops reading once the caller has received enough.
 #[tokio::test]
 async fn an_endless_body_is_not_kept() {
     let ip = net::loopback();

@@ -1,4 +1,5 @@
-//! The shipped Envoy configuration: the real Envoy accepts all of it, and what goes without the filter.
+//! Tests of the shipped Envoy configuration: a real Envoy accepts all of it, and without a working
+//! filter Envoy connects to no application.
 
 mod capabilities;
 mod examples;
@@ -16,13 +17,13 @@ use serde_json::{Value, json};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
 
-/// What the agent renders for these probers on an address of its own.
+/// The bootstrap that the agent renders for these probers.
 fn rendered(name: &str, ip: std::net::IpAddr, probers: &Value) -> Value {
     let bootstrap = Pod::bootstrap(name, ip, probers);
     serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON")
 }
 
-/// The list of HTTP filters that the probe filter is in.
+/// The list of HTTP filters that contains the probe filter.
 fn chain(config: &mut Value) -> &mut Vec<Value> {
     let chain = config
         .pointer_mut("/static_resources/listeners/0/filter_chains/0/filters/1/typed_config/http_filters");
@@ -45,7 +46,7 @@ async fn every_example_is_valid() {
     }
 }
 
-/// A probe of each kind, with the application that would answer it.
+/// The applications that would answer the probes, one for each kind.
 struct Applications {
     http: App,
     tcp: App,
@@ -68,8 +69,8 @@ impl Applications {
     }
 }
 
-/// Asks for every declared probe, by the filter's own header and without it; all must be answered `status`, and no
-/// connection may leave.
+/// Requests every declared probe, with and without forged headers of the filter, and asserts that
+/// each response has this status and that Envoy opens no upstream connection.
 async fn dials_nobody(envoy: &Envoy, ip: std::net::IpAddr, apps: &Applications, table: &Value, status: u16) {
     let listener = envoy::probe_listener(ip);
     for path in table.as_object().expect("a table").keys() {
@@ -87,7 +88,7 @@ async fn dials_nobody(envoy: &Envoy, ip: std::net::IpAddr, apps: &Applications, 
     let stats =
         envoy.admin("/stats?filter=^cluster.app_health_.*upstream_cx_total$").await.expect("an answer");
     let clusters: Vec<&str> = stats.lines().filter(|line| line.starts_with("cluster.")).collect();
-    assert!(clusters.len() >= 7, "statistics of every cluster, not {stats}");
+    assert!(clusters.len() >= 7, "expected statistics of every cluster: {stats}");
     assert!(clusters.iter().all(|line| line.ends_with(": 0")), "{stats}");
     assert_eq!((apps.http.seen(), apps.tcp.seen()), (vec![], vec![]));
 }
@@ -105,7 +106,7 @@ async fn without_the_filter_nobody_is_dialled() {
     envoy.stop().await;
 }
 
-/// A module that starts, and traps at every request.
+/// A module that starts and traps at every request.
 const TRAP: &str = r#"(module
     (memory (export "memory") 1)
     (global $free (mut i32) (i32.const 1024))

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: rows of an application and a prober, probed all at once through one Envoy.
+//! Support for the end-to-end tests: rows of an application and a prober, which are all probed
+//! concurrently through one Envoy.
 
 use futures_util::future::join_all;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
@@ -9,29 +10,28 @@ use kit::net;
 use kit::pod::Pod;
 use serde_json::{Map, Value, json};
 
-/// What listens on the probed port.
+/// The server that listens on the probed port.
 pub(crate) enum Listens {
     /// A scripted application.
     Plain(Vec<Step>),
-    /// The same over TLS.
+    /// A scripted application that serves over TLS.
     OverTls(Tls, Vec<Step>),
-    /// A gRPC server with one answer, over TLS if so.
+    /// A gRPC server that always gives this answer, over TLS if one is set.
     Grpc(Option<Tls>, GrpcAnswer),
-    /// Nobody.
+    /// The port is closed.
     Nobody,
 }
 
-/// One case.
+/// One application, one prober, and the expected response to the probe.
 pub(crate) struct Row {
-    /// Also the container's name.
+    /// The name of the row is also the container's name.
     pub(crate) name: &'static str,
-    /// What listens.
     pub(crate) app: Listens,
-    /// The prober; `"PORT"` stands for the application's port.
+    /// In the prober, `"PORT"` is replaced by the application's port.
     pub(crate) prober: Value,
-    /// The status that kubelet gets.
+    /// The status that the kubelet gets.
     pub(crate) status: u16,
-    /// The word of the answer's body; empty for none.
+    /// The reason word of the response body; empty if the body must be empty.
     pub(crate) word: &'static str,
 }
 
@@ -51,13 +51,13 @@ impl Running {
     }
 }
 
-/// Starts every row's application, an Envoy with all of their probers, probes each at once, and shows every row
-/// whose answer is another than expected.
+/// Starts the application of every row and one Envoy with all probers, probes them concurrently,
+/// and fails with a list of all rows whose response differs from the expected one.
 pub(crate) async fn check(name: &str, rows: Vec<Row>) {
     check_with(name, Version::Newest, rows).await;
 }
 
-/// The same with an Envoy of this version.
+/// Does the same as [`check`] with this version of Envoy.
 pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
     tls::install_provider();
     let ip = net::loopback();
@@ -78,20 +78,20 @@ pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
         let prober = row.prober.to_string().replace("\"PORT\"", &app.port().to_string());
         let prober = serde_json::from_str(&prober).expect("a prober is JSON");
         let before = table.insert(format!("/app-health/{}/readyz", row.name), prober);
-        assert!(before.is_none(), "two rows are called {}", row.name);
+        assert!(before.is_none(), "two rows have the name {}", row.name);
         running.push(app);
     }
     let bootstrap = Pod::bootstrap(name, ip, &Value::Object(table));
     let pod = Pod::with(name, version, &bootstrap).await;
     let mut wrong = Vec::new();
-    // Fewer at once than the breakers and the rate limit let through.
+    // A batch stays below the limits of the circuit breakers and of the rate limit.
     for batch in rows.chunks(16) {
         let answers = join_all(batch.iter().map(|row| pod.probe(row.name))).await;
         for (row, answer) in batch.iter().zip(answers) {
             let word = if answer.text().trim().is_empty() { String::new() } else { answer.word() };
             if (answer.status, word.as_str()) != (row.status, row.word) {
                 wrong.push(format!(
-                    "{}: {} {:?}, not {} {:?}",
+                    "{}: {} {:?}, expected {} {:?}",
                     row.name, answer.status, word, row.status, row.word
                 ));
             }
@@ -101,12 +101,12 @@ pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
     pod.envoy.stop().await;
 }
 
-/// An `httpGet` of `/` on the application's port.
+/// An `httpGet` prober of `/` on the application's port.
 pub(crate) fn http_get() -> Value {
     json!({"httpGet": {"port": "PORT", "path": "/"}})
 }
 
-/// The same over TLS.
+/// An `httpGet` prober of `/` on the application's port, with the scheme HTTPS.
 pub(crate) fn https_get() -> Value {
     json!({"httpGet": {"port": "PORT", "path": "/", "scheme": "HTTPS"}})
 }

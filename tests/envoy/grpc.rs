@@ -1,4 +1,5 @@
-//! grpc through the real Envoy: a real health server, and odd ones.
+//! Tests of gRPC probes through a real Envoy, with a real health server and with servers that break
+//! the protocol.
 
 use std::net::SocketAddr;
 
@@ -45,7 +46,7 @@ fn rows() -> Vec<Row> {
         scripted("nonsense-status", GrpcAnswer::trailers_only("zero"), 526, "grpc_error"),
         scripted("trailers-only-ok", GrpcAnswer::trailers_only("0"), 526, "grpc_error"),
         scripted("no-trailers", GrpcAnswer { trailers: vec![], ..serving() }, 526, "grpc_error"),
-        // grpc-go, which kubelet uses, does not look at the HTTP status of a gRPC answer.
+        // grpc-go, which the kubelet uses, ignores the HTTP status of a gRPC response.
         scripted("status-404", GrpcAnswer { status: 404, ..serving() }, 200, ""),
         scripted(
             "other-type",
@@ -78,7 +79,7 @@ fn rows() -> Vec<Row> {
             "tls-plaintext",
             vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())],
             over_tls(),
-            // What Envoy says of a callout does not tell why the connection failed.
+            // Envoy's result of a callout does not contain the reason why the connection failed.
             502,
             "refused",
         ),
@@ -99,7 +100,7 @@ async fn answers_on_the_oldest_envoy() {
     check_with("grpc-floor", Version::Floor, rows()).await;
 }
 
-/// tonic's health server, service by service.
+/// Probes tonic's health server for each of its services.
 #[tokio::test]
 async fn a_real_health_server() {
     let ip = net::loopback();

@@ -1,4 +1,5 @@
-//! Lifecycle hooks through the real Envoy: kubelet takes any answer as success, so no answer means none.
+//! Tests of lifecycle hooks through a real Envoy. The kubelet counts any HTTP response to a hook as
+//! success, so a hook that fails must get no response.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ async fn an_answer_only_where_the_application_gave_one() {
     let hook = |port: u16| json!({"httpGet": {"port": port, "path": "/bye"}});
     let mut hurried = hook(silent.port());
     hurried["timeoutSeconds"] = 1.into();
-    // Kubelet would ask such a hook again in plaintext.
+    // The kubelet would repeat such a hook in plaintext.
     let unread = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec();
     let plaintext = App::start(ip, vec![Step::Write(unread)]).await;
     let mut secure = hook(plaintext.port());
@@ -35,7 +36,7 @@ async fn an_answer_only_where_the_application_gave_one() {
         "/app-lifecycle/closed/prestopz": hook(closed.port()),
         "/app-lifecycle/refused/poststartz": hook(1),
         "/app-lifecycle/plaintext/prestopz": secure,
-        // Probes have one second by default; hooks have not.
+        // Probes have a timeout of one second by default; hooks have none.
         "/app-lifecycle/slow/prestopz": hook(slow.port()),
         "/app-lifecycle/hurried/prestopz": hurried,
     });

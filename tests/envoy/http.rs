@@ -1,4 +1,5 @@
-//! httpGet through the real Envoy: what the application does, and what kubelet gets.
+//! Tests of `httpGet` probes through a real Envoy: for each behavior of the application, the
+//! response that the kubelet gets.
 
 use std::time::Duration;
 
@@ -155,7 +156,7 @@ async fn connections() {
     check("http-connections", rows).await;
 }
 
-/// The words of Envoy that the reasons are read from may change with its version.
+/// The filter derives the reasons from texts of Envoy, which may change with Envoy's version.
 #[tokio::test]
 async fn every_reason_of_http_on_the_oldest_envoy() {
     let rows = vec![

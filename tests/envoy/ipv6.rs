@@ -1,4 +1,5 @@
-//! IPv6 through the real Envoy: from `::6` in a network namespace of our own where there is root, else from `::1`.
+//! Tests of probes over IPv6 through a real Envoy. With root they run in a new network namespace
+//! and come from `::6`, otherwise from `::1`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
@@ -17,7 +18,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const IP: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const SOURCE: IpAddr = IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6));
 
-/// Puts this thread, and what it starts, into a network namespace whose `lo` has `::6`.
+/// Moves this thread into a new network namespace whose `lo` has the address `::6`.
 fn namespace() -> bool {
     let ip = |arguments: &str| {
         let status = Command::new("ip").args(arguments.split(' ')).status();
@@ -28,11 +29,11 @@ fn namespace() -> bool {
 
 #[test]
 fn every_kind_over_ipv6() {
-    // A thread of its own: the namespace belongs to it alone and ends with it.
+    // A separate thread, because the namespace applies to this thread only and ends with it.
     let test = std::thread::spawn(|| {
         let own_namespace = namespace();
         if !own_namespace {
-            not_tested::say("the source address ::6", "no root, or no program `ip`");
+            not_tested::say("the source address ::6", "needs root and the program `ip`");
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(probes(own_namespace));

@@ -1,4 +1,5 @@
-//! What an earlier probe leaves behind must not answer for the next one, through the real Envoy.
+//! Tests through a real Envoy that a connection or callout of an earlier probe does not affect the
+//! result of the next one.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// A handshake that hangs stays with its own probe: the next one dials anew, for routes and for callouts.
+/// A TLS handshake that hangs affects only its own probe: the next probe opens a new connection.
 #[tokio::test]
 async fn a_hanging_handshake_hangs_one_probe() {
     tls::install_provider();
@@ -47,7 +48,8 @@ async fn a_hanging_handshake_hangs_one_probe() {
     pod.envoy.stop().await;
 }
 
-/// Callers that leave do not make room for more callouts than a prober may have, and others find theirs.
+/// The callouts of callers that disconnected still count against the limit of their prober, and
+/// other probers have their own limit.
 #[tokio::test]
 async fn callouts_of_callers_that_left_keep_their_places() {
     let ip = net::loopback();
@@ -61,7 +63,7 @@ async fn callouts_of_callers_that_left_keep_their_places() {
     for _ in 0..100 {
         let mut stream = TcpStream::connect(pod.listener).await.expect("Envoy listens");
         stream.write_all(b"GET /app-health/hung/readyz HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("sent");
-        // Long enough for the request to be read; then a FIN.
+        // Long enough for Envoy to read the request before it gets the FIN.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(pod.probe("good").await.status, 200, "{}", pod.envoy.log());
@@ -72,7 +74,7 @@ async fn callouts_of_callers_that_left_keep_their_places() {
     pod.envoy.stop().await;
 }
 
-/// A declared path that is also one of the listener's own asks the application.
+/// A probe whose declared path is also a path of the probe listener is sent to the application.
 #[tokio::test]
 async fn the_metrics_path_of_an_application_is_its_own() {
     let ip = net::loopback();

@@ -1,4 +1,5 @@
-//! The example with strict mutual TLS, really run: who has no certificate gets no word, kubelet gets its answer.
+//! Runs the example with strict mutual TLS: a client without a certificate gets no response, and
+//! the probes of the kubelet succeed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::net::TcpStream;
 
 const NAME: &str = "app.example.com";
 
-/// The example on an address of its own, its application, and the identity that its listener trusts.
+/// The running example, and the identity that its listener trusts.
 struct Running {
     ip: IpAddr,
     identity: Identity,
@@ -44,7 +45,8 @@ impl Running {
         caller::probe(SocketAddr::new(self.ip, 15020), &format!("/app-health/app/{kind}")).await
     }
 
-    /// Asks the application's listener over TLS, with this certificate or none.
+    /// Sends a request over TLS to the application's listener, with this client certificate or
+    /// none.
     async fn ask(&self, certificate: Option<&Identity>) -> std::io::Result<Answer> {
         let identity = certificate.map(|of| (of.certificate.as_str(), of.key.as_str()));
         let caller = Caller { server: NAME, authority: &self.identity.authority, identity };
@@ -55,13 +57,13 @@ impl Running {
 #[tokio::test]
 async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
     let (running, app) = Running::start("mtls").await;
-    assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "no HTTP answer at all");
-    running.ask(None).await.expect_err("without a certificate the handshake fails");
+    assert_eq!(caller::probe(running.traffic(), "/ready").await.status, 0, "there must be no HTTP response");
+    running.ask(None).await.expect_err("the handshake must fail without a certificate");
     let stranger = Identity::new(NAME);
-    running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is as good as none");
+    running.ask(Some(&stranger)).await.expect_err("a certificate of another authority is rejected");
     assert_eq!(app.seen(), [], "none of them reached the application");
 
-    let ours = running.ask(Some(&running.identity)).await.expect("with a certificate it works");
+    let ours = running.ask(Some(&running.identity)).await.expect("a client with a certificate is accepted");
     assert_eq!((ours.status, ours.text().as_str()), (200, "hello"));
 
     for kind in ["readyz", "livez"] {
@@ -69,13 +71,16 @@ async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
         assert_eq!((probed.status, probed.text().as_str()), (200, ""), "{kind}");
     }
     let seen = app.seen_at_least(3).await;
-    let probe = seen.iter().find(|seen| seen.request_line() == "GET /ready HTTP/1.1").expect("readyz came");
+    let probe = seen
+        .iter()
+        .find(|seen| seen.request_line() == "GET /ready HTTP/1.1")
+        .expect("the application received the readiness probe");
     assert_eq!(probe.peer.ip(), pod::SOURCE);
     running.envoy.stop().await;
 }
 
-/// Envoy accepts each connection on the captured port whether or not the application lives, so a tcpSocket probe of
-/// that port says nothing. The filter asks the application itself.
+/// Envoy accepts each connection on the captured port even if the application is down, so a
+/// `tcpSocket` probe of that port proves nothing. The filter connects to the application itself.
 #[tokio::test]
 async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead() {
     let (running, app) = Running::start("mtls-tcp").await;
@@ -88,7 +93,7 @@ async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead(
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    TcpStream::connect(running.traffic()).await.expect("the captured port accepts all the same");
+    TcpStream::connect(running.traffic()).await.expect("the captured port still accepts connections");
     for kind in ["livez", "readyz"] {
         let probed = running.probe(kind).await;
         assert_eq!((probed.status, probed.word().as_str()), (502, "refused"), "{kind}");

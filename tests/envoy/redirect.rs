@@ -1,4 +1,4 @@
-//! Redirects through the real Envoy, as kubelet follows them.
+//! Tests through a real Envoy that redirects are followed as the kubelet follows them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn to(status: u16, location: &str) -> Vec<Step> {
     answer(format!("HTTP/1.1 {status} Redirect\r\nLocation: {location}\r\nContent-Length: 5\r\n\r\nhello"))
 }
 
-/// `/hop/N` leads to `/hop/N-1`, and `/hop/0` is good: `/hop/9` takes ten requests.
+/// `/hop/N` redirects to `/hop/N-1`, and `/hop/0` answers 200, so `/hop/9` takes ten requests.
 fn application(port: u16, tls_port: u16) -> impl Fn(&str) -> Vec<Step> + Send + Sync + 'static {
     move |path| match path.trim_start_matches('/').split_once('/') {
         Some(("hop", number)) => match number.parse::<u16>().expect("a number") {
@@ -97,7 +97,7 @@ async fn every_kind() {
     pod.envoy.stop().await;
 }
 
-/// The second request of a probe gets what is left of the declared timeout.
+/// The second request of a probe gets the remainder of the declared timeout.
 #[tokio::test]
 async fn hops_share_one_deadline() {
     let ip = net::loopback();
@@ -120,7 +120,7 @@ async fn hops_share_one_deadline() {
     pod.envoy.stop().await;
 }
 
-/// What the application sees of the second request.
+/// The request that follows a redirect has the headers that the kubelet would send.
 #[tokio::test]
 async fn a_hop_is_asked_as_kubelet_asks() {
     let ip = net::loopback();

@@ -1,4 +1,5 @@
-//! What the application sees of a probe through the real Envoy: what kubelet would have sent, and nothing else.
+//! Tests through a real Envoy that the application receives exactly the request that the kubelet
+//! would have sent.
 
 use std::net::SocketAddr;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Everything that a caller could try to get past us.
+/// Headers that a caller could use to influence the request to the application.
 const FOREIGN: [(&str, &str); 16] = [
     ("User-Agent", "curl/8 secret"),
     ("Authorization", "Bearer secret"),
@@ -31,7 +32,8 @@ const FOREIGN: [(&str, &str); 16] = [
     ("TE", "trailers"),
 ];
 
-/// Probes once, with foreign headers, and returns what the application saw of it.
+/// Probes once with the headers in [`FOREIGN`], and returns the request that the application
+/// received, and its port.
 async fn seen(name: &str, scheme: &str, http: Value) -> (Seen, u16) {
     tls::install_provider();
     let ip = net::loopback();
@@ -52,7 +54,8 @@ async fn seen(name: &str, scheme: &str, http: Value) -> (Seen, u16) {
     (seen.remove(0), app.port())
 }
 
-/// Header lines, sorted, with `PORT` and `IP` for the application's.
+/// Asserts that the application receives this request line and these header lines in any order.
+/// `IP` and `PORT` stand for the application's address.
 async fn check(name: &str, scheme: &str, http: Value, request_line: &str, expected: &[&str]) {
     let (seen, port) = seen(name, scheme, http).await;
     assert_eq!(seen.peer.ip(), SOURCE);

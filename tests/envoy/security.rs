@@ -1,4 +1,4 @@
-//! What a hostile caller gets from the real Envoy with the filter.
+//! Tests of the responses that a hostile client gets from a real Envoy with the filter.
 
 use kit::app::{App, answer};
 use kit::caller::{self, Answer};
@@ -25,7 +25,7 @@ fn head(method: &str, target: &[u8], more: &str) -> Vec<u8> {
     [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: a\r\n", more.as_bytes(), b"\r\n"].concat()
 }
 
-/// Only the path of the table reaches the application; what Envoy itself refuses is fine too.
+/// Only paths of the prober table reach the application. Envoy may reject other paths itself.
 #[tokio::test]
 async fn odd_paths_are_not_dialled() {
     let (app, pod) = pod("paths").await;
@@ -109,7 +109,8 @@ async fn requests_cannot_be_smuggled() {
     assert_eq!(app.seen(), []);
     let upgrade =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
-    // Ignored, answered with an interim 100 first, dropped: one request each time.
+    // Envoy ignores the upgrade, answers `Expect` with an interim 100, and drops the header. Each
+    // is one request.
     for (more, status) in
         [(upgrade, 200), ("Expect: 100-continue\r\n", 100), ("X-Odd: caf\u{e9}\u{ff}\r\n", 200)]
     {
@@ -119,7 +120,7 @@ async fn requests_cannot_be_smuggled() {
     pod.envoy.stop().await;
 }
 
-/// Neither headers nor body of the application are in any answer.
+/// No response contains a header or a body byte of the application.
 #[tokio::test]
 async fn the_applications_bytes_stay_inside() {
     for (name, line) in
@@ -142,7 +143,7 @@ async fn the_applications_bytes_stay_inside() {
     }
 }
 
-/// A caller's text reaches neither log nor metrics.
+/// The log and the metrics contain no text that a caller sent.
 #[tokio::test]
 async fn callers_leave_no_trace() {
     let (_app, pod) = pod("trace").await;
@@ -158,7 +159,7 @@ async fn callers_leave_no_trace() {
     pod.envoy.stop().await;
 }
 
-/// A stranger's malformed request counts, and says nothing about the application.
+/// A request with a wrong method or a body is counted, but does not change the health of the probe.
 #[tokio::test]
 async fn strangers_give_no_verdict() {
     let (_app, pod) = pod("verdict").await;

@@ -1,5 +1,5 @@
-//! Strict mutual TLS as `envoy-config/kubernetes/strict-mtls` sets it up: what kubelet's probes see there before they are rewritten and
-//! afterwards; who reaches the application, and what nobody reaches.
+//! Tests of strict mutual TLS as configured by `envoy-config/kubernetes/strict-mtls`: the results
+//! of the kubelet's probes before and after the rewriting, and which clients reach the application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -42,18 +42,19 @@ spec:
     readinessProbe: {httpGet: {path: /ready, port: 8081}}
     livenessProbe: {tcpSocket: {port: 8081}}
 ";
-/// What the application says, which only it can know.
+/// A response body that only the application sends.
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 const SICK: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nsick";
 
-/// A test of that name, in a runtime of this thread alone: its sockets are in the namespace of the moment.
+/// Runs the test in a single-threaded runtime, so that each socket is created in the thread's
+/// current network namespace.
 fn by_itself(test: impl Future<Output = ()>) {
     install_provider();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(test);
 }
 
-/// The client that the authority knows.
+/// A client with a certificate of the authority that the Pod trusts.
 struct Client {
     authority: Authority,
     issued: Issued,
@@ -76,7 +77,7 @@ impl Client {
         caller.get(SocketAddr::new(ip, port), "/ready").await
     }
 
-    /// Whether it gets the application's own word.
+    /// Returns whether the client gets a response from the application.
     async fn reaches(&self, ip: IpAddr, port: u16) -> bool {
         self.ask(ip, port).await.is_ok_and(|answer| answer.text() == "hello")
     }
@@ -107,15 +108,15 @@ fn both_envoys_accept_it_together_with_ours() {
 
 #[test]
 fn the_same_pod_with_plain_probes_and_with_ours() {
-    // A thread of its own: the namespaces belong to it alone and end with it.
+    // A separate thread, because the namespaces apply to this thread only and end with it.
     let test = std::thread::spawn(|| {
         by_itself(async {
             let injected = Injected::new("strict", SHOP).await;
             let Some(network) = Network::new().await else {
-                return not_tested::say("strict mutual TLS in a network namespace", "no root");
+                return not_tested::say("strict mutual TLS in a network namespace", "needs root");
             };
             if container_tools::find("iptables-restore").is_none() {
-                return not_tested::say("strict mutual TLS in a network namespace", "no iptables");
+                return not_tested::say("strict mutual TLS in a network namespace", "needs iptables-restore");
             }
             network.in_pod(async { injected.capture() }).await;
             run(&network, &injected).await;
@@ -150,7 +151,7 @@ async fn run(network: &Network, injected: &Injected) {
     renewed(injected, &client).await;
 }
 
-/// What kubelet sees of probes that are not rewritten: HTTP and gRPC never succeed, and TCP always does.
+/// Without rewriting, HTTP and gRPC probes always fail, and TCP probes always succeed.
 async fn as_declared(app: &App) {
     assert_eq!(caller::probe(SocketAddr::new(POD, 8080), "/ready").await.status, 0);
     for port in [9000, 8081] {
@@ -158,15 +159,18 @@ async fn as_declared(app: &App) {
             Endpoint::from_shared(format!("http://{}", SocketAddr::new(POD, port))).expect("a URL");
         if let Ok(channel) = endpoint.connect().await {
             let mut health = HealthClient::new(channel);
-            health.check(HealthCheckRequest::default()).await.expect_err("grpc in plaintext");
+            health
+                .check(HealthCheckRequest::default())
+                .await
+                .expect_err("gRPC in plaintext must be rejected");
         }
     }
-    TcpStream::connect(SocketAddr::new(POD, 8080)).await.expect("the application is there");
-    TcpStream::connect(SocketAddr::new(POD, 8081)).await.expect("and passes where nothing listens");
-    assert_eq!(app.seen(), [], "none of it came to the application");
+    TcpStream::connect(SocketAddr::new(POD, 8080)).await.expect("a TCP probe of the application succeeds");
+    TcpStream::connect(SocketAddr::new(POD, 8081)).await.expect("a TCP probe of a closed port succeeds too");
+    assert_eq!(app.seen(), [], "no connection must reach the application");
 }
 
-/// What kubelet sees of the same probes as the injector wrote them.
+/// The probes as the injector has rewritten them have correct results.
 async fn rewritten(injected: &Injected) {
     let verdicts = [
         ("http", "readinessProbe", 200, ""),
@@ -184,15 +188,19 @@ async fn rewritten(injected: &Injected) {
     }
 }
 
-/// Without a certificate, or with somebody else's: not by any port, and not by any family of addresses.
+/// A client without a certificate, or with one of another authority, reaches the application
+/// through no port, over neither IPv4 nor IPv6.
 async fn nothing_else_in_plaintext(client: &Client, app: &App) {
     let before = app.seen().len();
     let other = Authority::new().sign("client.example.com");
     for port in [8080, 8081, 9000, 15000, 15001, 15004, 15006, 15090] {
         let address = SocketAddr::new(POD, port);
         assert_eq!(caller::probe(address, "/ready").await.status, 0, "{port}");
-        client.ask_with(None, POD, port).await.expect_err("without a certificate");
-        client.ask_with(Some(&other), POD, port).await.expect_err("with one of another authority");
+        client.ask_with(None, POD, port).await.expect_err("a client without a certificate must be rejected");
+        client
+            .ask_with(Some(&other), POD, port)
+            .await
+            .expect_err("a certificate of another authority must be rejected");
         assert_eq!(caller::probe(SocketAddr::new(POD6, port), "/ready").await.status, 0, "IPv6, {port}");
     }
     for path in [
@@ -206,13 +214,14 @@ async fn nothing_else_in_plaintext(client: &Client, app: &App) {
         assert!(matches!(answer.status, 400 | 404), "{path}: {answer:?}");
     }
     assert_eq!(caller::probe(SocketAddr::new(POD, 15021), "/ready").await.status, 404);
-    assert_eq!(app.seen().len(), before, "not so much as a connection came to the application");
+    assert_eq!(app.seen().len(), before, "no connection must reach the application");
 }
 
-/// With a certificate: what was dialled on this Pod, and nothing but that.
+/// A client with a certificate reaches the application's port, and nothing else in or behind the
+/// Pod.
 async fn with_a_certificate(client: &Client, app: &App, stranger: &App) {
-    assert!(!client.reaches(BEYOND, 8080).await, "the Pod relays");
-    assert_eq!(stranger.seen(), [], "nothing leaves the Pod");
+    assert!(!client.reaches(BEYOND, 8080).await, "the Pod must not forward connections");
+    assert_eq!(stranger.seen(), [], "no connection must leave the Pod");
     assert!(client.reaches(POD, 8080).await);
     let last = app.seen().pop().expect("a connection");
     assert_eq!(last.peer.ip().to_canonical(), kit::pod::SOURCE);
@@ -222,7 +231,8 @@ async fn with_a_certificate(client: &Client, app: &App, stranger: &App) {
     }
 }
 
-/// A Secret that changes is read again: the new authority's client comes in, the old one's no more.
+/// When the Secret changes, Envoy reloads it: it accepts clients of the new authority and rejects
+/// clients of the old one.
 async fn renewed(injected: &Injected, client: &Client) {
     let next = Client::new();
     injected.renew(&next.authority, NAME);
@@ -233,5 +243,7 @@ async fn renewed(injected: &Injected, client: &Client) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(next.reaches(POD, 8080).await, "{}", injected.log());
-    next.ask_with(Some(&client.issued), POD, 8080).await.expect_err("with the old authority's certificate");
+    next.ask_with(Some(&client.issued), POD, 8080)
+        .await
+        .expect_err("a certificate of the old authority must be rejected");
 }

@@ -1,5 +1,5 @@
-//! What `envoy-config/kubernetes/strict-mtls` makes of a Pod, without Kubernetes: the Pod's network is a namespace, and in it run the
-//! commands of its containers, as the injector wrote them.
+//! A Pod with the sidecar of `envoy-config/kubernetes/strict-mtls`, without Kubernetes: a network
+//! namespace in which the commands of the injected containers run.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,13 +15,13 @@ use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::Value;
 use tokio::process::Child;
 
-/// The Pod's address, and the one over IPv6.
+/// The IPv4 address of the Pod.
 pub(crate) const POD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 2));
 pub(crate) const POD6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 2));
-/// A machine that the caller has no way to, unless the Pod relays.
+/// The address of a machine that the caller can reach only if the Pod forwards connections.
 pub(crate) const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2));
 
-/// Where the template mounts Envoy's configuration, and the certificate.
+/// The directories where the template mounts Envoy's configuration and the certificate.
 const CONFIG: &str = "/etc/strict-mtls/";
 const CERTIFICATE: &str = "/etc/strict-mtls-certificate";
 
@@ -30,7 +30,7 @@ fn run(line: &str) -> bool {
     Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success())
 }
 
-/// Namespaces of a Pod, of a caller, and of a machine behind the Pod.
+/// Network namespaces of a Pod, of a caller, and of a machine behind the Pod.
 pub(crate) struct Network {
     pod: File,
     beyond: File,
@@ -38,7 +38,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// This thread is in the caller's then; `None` without root or `ip`.
+    /// Creates the namespaces and moves this thread into the caller's. Returns `None` without root
+    /// or the program `ip`.
     pub(crate) async fn new() -> Option<Self> {
         let fresh = || {
             unshare(CloneFlags::CLONE_NEWNET).ok()?;
@@ -71,32 +72,33 @@ impl Network {
         made.then_some(network)
     }
 
-    /// Does something in the Pod's namespace: sockets and processes stay there.
+    /// Runs `what` in the Pod's namespace. Sockets and processes that it creates stay in that
+    /// namespace.
     pub(crate) async fn in_pod<T>(&self, what: impl Future<Output = T>) -> T {
         self.inside(&self.pod, what).await
     }
 
-    /// The same behind the Pod.
+    /// Runs `what` in the namespace of the machine behind the Pod.
     pub(crate) async fn beyond<T>(&self, what: impl Future<Output = T>) -> T {
         self.inside(&self.beyond, what).await
     }
 
     async fn inside<T>(&self, namespace: &File, what: impl Future<Output = T>) -> T {
-        setns(namespace, CloneFlags::CLONE_NEWNET).expect("a namespace of ours");
+        setns(namespace, CloneFlags::CLONE_NEWNET).expect("the namespace exists");
         let result = what.await;
-        setns(&self.caller, CloneFlags::CLONE_NEWNET).expect("a namespace of ours");
+        setns(&self.caller, CloneFlags::CLONE_NEWNET).expect("the namespace exists");
         result
     }
 }
 
-/// A Pod with the sidecar of the template.
+/// A Pod that was injected with the template's sidecar.
 pub(crate) struct Injected {
     pod: Value,
     folder: PathBuf,
 }
 
 impl Injected {
-    /// What the injector makes of this Pod.
+    /// Runs the injector on this Pod.
     pub(crate) async fn new(name: &str, pod: &str) -> Self {
         let folder = envoy::folder(name);
         let file = folder.join("pod.yaml");
@@ -111,8 +113,9 @@ impl Injected {
         Self { pod: serde_json::from_str(&outcome.stdout).expect("JSON"), folder }
     }
 
-    /// Runs the container that captures, with the rights that it is given and no others: in Debian's root that
-    /// `CONTAINER_TOOLS` names, if it is there.
+    /// Runs the command of the capture container with exactly the capabilities that the manifest
+    /// grants. It uses the programs of the Debian root directory in `CONTAINER_TOOLS` if that is
+    /// set.
     pub(crate) fn capture(&self) {
         let container = &self.pod["spec"]["initContainers"][0];
         let words = container["command"].as_array().expect("a command").iter().filter_map(Value::as_str);
@@ -120,10 +123,14 @@ impl Injected {
         assert_eq!(container["securityContext"]["capabilities"]["add"], serde_json::json!(["NET_ADMIN"]));
         let mut command = container_tools::command("setpriv");
         command.args(["--bounding-set=-all,+net_admin", "--inh-caps=-all"]).stdout(Stdio::null());
-        assert!(command.args(words).status().expect("setpriv starts").success(), "the capture");
+        assert!(
+            command.args(words).status().expect("setpriv starts").success(),
+            "the capture command failed"
+        );
     }
 
-    /// Writes what is mounted: Envoy's configuration, and a Secret as kubelet does.
+    /// Writes the mounted files: Envoy's configuration, and a Secret in the layout that the kubelet
+    /// uses.
     pub(crate) fn mount(&self, authority: &Authority, name: &str) {
         let (config, secret) = (self.config(), self.secret());
         for folder in [&config, &secret] {
@@ -140,7 +147,8 @@ impl Injected {
         self.renew(authority, name);
     }
 
-    /// Puts another certificate into the mounted Secret: a new folder, and the one link is moved to it.
+    /// Replaces the certificate in the mounted Secret as the kubelet does: it writes a new
+    /// directory and moves the symbolic link to it.
     pub(crate) fn renew(&self, authority: &Authority, name: &str) {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let version = format!("..{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
@@ -155,7 +163,7 @@ impl Injected {
         std::fs::rename(secret.join("..data_tmp"), secret.join("..data")).expect("a link");
     }
 
-    /// Starts the sidecar in the namespace of this thread.
+    /// Starts the sidecar in the current network namespace of this thread.
     pub(crate) fn start(&self) -> Child {
         let sidecar = &self.pod["spec"]["initContainers"][1];
         let mut command = agent::command(&["run"]);
@@ -170,7 +178,7 @@ impl Injected {
         command.stdout(Stdio::null()).stderr(log).spawn().expect("the agent starts")
     }
 
-    /// Where kubelet asks for this probe of a container, and the path.
+    /// Returns the address and the path that the kubelet uses for this probe of a container.
     pub(crate) fn probe(&self, container: &str, field: &str) -> (SocketAddr, String) {
         let containers = self.pod["spec"]["containers"].as_array().expect("containers");
         let found = containers.iter().find(|found| found["name"] == container).expect("a container");
@@ -179,17 +187,16 @@ impl Injected {
         (SocketAddr::new(POD, port), probe["path"].as_str().expect("a path").to_owned())
     }
 
-    /// The agent's log, Envoy's within it.
+    /// Returns the agent's log, which contains Envoy's log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }
 
-    /// Envoy's configuration, for each Envoy to judge.
+    /// Returns the path of Envoy's configuration.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.config().join("envoy.yaml")
     }
 
-    /// The agent's own folder.
     pub(crate) fn state_dir(&self) -> String {
         self.folder.join("state").to_str().expect("a path").to_owned()
     }
@@ -202,7 +209,7 @@ impl Injected {
         self.folder.join("secret")
     }
 
-    /// A text of the Pod with the test's folders for the Pod's.
+    /// Replaces the Pod's mount paths in a text by the test's directories.
     fn placed(&self, text: &str) -> String {
         let folder = |path: PathBuf| path.to_str().expect("a path").to_owned();
         text.replace(CERTIFICATE, &folder(self.secret())).replace(CONFIG, &(folder(self.config()) + "/"))

@@ -1,4 +1,4 @@
-//! tcpSocket through the real Envoy: a connection is enough, and no byte is sent.
+//! Tests of `tcpSocket` probes through a real Envoy: a connection is enough, and no byte is sent.
 
 use kit::app::{App, Step};
 use kit::envoy::Version;
@@ -46,7 +46,8 @@ async fn no_byte_is_sent() {
     pod.envoy.stop().await;
 }
 
-/// A listener whose backlog is full drops the SYN: the kernel goes on trying until the probe's time is up.
+/// A listener whose backlog is full drops the SYN, and the kernel repeats it until the probe times
+/// out.
 #[tokio::test]
 async fn a_full_backlog_is_a_timeout() {
     let ip = net::loopback();

@@ -1,4 +1,5 @@
-//! httpGet over TLS through the real Envoy: nothing is verified, everything that kubelet speaks is spoken.
+//! Tests of `httpGet` probes over TLS through a real Envoy: no certificate is verified, and every
+//! TLS variant that the kubelet supports works.
 
 use kit::app::grpc::GrpcAnswer;
 use kit::app::tls::{ClientCertificate, Key, Tls, Versions};
@@ -17,7 +18,7 @@ fn plain(name: &'static str, steps: Vec<Step>, status: u16, word: &'static str) 
     Row { name, app: Listens::Plain(steps), prober: https_get(), status, word }
 }
 
-/// An application that speaks HTTP/2, with a body and trailers.
+/// A row with an application that serves HTTP/2, with a body and trailers.
 fn h2(name: &'static str, alpn: &[&str], status: u16) -> Row {
     let answer = GrpcAnswer {
         status,
@@ -57,7 +58,8 @@ fn rows() -> Vec<Row> {
         h2("alpn-h2", &["h2", "http/1.1"], 200),
         h2("only-h2", &["h2"], 200),
         h2("h2-failure", &["h2"], 503),
-        // A server that knows none of the protocols offered ends the handshake, and kubelet's client too.
+        // A server that supports none of the offered ALPN protocols aborts the handshake, as it
+        // does with the kubelet's client.
         over("alpn-unknown", Tls::with_alpn(&["spdy/1"]), 525, "tls"),
         Row {
             name: "tls-on-plaintext-port",
@@ -67,7 +69,7 @@ fn rows() -> Vec<Row> {
             word: "protocol",
         },
         Row { name: "refused", app: Listens::Nobody, prober: https_get(), status: 502, word: "refused" },
-        // A server that answers the ClientHello in plaintext, as an HTTP server does with what it cannot read.
+        // An HTTP server answers a ClientHello in plaintext with 400.
         plain("plaintext", vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())], 525, "tls"),
         plain("handshake-hangs", vec![Step::Hang], 504, "timeout"),
     ]

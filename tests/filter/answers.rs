@@ -1,4 +1,5 @@
-//! Answers as they reach the filter, by a route: what of them passes, and what Envoy's own become.
+//! Tests of responses to routed probes: which parts of an application's response the filter passes
+//! on, and into which reasons it translates the local replies of Envoy.
 
 use wasm_host::life::{End, Life};
 use wasm_host::lives::{HOOK, HTTP, SECRET, TCP};
@@ -92,7 +93,7 @@ fn who_made_the_answer_decides_from_400_on() {
     let mut vm = with_table();
     for (details, failure, expected) in rows {
         let details = if details.starts_with('{') { format!("{RESET}{details}") } else { details.into() };
-        // A connection that was closed at once is one that was made.
+        // A connection that is closed at once was established, so a TCP probe succeeds.
         let expected_of_tcp = if expected == "520 closed" { "200" } else { expected };
         for (path, expected) in [(HTTP, expected), (TCP, expected_of_tcp)] {
             for status in [400, 502, 503, 504] {
@@ -100,7 +101,7 @@ fn who_made_the_answer_decides_from_400_on() {
                 check(&mut vm, vec![(&details, life, expected)]);
             }
         }
-        // kubelet takes any answer of a hook as success.
+        // The kubelet counts any response to a hook as success.
         check(&mut vm, vec![(&details, Life::get(HOOK).envoy(503, &details, failure), "reset")]);
     }
 }
@@ -116,7 +117,8 @@ fn tcp_passes_when_envoy_connected() {
     check(&mut with_table(), rows);
 }
 
-/// The chunks of an answer, and how many blanks go out for each.
+/// Sends a response body in these chunks. Each has its size, whether it is the last one, and the
+/// number of spaces that the filter must send instead.
 fn check_body(chunks: &[(usize, bool, usize)]) {
     let mut vm = with_table();
     let (context, _) = vm.request(get(HTTP), true).unwrap();

@@ -1,4 +1,5 @@
-//! Configurations through the real wasm: refused as a whole with the text in the log, or accepted; nothing traps.
+//! Tests of plugin configurations with the compiled filter: each is accepted, or rejected as a
+//! whole with an error in the log, and none traps.
 
 use wasm_host::Vm;
 use wasm_host::life::Life;
@@ -8,7 +9,7 @@ use crate::kit::{check, started};
 
 const REJECTED: &str = "app_health_config_rejected_total";
 
-/// Hands over a configuration: whether it was accepted, and the log.
+/// Configures a new VM, and returns it with whether it accepted the configuration, and its log.
 fn configure(configuration: impl AsRef<[u8]>) -> (Vm, bool, Vec<(LogLevel, String)>) {
     let mut vm = started();
     let accepted = vm.configure(configuration.as_ref()).unwrap();
@@ -16,7 +17,7 @@ fn configure(configuration: impl AsRef<[u8]>) -> (Vm, bool, Vec<(LogLevel, Strin
     (vm, accepted, log)
 }
 
-/// A table with one prober of the path that the rows mean.
+/// A configuration whose prober table has this one prober.
 fn with(prober: &str) -> String {
     format!(r#"{{"podIP": "10.0.0.5", "probers": {{"/app-health/app/livez": {prober}}}}}"#)
 }
@@ -25,7 +26,7 @@ fn port(port: &str) -> String {
     with(&format!(r#"{{"httpGet": {{"port": {port}}}}}"#))
 }
 
-/// The prefix of every place in that table.
+/// The prefix of every position in the table of [`with`].
 const P: &str = r#"probers["/app-health/app/livez"]"#;
 
 #[test]
@@ -144,13 +145,13 @@ fn the_table_may_be_a_string_and_a_host_is_a_warning() {
     assert_eq!(crate::kit::value(head, ":authority"), "[fd00::5]:80");
 }
 
-/// Arrays, one within the other, as a field that nobody reads, and as the table.
+/// Nested arrays and objects, as a field that the filter ignores, and as the prober table.
 #[test]
 fn nesting_is_refused_beyond_32_levels_and_never_traps() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     for (levels, fits) in [(1, true), (30, true), (31, true), (32, false), (127, false), (10_000, false)] {
-        // The object around it is a level too.
+        // The object around the value counts as a level too.
         for value in [nested(levels), objects(levels)] {
             let (_, accepted, log) = configure(format!(r#"{{"other": {value}}}"#));
             assert_eq!(accepted, fits, "{levels}: {log:?}");
@@ -187,7 +188,7 @@ fn ten_thousand_probers_are_served_and_one_more_is_refused() {
         format!(r#"{{"podIP": "10.0.0.5", "probers": {{{}}}}}"#, rows.join(","))
     };
     let mut vm = started();
-    // Some 170,000 instructions for each prober.
+    // Each prober takes about 170,000 instructions.
     vm.host_mut().fuel = 5_000_000_000;
     assert!(vm.configure(table(10_000).as_bytes()).unwrap());
     let rows = vec![

@@ -1,6 +1,7 @@
-//! A host that fails: every call of every life with every status, now and then and always; values, pointers and ids
-//! that make no sense. Whatever it does, nothing traps, nothing is dialled without filter state, nothing of the
-//! application goes out, and nobody is left waiting where an answer or a reset is possible.
+//! Tests with a host that fails: every host call of every scenario returns every status, once and
+//! always, and the host returns invalid values, pointers and ids. In no case may the filter trap,
+//! dial without filter state, pass on data of the application, or leave a request without a
+//! response or a reset where one is possible.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +12,18 @@ use wasm_host::{ALLOWED, Fault, Vm};
 
 use crate::kit::{check, forget, shown, started, with_table};
 
-/// The ones that Envoy answers, and one that it does not.
+/// The status codes that Envoy returns, and one that it never returns.
 const STATUSES: [u32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9999];
 const READS: [&str; 3] = ["proxy_get_header_map_value", "proxy_get_property", "proxy_get_buffer_bytes"];
 
-/// A life without faults: its end, and the calls that it makes.
+/// Runs a scenario without faults, and returns its end and the number of host calls by name.
 fn without_faults(life: &Life) -> (End, BTreeMap<&'static str, u32>) {
     let mut vm = with_table();
     let end = life.live(&mut vm).unwrap();
     (end, vm.host().calls.by_name().clone())
 }
 
-/// Lives a life with the faults that are planned, and checks what holds whatever the host does.
+/// Runs a scenario with the planned faults, and checks the invariants that hold for every fault.
 fn survive(vm: &mut Vm, life: &Life, what: &str) -> End {
     forget(vm);
     let end = life.live(vm).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -47,7 +48,8 @@ fn is_success(end: &End) -> bool {
     matches!(shown(end).trim_start_matches("passed ").as_bytes(), [b'2' | b'3', ..])
 }
 
-/// The callers of these are left waiting: a reset that is refused, an answer that cannot find its stream.
+/// True for calls whose failure may leave the request without a response: the filter can then
+/// neither reset the stream nor find the stream of a callout's response.
 fn may_wait(call: &str) -> bool {
     ["proxy_close_stream", "proxy_set_effective_context"].contains(&call)
 }
@@ -69,7 +71,8 @@ fn each_call_fails_always_and_once_with_each_status() {
                     let end = survive(&mut vm, &life, &what);
                     let waits = end == End::Waiting && good != End::Waiting;
                     assert!(!waits || may_wait(call), "{what}: waits");
-                    // NotFound is no fault but an absence: a redirect without `Location` is a success.
+                    // NotFound means absent, not failed: a redirect without `Location` is a
+                    // success.
                     let passes = hook || status == 1 || is_success(&good);
                     assert!(passes || !is_success(&end), "{what}: {end:?}, not {good:?}");
                 }
@@ -122,7 +125,8 @@ fn what_a_failed_call_means() {
         ("grpc serving", "proxy_send_local_response", 1, "reset"),
         ("grpc serving", "proxy_get_buffer_bytes", 1, "526 grpc_error"),
         ("redirect followed", "proxy_http_call", 2, "503 overloaded"),
-        // The reads of a first answer: `:path`, `:method`, `user-agent`, `:status`, `location`.
+        // Until the first response the filter reads `:path`, `:method`, `user-agent`, `:status` and
+        // `location`, in this order.
         ("redirect followed", "proxy_get_header_map_value", 5, "528 redirect"),
         ("redirect followed", "proxy_get_current_time_nanoseconds", 1, "530 configuration"),
         ("undeclared", "proxy_send_local_response", 1, "reset"),
@@ -173,7 +177,7 @@ fn a_configuration_that_comes_in_part_is_refused() {
     }
 }
 
-/// Every read of every life gives that instead.
+/// Runs every scenario, and replaces the result of each read by each of these faults.
 fn check_reads(faults: &[Fault]) {
     for (name, life) in lives::all() {
         let (good, calls) = without_faults(&life);

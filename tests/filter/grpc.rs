@@ -1,4 +1,5 @@
-//! Answers to gRPC probes: by their callout, from the application or from Envoy itself.
+//! Tests of responses to gRPC probes, which arrive as results of a callout, from the application or
+//! from Envoy itself.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ fn grpc_with(body: &[u8], content_type: &str, status: &str) -> CalloutAnswer {
     }
 }
 
-/// Headers that are trailers too.
+/// A response that consists of one header block with the gRPC status ("Trailers-Only").
 fn trailers_only(grpc_status: &str, message: &str) -> CalloutAnswer {
     let head = [
         (":status", "200"),
@@ -56,7 +57,7 @@ fn what_a_grpc_answer_means() {
         grpc_row("deadline exceeded", trailers_only("4", ""), "504 timeout"),
         grpc_row("unavailable", trailers_only("14", "of its own"), "526 grpc_error"),
         grpc_row("no grpc-status", grpc(Some(1), ""), "526 grpc_error"),
-        // Where the content type is gRPC's, grpc-go does not look at the HTTP status.
+        // If the content type is that of gRPC, grpc-go ignores the HTTP status.
         grpc_row("status 404", grpc_with(serving, grpc_type, "404"), "200"),
         grpc_row("other type", grpc_with(serving, "text/html", "200"), "526 grpc_error"),
         grpc_row("no message", grpc_with(b"", grpc_type, "200"), "526 grpc_error"),

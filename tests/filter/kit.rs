@@ -1,4 +1,5 @@
-//! What the tests of the filter share: a VM with a table, rows of a life and its end, and the words of both.
+//! Support for the tests of the filter: a configured VM, and rows of a scenario and its expected
+//! end.
 
 use std::sync::LazyLock;
 
@@ -8,13 +9,13 @@ use wasm_host::{Filter, LoadError, Vm, lives};
 
 static FILTER: LazyLock<Result<Filter, LoadError>> = LazyLock::new(Filter::load);
 
-/// A started VM that has no configuration yet.
+/// Starts a VM without a configuration.
 pub(crate) fn started() -> Vm {
     let filter = FILTER.as_ref().unwrap_or_else(|error| panic!("{error}"));
     Vm::start(filter, lives::host()).unwrap()
 }
 
-/// A VM that serves this configuration; what it did until then is forgotten.
+/// Starts a VM with this configuration, and clears its transcript and counters.
 pub(crate) fn serving(configuration: &[u8]) -> Vm {
     let mut vm = started();
     let accepted = vm.configure(configuration).unwrap();
@@ -23,40 +24,41 @@ pub(crate) fn serving(configuration: &[u8]) -> Vm {
     vm
 }
 
-/// A VM with one prober of the pod 10.0.0.5, given as JSON, below each of these paths.
+/// Starts a VM that has, for each path, the prober in JSON, and the Pod address 10.0.0.5.
 pub(crate) fn probing(probers: &[(&str, &str)]) -> Vm {
     let probers: Vec<_> = probers.iter().map(|(path, prober)| format!("{path:?}: {prober}")).collect();
     serving(format!(r#"{{"podIP": "10.0.0.5", "probers": {{{}}}}}"#, probers.join(", ")).as_bytes())
 }
 
-/// A VM with the table of `lives`.
+/// Starts a VM with the prober table that the scenarios use.
 pub(crate) fn with_table() -> Vm {
     serving(lives::TABLE)
 }
 
-/// Forgets effects and counts.
+/// Clears the transcript and the counters of host calls.
 pub(crate) fn forget(vm: &mut Vm) {
     vm.host_mut().transcript.clear();
     vm.host_mut().calls.reset();
 }
 
-/// The head of kubelet's GET.
+/// The headers of the kubelet's GET request.
 pub(crate) fn get(path: &str) -> Headers {
     Life::get(path).head
 }
 
-/// An answer that passed: this status, nothing else, no body.
+/// The end of a response that passed: only the status, and no body.
 pub(crate) fn bare(status: u16) -> End {
     End::Streamed { headers: headers([(":status", status.to_string())]), body: Vec::new() }
 }
 
-/// The filter's own answer: no header, and its word before the colon of the body, or no body for no word.
+/// The end of a local reply of the filter, which has a body and no headers.
 pub(crate) fn reply(status: u32, text: &str) -> End {
     End::Reply { status, headers: Headers::new(), body: text.to_owned() }
 }
 
-/// An end as rows write it: the status of an answer of ours with the word of its body, `reset`, `waiting`, `passed`, or
-/// the bare status of an answer that passed. Whatever should not go out is shown as it is.
+/// Formats an end as in the rows: the status and the reason word of a local reply, `reset`,
+/// `waiting`, `passed`, or `passed` with the status of a response. Any other end is shown by its
+/// `Debug` output.
 pub(crate) fn shown(end: &End) -> String {
     match end {
         End::Passed => "passed".into(),
@@ -76,24 +78,24 @@ pub(crate) fn shown(end: &End) -> String {
     }
 }
 
-/// Lives every row in one VM and shows each whose end is another than expected.
+/// Runs every row in one VM, and fails with a list of those whose end differs from the expected
+/// one.
 pub(crate) fn check(vm: &mut Vm, rows: Vec<(&str, Life, &str)>) {
     let wrong: Vec<_> = rows
         .into_iter()
         .filter_map(|(name, life, expected)| {
             let end = shown(&life.live(vm).unwrap());
-            (end != expected).then(|| format!("{name}: {end}, not {expected}"))
+            (end != expected).then(|| format!("{name}: {end}, expected {expected}"))
         })
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The callouts of a transcript.
 pub(crate) fn callouts(vm: &Vm) -> Vec<Effect> {
     vm.transcript().effects().into_iter().filter(|effect| matches!(effect, Effect::HttpCall { .. })).collect()
 }
 
-/// The value of a header; empty for none.
+/// Returns the value of a header, or an empty string if it is absent.
 pub(crate) fn value(head: &Headers, name: &str) -> String {
     let found = head.iter().find(|(other, _)| other == name.as_bytes());
     found.map_or(String::new(), |(_, value)| value.escape_ascii().to_string())

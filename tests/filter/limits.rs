@@ -1,4 +1,4 @@
-//! What a request may cost: host calls, and places in flight.
+//! Tests of the cost of a request in host calls, and of the limit of requests in flight.
 
 use wasm_host::life::Life;
 use wasm_host::lives::{GRPC, HOOK, HTTP, TCP};
@@ -37,7 +37,8 @@ fn a_routed_probe_costs_ten_host_calls_from_the_first_one_on() {
     }
 }
 
-/// Eight requests of a prober get through, the ninth does not, whatever becomes of the eight in the meantime.
+/// Asserts that a prober accepts eight requests in flight and rejects the ninth, and that each of
+/// the eight frees its slot when it ends by `then`.
 fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
     let mut vm = with_table();
     for round in 0..3 {
@@ -54,7 +55,7 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
             then(&mut vm, context);
             vm.finish(context).unwrap();
         }
-        // Callers that left do not take their callouts with them; those end later.
+        // A callout continues after its caller has disconnected, and ends later.
         while vm.host().newest_callout() > 0 {
             let token = vm.host().newest_callout();
             vm.callout_failed(token).unwrap();

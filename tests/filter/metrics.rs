@@ -1,4 +1,5 @@
-//! What metrics and logs say: names, values, lines on change only, and nothing that a caller or the application sent.
+//! Tests of the filter's metrics and log: names, values, log lines only for changes, and no text of
+//! a caller or of the application.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::kit::{forget, probing, started, with_table};
 
 const LIVEZ: &str = "/app-health/app/livez";
 
-/// The value of each of these; the prefix that all metrics have is left out.
+/// Checks the values of metrics, whose names are given without the prefix `app_health_`.
 fn check(vm: &Vm, rows: &[(&str, Option<u64>)]) {
     for (name, value) in rows {
         assert_eq!(vm.host().metrics.value(&format!("app_health_{name}")), *value, "{name}");
@@ -120,7 +121,7 @@ fn labels_come_from_the_table_and_the_words_alone() {
     for (_, life) in lives::all() {
         live(&mut vm, [life]);
     }
-    // 20 counters and a gauge for each of four probers, and two of the filter's own.
+    // 20 counters and one gauge for each of the four probers, and two metrics of the filter itself.
     let names = vm.host().metrics.names();
     assert!(names.len() <= 4 * 21 + 2, "{names:#?}");
     let allowed = |byte: u8| byte.is_ascii_lowercase() || b"_;=".contains(&byte);
@@ -129,7 +130,6 @@ fn labels_come_from_the_table_and_the_words_alone() {
 
 #[test]
 fn a_line_comes_when_the_reason_changes() {
-    // A PUT is nobody's health.
     use LogLevel::{Info, Warn};
     let mut vm = with_table();
     live(&mut vm, [ok(HTTP), ok(HTTP), refused(HTTP), refused(HTTP), Life::get(HTTP).with(":method", "PUT")]);

@@ -1,4 +1,5 @@
-//! Callbacks in every order, for every context, with every number: nothing traps, and real requests go on unharmed.
+//! Tests that call the filter's callbacks in any order, with any context and any number: nothing
+//! traps, and later probes still work.
 
 use wasm_host::life::Life;
 use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
@@ -7,7 +8,7 @@ use wasm_host::{Action, Vm, VmError};
 
 use crate::kit::{check, forget, get, serving, started, with_table};
 
-/// Each callback that the filter exports, with the arguments after the context.
+/// Callbacks that the filter exports, with their arguments after the context id.
 pub(crate) const CALLBACKS: [(&str, &[i32]); 8] = [
     ("proxy_on_vm_start", &[0]),
     ("proxy_on_configure", &[0]),
@@ -28,7 +29,7 @@ fn create(vm: &mut Vm, context: u32, parent: u32) {
     call(vm, "proxy_on_context_create", context, &[parent.cast_signed()]);
 }
 
-/// A probe of each kind is answered as ever.
+/// Asserts that a probe of each kind is still answered correctly.
 pub(crate) fn serves(vm: &mut Vm) {
     let ok = "passed 200 and 0 blanks";
     let rows = vec![
@@ -88,7 +89,7 @@ fn responses_and_bodies_that_nobody_asked_for_change_nothing() {
             assert_eq!(call(&mut vm, callback, context, &[5, 0]), Some(0), "{callback}");
         }
     }
-    // The body of an answer that was never announced, and of one that was given in place.
+    // A response body without response headers.
     let (waiting, _) = vm.request(get(HTTP), true).unwrap();
     assert_eq!(call(&mut vm, "proxy_on_response_body", waiting, &[5, 1]), Some(0));
     assert_eq!(vm.host().calls.of("proxy_set_buffer_bytes"), 0);
@@ -160,7 +161,7 @@ fn a_root_is_configured_twice_and_the_first_table_is_not_mixed_in() {
     assert!(vm.configure(TABLE).unwrap());
     serves(&mut vm);
     assert_ne!(vm.root(), root);
-    // The host says that there are bytes, and has none: refused, and the table stays.
+    // The host announces 77 bytes but has none: the configuration is rejected and the table stays.
     let current = vm.root();
     assert_eq!(call(&mut vm, "proxy_on_configure", current, &[77]), Some(0));
     serves(&mut vm);
@@ -190,7 +191,7 @@ fn five_hundred_configurations_define_each_metric_once_and_leave_memory_flat() {
         Effect::MetricDefined { name, .. } => Some(name),
         _ => None,
     });
-    // The others were defined by the first configuration.
+    // The first configuration has defined the other metrics.
     assert_eq!(defined.collect::<Vec<_>>(), ["app_health_config_rejected_total"]);
     assert_eq!(vm.memory_pages(), pages);
     assert!(pages <= 3, "{pages}");

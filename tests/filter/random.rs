@@ -1,4 +1,5 @@
-//! Callbacks in random orders, the same in every run: nothing traps, and afterwards everything is served.
+//! Tests that call the filter's callbacks in a pseudorandom order, which is the same in every run:
+//! nothing traps, and afterwards probes still work.
 
 use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
 use wasm_host::transcript::headers;
@@ -7,7 +8,7 @@ use wasm_host::{CalloutAnswer, Vm, VmError};
 use crate::kit::{forget, get, started};
 use crate::orders::{CALLBACKS, IDS, call, serves};
 
-/// SplitMix64: the same numbers in every run.
+/// The generator SplitMix64, which gives the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +25,8 @@ impl Numbers {
     }
 }
 
-/// One thing that a host may do, in turn or out of it; being told that it is out of turn is fine, a trap is not.
+/// Makes one random call, in or out of its proper order. The error `OutOfTurn` is allowed, a trap
+/// is not.
 fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(), VmError> {
     let context =
         if contexts.is_empty() || numbers.below(4) == 0 { *numbers.of(&IDS) } else { *numbers.of(contexts) };

@@ -1,4 +1,5 @@
-//! Redirects: which are followed, how, and what their answers mean.
+//! Tests of redirects: which ones the filter follows, with which request, and how it translates the
+//! responses.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ fn found(path: &str, location: &str) -> Life {
     Life::get(path).application(302, [("location", location), ("set-cookie", SECRET)])
 }
 
-/// The only callout that this redirect leads to.
+/// Returns cluster, headers and timeout of the only callout that this redirect causes.
 fn followed(path: &str, location: &str) -> (String, Headers, u32) {
     let mut vm = probing(&PROBERS);
     found(path, location).live(&mut vm).unwrap();
@@ -71,7 +72,8 @@ fn a_hop_is_the_request_that_kubelet_would_send() {
 fn a_location_names_scheme_port_and_authority() {
     let http = "app_health_callout_http";
     let https = "app_health_callout_https";
-    // Location, cluster, authority, destination, path, referer.
+    // Each row has the prober's path, the location, and the expected cluster, authority,
+    // destination, path and referer.
     let rows = [
         (
             HTTP,

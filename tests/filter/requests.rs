@@ -1,4 +1,4 @@
-//! Requests as they reach the filter: what it sends on, exactly, and what it answers in place.
+//! Tests of requests to the filter: the exact request that it forwards, and its local replies.
 
 use wasm_host::life::Life;
 use wasm_host::transcript::{Effect, Headers, headers};
@@ -16,7 +16,8 @@ fn probe_with(prober: &str) -> Vec<Effect> {
     vm.transcript().of(context)
 }
 
-/// Filter state first, so that no route ever dials without; then the whole head.
+/// The effects of a routed probe: first the filter state, so that no route can dial without it,
+/// then the complete request headers.
 fn forwarded(destination: &str, head: Headers) -> Vec<Effect> {
     let length = [u8::try_from(destination.len()).unwrap()];
     let argument = [b"\x0a\x33", PATH, b"\x12", &length, destination.as_bytes(), b"\x18\x01"].concat();
@@ -76,7 +77,8 @@ fn tcp_is_a_connection_made_by_a_route() {
     assert_eq!(probe_with(r#"{"tcpSocket": {"port": 5432}}"#), forwarded("10.0.0.5:5432", head));
 }
 
-/// Scheme, cluster and body of a gRPC probe; the rest is the same for all.
+/// Asserts that a gRPC probe makes a callout with this scheme, cluster and body. Its other fields
+/// are the same for all gRPC probes.
 fn check_grpc(prober: &str, scheme: &str, cluster: &str, body: &[u8]) {
     let head = headers([
         (":method", "POST"),

@@ -1,4 +1,4 @@
-//! How large the filter is: its file, and its memory at the start and under load.
+//! Tests of the size of the filter's file, and of its memory at the start and under load.
 
 use std::fs;
 
@@ -8,10 +8,11 @@ use wasm_host::{Filter, FilterFile, Vm};
 
 use crate::kit::{forget, started};
 
-/// 170 KiB: what V8 compiles in some 60 ms at the start of every Envoy.
+/// 170 KiB, which V8 compiles in about 60 ms at the start of each Envoy.
 const FILE_BYTES: u64 = 174_080;
-/// 128 KiB at the start, of which 64 are the stack, and 192 at most with a small table.
+/// In pages of 64 KiB; one of the two is the stack.
 const PAGES_AT_START: u64 = 2;
+/// The limit under load with a small prober table.
 const PAGES: u64 = 3;
 
 #[test]
@@ -25,7 +26,6 @@ fn memory_starts_at_128_kib() {
     assert_eq!(Filter::load().unwrap().initial_pages(), PAGES_AT_START);
 }
 
-/// A short form of a million hostile requests.
 #[test]
 fn memory_stays_at_192_kib_over_twenty_thousand_requests() {
     let mut vm = started();

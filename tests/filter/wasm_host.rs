@@ -1,4 +1,5 @@
-//! The harness tests itself, from outside, with small guests in WAT; what each host call answers is tested beside it.
+//! Tests of the Wasm host itself, with small guests in WAT. Unit tests next to its modules cover
+//! the result of each host call.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -119,7 +120,7 @@ fn header_values_are_bytes_there_and_back() {
     assert_eq!(
         (get_header(&mut vm, c, 0), given(&vm)),
         (OK, b"\xff\x80".to_vec()),
-        "the first value, not joined"
+        "only the first value, values are not joined"
     );
     assert_eq!(call(&mut vm, "proxy_set_header_map_pairs", c, [0, PAIRS[0], PAIRS[1]]), OK);
     assert_eq!((get_header(&mut vm, c, 0), given(&vm)), (OK, b"\xff\x00\x80".to_vec()));
@@ -129,7 +130,7 @@ fn header_values_are_bytes_there_and_back() {
     assert_eq!(
         call(&mut vm, "proxy_set_header_map_pairs", c, [0, PAIRS[0], PAIRS[1] - 1]),
         OK,
-        "no map: an empty one"
+        "an invalid map is read as an empty one"
     );
     assert_eq!(get_header(&mut vm, c, 0), NOT_FOUND);
 }
@@ -150,7 +151,7 @@ fn a_head_exists_in_its_own_phase_only() {
     assert_eq!(get_header(&mut vm, c, 2), OK);
 }
 
-/// A folder of its own that goes away with the test.
+/// A temporary directory that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -160,7 +161,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A file that was changed that many seconds after some moment.
+    /// Creates a file whose modification time is `seconds` after a fixed moment.
     fn file(&self, name: &str, seconds: u64) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

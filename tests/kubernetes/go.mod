@@ -1,4 +1,5 @@
-// The released Kubernetes that the tests run against: the control plane, the node's agent and the command line.
+// The programs of the Kubernetes release that the tests use: the control plane, the kubelet and
+// kubectl.
 module kubernetes
 
 go 1.26.0
@@ -186,7 +187,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// Kubernetes' own replacements, which a module that depends on it does not inherit.
+// The replacements of k8s.io/kubernetes, which a dependent module does not inherit.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

@@ -1,4 +1,4 @@
-//! `./justw demo-vm`, by itself from beginning to end; and the files that it shows.
+//! Tests of `./justw demo-vm`, and of the example configuration and the systemd units for VMs.
 
 use std::process::Stdio;
 
@@ -19,7 +19,7 @@ async fn the_demo_shows_everything_and_ends_well() {
     for wanted in
         ["answers 503: gone", "hangs: gone", "killed: gone after the grace", "requests through Envoy"]
     {
-        assert!(outcome.stdout.contains(wanted), "{wanted}: not in {}", outcome.stdout);
+        assert!(outcome.stdout.contains(wanted), "{wanted:?} is missing from {}", outcome.stdout);
     }
 }
 
@@ -31,7 +31,7 @@ async fn its_keys_do_what_the_table_says() {
     let mut demo = demo.spawn().expect("the demo starts");
     let mut keys = demo.stdin.take().expect("a pipe");
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
-    // What a key does may show in any order.
+    // The effects of a key may appear in any order.
     let steps: [(&[&str], &str); 4] = [
         (&["payments-1: in Envoy", "payments-3: in Envoy"], "1"),
         (&["payments-1: its application answers 503", "payments-1: gone from Envoy"], "9"),
@@ -48,7 +48,7 @@ async fn its_keys_do_what_the_table_says() {
                 }
             }
         };
-        // Too late or not at all: what is missing says which.
+        // The assertion below reports which words are missing after the timeout.
         let _ = tokio::time::timeout(SOON, seen).await;
         assert!(wanted.is_empty(), "not shown: {wanted:?}");
         keys.write_all(key.as_bytes()).await.expect("the demo reads");
@@ -63,14 +63,15 @@ async fn the_example_configuration_is_accepted() {
     let config = workspace().join("envoy-config/vm/config");
     let mut check = agent::command_of("app-health", &["discovery", "--check", "--config-dir"]);
     check.arg(config);
-    let outcome = agent::finish(check.spawn().expect("it starts")).await;
+    let outcome = agent::finish(check.spawn().expect("the program starts")).await;
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
 }
 
-/// Every flag of a unit exists.
+/// Asserts that the command has every flag that the unit file uses.
 async fn knows_flags(unit: &str, binary: &str, command: &str) {
-    let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit)).expect("it is there");
-    let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("it starts");
+    let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit))
+        .expect("the unit file exists");
+    let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("the program starts");
     let help = agent::finish(help).await.stdout;
     let known = |flag: &str| help.split([' ', '\n', ',', '=']).any(|word| word == flag);
     let start = text.split("ExecStart=").nth(1).expect("a command");

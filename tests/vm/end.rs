@@ -1,4 +1,4 @@
-//! How a machine leaves: it says goodbye, it crashes, it hangs.
+//! Tests of how a machine leaves: its agent terminates in order, crashes, or hangs.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use kit::vm::machine::Machine;
 use kit::vm::scene::{Plan, SOON, Scene};
 use nix::sys::signal::Signal;
 
-/// Graces that a test can wait for.
+/// A grace period that is short enough for a test to wait for.
 const SHORT: [&str; 2] = ["--disconnect-grace", "2s"];
 
 #[tokio::test]
 async fn a_goodbye_is_heard_before_the_agent_ends() {
-    // So long a grace that nothing but the goodbye can have taken them away.
+    // The grace period is so long that only the agent's last report can remove the endpoints.
     let plan = Plan { machines: 3, discovery: vec!["--disconnect-grace", "300s"], ..Plan::default() };
     let mut scene = Scene::start("vm-goodbye", plan).await;
     scene.machines[2].signal(Signal::SIGTERM);
@@ -38,35 +38,36 @@ async fn a_goodbye_is_heard_before_the_agent_ends() {
 #[tokio::test]
 async fn a_crashed_agent_is_gone_after_the_grace_and_one_that_returns_within_it_never_was() {
     let mut scene = Scene::start("vm-crash", Plan { discovery: SHORT.into(), ..Plan::default() }).await;
-    // Back within the grace: nobody noticed.
+    // The agent reconnects within the grace period: no endpoint is removed.
     scene.machines[1].kill_agent().await;
     scene.stays(&[0, 1], Duration::from_millis(500)).await;
     scene.machines[1].start_agent().expect("the agent starts");
     scene.stays(&[0, 1], Duration::from_secs(4)).await;
-    // Away for longer: an entry that was made for it is deleted.
+    // The agent is down for longer than the grace period: its auto-registered entry is deleted.
     scene.machines[1].kill_agent().await;
     scene.stays(&[0, 1], Duration::from_secs(1)).await;
     scene.until_endpoints(&[0]).await;
     scene.until_view(1, serde_json::Value::is_null).await;
-    // And it is made again.
+    // The entry is created again.
     scene.machines[1].start_agent().expect("the agent starts");
     scene.until_endpoints(&[0, 1]).await;
 }
 
-/// A machine that is cut off keeps its connection, as far as discovery can see: nothing comes, not even an answer to a PING. Its heartbeat
-/// would be missed after minutes only.
+/// When a machine is cut off from the network, its connection stays open on the discovery server,
+/// and PINGs get no response. The missing heartbeat alone would be noticed only after minutes.
 #[tokio::test]
 async fn a_machine_that_is_cut_off_is_found_by_pings() {
     let scene = Scene::start("vm-cut-off", Plan { discovery: SHORT.into(), ..Plan::default() }).await;
     scene.machines[1].signal(Signal::SIGSTOP);
     scene.stays(&[0, 1], Duration::from_secs(2)).await;
     scene.endpoints_within(&[0], 3 * SOON).await;
-    // It wakes up and finds out that it has to say hello again.
+    // The agent continues, finds its connection closed, and registers again.
     scene.machines[1].signal(Signal::SIGCONT);
     scene.endpoints_within(&[0, 1], 3 * SOON).await;
 }
 
-/// A machine whose entry an operator wrote, and its agent is stopped: it holds its connection and says nothing.
+/// Starts a machine whose entry an operator created, and stops its agent, which then keeps its
+/// connection open without sending anything. Returns the reason of the condition Unknown.
 async fn silent(name: &str, policy: &'static str) -> (Scene, String) {
     let (folder, ip) = (envoy::folder(name), net::loopback());
     let documents = [entry("manual", &ip.to_string()), service()];
@@ -95,7 +96,7 @@ async fn a_silent_agent_becomes_unknown_and_its_endpoint_leaves() {
     let (scene, reason) = silent("vm-silent", "remove").await;
     assert_eq!(reason, "AgentSilent");
     scene.until_endpoints(&[]).await;
-    // It goes on as if nothing had been.
+    // The agent continues.
     scene.machines[0].signal(Signal::SIGCONT);
     scene.endpoints_within(&[0], 2 * SOON).await;
 }
@@ -105,7 +106,7 @@ async fn an_unknown_workload_stays_where_the_policy_says_so() {
     let (mut scene, reason) = silent("vm-unknown", "keep").await;
     assert_eq!(reason, "AgentSilent");
     scene.stays(&[0], Duration::from_secs(1)).await;
-    // Gone for good: the reason changes, the endpoint stays.
+    // The agent is killed: the reason changes, the endpoint stays.
     scene.machines[0].kill_agent().await;
     scene.until_view(0, |workload| workload["condition"]["reason"] == "Disconnected").await;
     scene.stays(&[0], Duration::from_secs(1)).await;

@@ -1,4 +1,5 @@
-//! What Envoy has of the machines: endpoints leave and come back, sets become empty, clusters change.
+//! Tests of the endpoints and clusters in Envoy: endpoints are removed and added again, a cluster
+//! has no endpoints, and clusters change.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use kit::vm::scene::{Plan, Scene};
 use kit::vm::traffic::Traffic;
 use serde_json::json;
 
-/// Long enough that a push which should not come would have come.
+/// Long enough for an unwanted push to arrive.
 const A_WHILE: Duration = Duration::from_millis(700);
 
 fn own_eds_cluster(discovery: SocketAddr) -> Way {
@@ -22,7 +23,8 @@ fn oldest(discovery: SocketAddr) -> Way {
     Way { version: Version::Floor, ..Way::delta(discovery) }
 }
 
-/// One machine after the other fails and comes back; when all have failed nobody is asked any more.
+/// One machine after the other fails and recovers. While all of them fail, Envoy sends no request
+/// to any.
 async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'static str>) {
     let scene = Scene::start(name, Plan { way, agents, ..Plan::default() }).await;
     let [first, second] = [&scene.machines[0].application, &scene.machines[1].application];
@@ -34,7 +36,7 @@ async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'stati
     for _ in 0..20 {
         assert_eq!(scene.client.request().await.status, 200);
     }
-    assert_eq!(second.requests(), asked, "the sick one is not asked");
+    assert_eq!(second.requests(), asked, "the unhealthy machine must get no request");
 
     first.behave(Behaviour::Hanging);
     scene.until_endpoints(&[]).await;
@@ -43,7 +45,11 @@ async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'stati
         let answer = scene.client.request().await;
         assert_eq!((answer.status, answer.text().trim()), (503, "no healthy upstream"));
     }
-    assert_eq!((first.requests(), second.requests()), asked, "no panic routing: nobody is asked");
+    assert_eq!(
+        (first.requests(), second.requests()),
+        asked,
+        "there must be no panic routing to unhealthy machines"
+    );
     assert_eq!(scene.client.cluster_stat("lb_healthy_panic").await, Some(0));
 
     second.behave(Behaviour::Serving);
@@ -74,7 +80,8 @@ async fn endpoints_come_and_go_in_a_cluster_of_the_users_own() {
     come_and_go("vm-own", own_eds_cluster, Vec::new()).await;
 }
 
-/// A cluster that changes is warmed beside the old one, so no request finds it without endpoints.
+/// Envoy warms a changed cluster before it replaces the old one, so no request finds a cluster
+/// without endpoints.
 async fn changes(name: &str, way: fn(SocketAddr) -> Way) {
     let scene = Scene::start(name, Plan { way, ..Plan::default() }).await;
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(5));
@@ -91,7 +98,7 @@ async fn changes(name: &str, way: fn(SocketAddr) -> Way) {
         }
         let modified = scene.client.envoy.stat("cluster_manager.cluster_modified").await;
         assert!(modified > Some(updates), "{protocol}: no new cluster\n{}", scene.state().await);
-        // Requests of the new cluster, too.
+        // Let some requests use the new cluster too.
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(scene.client.envoy.stat("cluster_manager.warming_clusters").await, Some(0), "{protocol}");
         scene.until_endpoints(&[0, 1]).await;
@@ -122,7 +129,8 @@ async fn a_service_that_is_removed_leaves_and_one_that_is_added_comes() {
     scene.discovery.configure(&other);
     let cluster = "outbound|8080||other.shop.example.com";
     until_cluster(&scene, cluster, true).await;
-    std::fs::remove_file(scene.discovery.folder.join("config/ServiceEntry-other.yaml")).expect("it is there");
+    std::fs::remove_file(scene.discovery.folder.join("config/ServiceEntry-other.yaml"))
+        .expect("the document exists");
     until_cluster(&scene, cluster, false).await;
     assert!(has_cluster(&scene, CLUSTER).await, "the other service stays");
     scene.stays(&[0, 1], A_WHILE).await;
@@ -140,7 +148,7 @@ async fn until_cluster(scene: &Scene, cluster: &str, wanted: bool) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{cluster} is not {}\n{}", if wanted { "there" } else { "gone" }, scene.state().await);
+    panic!("{cluster} is not {}\n{}", if wanted { "present" } else { "removed" }, scene.state().await);
 }
 
 #[tokio::test]
@@ -149,7 +157,7 @@ async fn a_group_without_a_probe_is_served_unasked() {
     let scene = Scene::start("vm-no-probe", Plan { documents, machines: 1, ..Plan::default() }).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.stays(&[0], A_WHILE).await;
-    // The probe that the group gets later counts, although the entry was made without.
+    // A probe that the group gets later takes effect, although the entry was created without one.
     scene.discovery.configure(&group(&probe()));
     scene.until_endpoints(&[]).await;
 }

@@ -1,4 +1,5 @@
-//! The last endpoint of a service: kept where that is wanted, and never one that says goodbye.
+//! Tests of the policy `--last-endpoint`: the last endpoint of a service is kept if it becomes
+//! unhealthy, but not if its agent terminates or drains.
 
 use std::time::Duration;
 
@@ -15,20 +16,21 @@ async fn the_last_endpoint_stays_until_it_says_goodbye() {
     let mut scene = Scene::start("vm-last", plan).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
-    // Which one failed last is told by the seconds of the condition; within one second the name decides.
+    // The condition's time, in seconds, decides which endpoint failed last, and within the same
+    // second the name does.
     scene.stays(&[1], Duration::from_millis(1100)).await;
     scene.machines[1].application.behave(Behaviour::Failing);
     let workload = scene.until_view(1, |workload| workload["keptAsLast"] == true).await;
     assert_eq!(workload["condition"]["status"], "False", "{workload:#}");
     scene.stays(&[1], Duration::from_secs(1)).await;
-    // The kept one's agent crashes: its entry would be deleted, and is not.
+    // The agent of the kept endpoint crashes: its entry would otherwise be deleted.
     scene.machines[1].kill_agent().await;
     scene.stays(&[1], Duration::from_secs(4)).await;
     scene.machines[1].start_agent().expect("the agent starts");
-    // Whoever is well again takes its place.
+    // An endpoint that is healthy again replaces the kept one.
     scene.machines[0].application.behave(Behaviour::Serving);
     scene.until_endpoints(&[0]).await;
-    // One that ends on purpose is never kept.
+    // An endpoint whose agent terminates in order is never kept.
     scene.machines[0].signal(Signal::SIGTERM);
     scene.until_endpoints(&[1]).await;
     scene.machines[1].signal(Signal::SIGTERM);

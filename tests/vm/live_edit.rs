@@ -1,4 +1,5 @@
-//! The configuration changes while all runs: probes reach agents that run, mistakes stay without effect and are shown.
+//! Tests of configuration changes at run time: running agents get changed probes, and an invalid
+//! document is reported and has no effect.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ async fn an_edited_probe_reaches_the_agents_without_a_flap() {
     let view = scene.until_view(0, |workload| workload["agent"]["probeNack"].is_null()).await;
     assert_eq!(view["agent"]["generation"], 1, "no flip: {view:#}");
     scene.stays(&[0, 1], Duration::from_millis(1500)).await;
-    // It is the new probe that counts.
+    // The health now depends on the new probe.
     scene.machines[1].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[0]).await;
 }
@@ -41,7 +42,7 @@ async fn a_probe_that_an_agent_refuses_leaves_the_old_one_in_force() {
     );
     scene.stays(&[0, 1], Duration::from_millis(1500)).await;
     assert!(is_probed(&scene, 0, |probe| probe["httpGet"]["port"] == PORT).await);
-    // The old one goes on, and the next good one is taken.
+    // The old probe continues, and the next valid one is accepted.
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
     scene.discovery.configure(&group(&json!({"periodSeconds": 1, "tcpSocket": {"port": PORT}})));
@@ -75,10 +76,10 @@ async fn a_document_with_a_mistake_is_named_and_changes_nothing() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("the error stays\n{}", scene.state().await);
+    panic!("the error is still reported\n{}", scene.state().await);
 }
 
-/// Is the probe that this agent has in force so?
+/// Returns whether the probe that this agent currently runs fulfils the condition.
 async fn is_probed(scene: &Scene, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> bool {
     is_wanted(&scene.machines[machine].view().await["probe"])
 }

@@ -1,4 +1,4 @@
-//! What an operator sees: the table of `app-health workloads`.
+//! Tests of the output of `app-health workloads`.
 
 use kit::agent;
 use kit::app::switched::Behaviour;
@@ -44,7 +44,7 @@ async fn the_table_says_who_is_served_and_why_not() {
 #[tokio::test]
 async fn a_discovery_that_nobody_runs_is_unavailable() {
     let arguments = ["workloads", "--url", "http://127.0.0.1:1"];
-    let child = agent::command_of("app-health", &arguments).spawn().expect("it starts");
+    let child = agent::command_of("app-health", &arguments).spawn().expect("the program starts");
     let outcome = agent::finish(child).await;
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(69), ""), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("127.0.0.1:1"), "{}", outcome.stderr);

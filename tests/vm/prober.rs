@@ -1,4 +1,5 @@
-//! The agent without a kubelet: it probes by itself. How it is started, and asked what it says of an application.
+//! Support for tests of an agent that probes an application itself, without a kubelet: starting it,
+//! and reading its verdict.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,45 +12,44 @@ use kit::sidecar::{Builder, Sidecar};
 use serde_json::{Value, json};
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-/// Nothing takes longer than this.
+/// The limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An agent that probes.
+/// A running agent that probes, and the file of its WorkloadGroup.
 pub(crate) struct Vm {
     pub(crate) sidecar: Sidecar,
     pub(crate) file: PathBuf,
 }
 
-/// An agent to be started, and where its application has to be.
+/// An agent that is not started yet, and the IP address for its application.
 pub(crate) struct Plan {
     builder: Builder,
     pub(crate) ip: IpAddr,
 }
 
 impl Plan {
-    /// Without an Envoy. `name` is the test's.
+    /// Configures an agent without Envoy. `name` is the name of the test.
     pub(crate) fn new(name: &str) -> Self {
         let builder = Builder::bare(name);
         let ip = builder.ip;
-        // A port of its own, on which there is nobody.
+        // An address on which no server listens.
         let builder = builder.watching(SocketAddr::new(net::loopback(), 15000));
         Self { builder: builder.args(&["--envoy-readiness", "off"]), ip }
     }
 
-    /// More flags.
     pub(crate) fn args(mut self, args: &[&str]) -> Self {
         self.builder = self.builder.args(args);
         self
     }
 
-    /// With this address of the machine.
+    /// Sets the address of the machine, which is the default target of probes.
     pub(crate) fn targeting(mut self, ip: IpAddr) -> Self {
         self.builder = self.builder.instance_ip(ip);
         self
     }
 
-    /// Starts it with this `spec.probe`.
+    /// Writes a WorkloadGroup with this `spec.probe` and starts the agent.
     pub(crate) fn start(self, probe: &Value) -> Vm {
         let file = self.builder.folder.join("group.yaml");
         write(&file, probe);
@@ -58,7 +58,7 @@ impl Plan {
     }
 }
 
-/// Writes a WorkloadGroup as its user would: a new file in the place of the old one.
+/// Writes a WorkloadGroup to a new file, and renames it over the old one.
 pub(crate) fn write(file: &PathBuf, probe: &Value) {
     let document = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "metadata": {"name": "payments"}, "spec": {"probe": probe},
@@ -69,13 +69,13 @@ pub(crate) fn write(file: &PathBuf, probe: &Value) {
 }
 
 impl Vm {
-    /// `GET /debug/vm-health`.
+    /// Requests `/debug/vm-health`.
     pub(crate) async fn view(&self) -> Value {
         let answer = caller::get(self.sidecar.local_address(), "/debug/vm-health", &[]).await;
         serde_json::from_slice(&answer.body).unwrap_or_default()
     }
 
-    /// Asks until `is_there`.
+    /// Requests the view until `is_there` accepts it.
     pub(crate) async fn until(&self, what: &str, is_there: impl Fn(&Value) -> bool) -> Value {
         let mut view = Value::Null;
         for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
@@ -88,10 +88,11 @@ impl Vm {
         panic!("{what}: {view:#}\n{}", self.sidecar.log());
     }
 
-    /// The first verdict: reason and message, or `Healthy`.
+    /// Waits for the first verdict, and returns `Healthy`, or reason and message.
     pub(crate) async fn verdict(&self) -> String {
-        let view =
-            self.until("no verdict", |view| !matches!(view["state"].as_str(), None | Some("Unknown"))).await;
+        let view = self
+            .until("expected a verdict", |view| !matches!(view["state"].as_str(), None | Some("Unknown")))
+            .await;
         let word = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
         if word("state") == "Healthy" {
             "Healthy".to_owned()
@@ -101,13 +102,13 @@ impl Vm {
     }
 }
 
-/// A probe whose first outcome decides, and which a busy machine may keep waiting.
+/// A probe whose first result decides, with a timeout that is long enough for a busy machine.
 pub(crate) fn quick(handler: &str, fields: Value) -> Value {
     json!({ handler: fields, "periodSeconds": 1, "timeoutSeconds": 15, "failureThreshold": 1 })
 }
 
-/// What an agent says of an application that does this with each connection, and how often it was asked.
-/// `expected` says whether a timeout is waited for.
+/// Returns the verdict on an application that does `steps` with each connection, and the number of
+/// its connections. If `expected` is a timeout, the probe's timeout is one second.
 pub(crate) async fn asked(name: &str, handler: &str, steps: Vec<Step>, expected: &str) -> (String, usize) {
     let plan = Plan::new(name);
     let app = App::start(plan.ip, steps).await;

@@ -1,4 +1,5 @@
-//! Probes under rules that redirect this machine's traffic into Envoy, in a network namespace of our own with real rules.
+//! Tests of probes while iptables rules redirect the machine's traffic into Envoy, in a new network
+//! namespace with real rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,10 +13,10 @@ use serde_json::json;
 use crate::prober::{Plan, quick};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-/// Addresses of the machine, which are on `lo`, since nobody else has to reach them.
+/// The IPv4 address of the machine, which is on `lo` because only this machine connects to it.
 const V4: &str = "10.77.0.7";
 const V6: &str = "fd77::7";
-/// Where captured connections arrive.
+/// The port to which the rules redirect connections.
 const INBOUND: u16 = 15006;
 
 fn run(line: &str) -> bool {
@@ -24,7 +25,7 @@ fn run(line: &str) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Puts this thread, and what it starts, into a network namespace with such rules.
+/// Moves this thread into a new network namespace with these addresses and rules.
 fn namespace() -> bool {
     let rules = |tables: &str, source: &str, own: &str| {
         run(&format!("{tables} -t nat -A OUTPUT -o lo -s {source} -j RETURN"))
@@ -42,13 +43,13 @@ fn namespace() -> bool {
 
 #[test]
 fn captured_probes_reach_the_application() {
-    // A thread of its own: the namespace belongs to it alone and ends with it.
+    // A separate thread, because the namespace applies to this thread only and ends with it.
     let test = std::thread::spawn(|| {
         if !geteuid().is_root() || container_tools::find("iptables").is_none() {
-            not_tested::say("probes under capture rules", "no root, or no iptables");
+            not_tested::say("probes under capture rules", "needs root and iptables");
             return;
         }
-        assert!(namespace(), "root may have a network and rules of its own");
+        assert!(namespace(), "root can create a network namespace with rules");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(probes());
     });
@@ -57,14 +58,14 @@ fn captured_probes_reach_the_application() {
 
 async fn probes() {
     let (v4, v6): (IpAddr, IpAddr) = (V4.parse().expect("an address"), V6.parse().expect("an address"));
-    // Accepts everything, as Envoy does.
+    // Accepts every connection, as Envoy does.
     let envoy = App::routes("[::]:15006".parse().expect("an address"), None, |_| answer(OK)).await;
     let app = App::routes(SocketAddr::new(v4, 0), None, |_| answer(OK)).await;
     let app6 = App::routes(SocketAddr::new(v6, 0), None, |_| answer(OK)).await;
     let closed = App::start(v4, Vec::new()).await.port();
     let verdict = async |ip: IpAddr, capture: &str, handler: &str, port: u16| {
         let plan = Plan::new(&format!("vm-capture-{capture}-{handler}-{port}"));
-        // The agent's own ports are on another address; the target is named.
+        // The agent's own ports are on another address, so the probe names its target.
         let flags = ["--capture", capture];
         let mut fields = json!({ "port": port });
         if handler != "grpc" {
@@ -74,7 +75,11 @@ async fn probes() {
         vm.args(&flags).start(&quick(handler, fields)).verdict().await
     };
     for handler in ["tcpSocket", "httpGet"] {
-        assert_eq!(verdict(v4, "off", handler, closed).await, "Healthy", "{handler}: the rules are there");
+        assert_eq!(
+            verdict(v4, "off", handler, closed).await,
+            "Healthy",
+            "{handler}: without --capture the rules redirect the probe"
+        );
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {
         let refused = format!("ConnectionRefused: {V4}:{closed}: connection refused");
@@ -90,5 +95,5 @@ async fn probes() {
     assert!(run("ip -6 address add ::6/128 dev lo nodad"));
     assert_eq!(verdict(v6, "on", "httpGet", app6.port()).await, "Healthy");
     assert!(app6.seen().iter().all(|seen| seen.peer.ip().to_string() == "::6"), "{:?}", app6.seen());
-    assert_eq!(envoy.seen().len(), before, "nothing of it went through Envoy");
+    assert_eq!(envoy.seen().len(), before, "no probe must go through Envoy");
 }

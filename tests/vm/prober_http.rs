@@ -1,4 +1,5 @@
-//! Probes of the agent over http and https. Each row is an application, and what the agent says of it.
+//! Tests of the agent's HTTP and HTTPS probes. Each row has an application and the expected
+//! verdict.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -136,7 +137,7 @@ async fn requests_and_redirects() {
         assert!(log.contains("\"failureThreshold\":1") && !log.contains("secret"), "{log}");
         assert!(!vm.view().await.to_string().contains("secret"));
     }
-    assert_eq!(elsewhere.seen().len(), 0, "another origin is not dialled");
+    assert_eq!(elsewhere.seen().len(), 0, "a redirect to another origin must not be followed");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! The life of an agent that probes: edits of its file, stops, commands, ends.
+//! Tests of a running agent that probes: edits of its WorkloadGroup file, SIGSTOP, exec probes,
+//! termination.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -46,7 +47,7 @@ async fn an_edited_file_acts_without_a_flap() {
     write(&vm.file, &quick("httpGet", json!({"port": 0})));
     let error = "spec.probe.httpGet.port: must be between 1 and 65535, got 0";
     let view = vm.until("the error", is("configError", error)).await;
-    assert_eq!(view["probe"]["httpGet"]["path"], "/new", "the old one stays");
+    assert_eq!(view["probe"]["httpGet"]["path"], "/new", "the old probe must stay in use");
     std::fs::remove_file(&vm.file).expect("a file");
     vm.until("the next error", |view| {
         view["configError"].as_str().is_some_and(|text| text.contains("No such file"))
@@ -55,7 +56,11 @@ async fn an_edited_file_acts_without_a_flap() {
     let asked = app.seen().len();
     app.seen_at_least(asked + 2).await;
     let view = vm.view().await;
-    assert_eq!((&view["state"], &view["generation"]), (&json!("Healthy"), &json!(1)), "no flap");
+    assert_eq!(
+        (&view["state"], &view["generation"]),
+        (&json!("Healthy"), &json!(1)),
+        "the state must not change"
+    );
     assert_eq!(
         vm.sidecar.log().matches("the workload group is not taken").count(),
         2,
@@ -95,7 +100,7 @@ async fn envoy_comes_first() {
     let view = vm.until("a verdict", is("state", "Unhealthy")).await;
     assert_eq!(view["reason"], "EnvoyNotReady");
     assert!(view["message"].as_str().is_some_and(|text| text.starts_with("Envoy is not ready: ")), "{view}");
-    assert_eq!(app.seen().len(), 0, "the application is not asked");
+    assert_eq!(app.seen().len(), 0, "the application must not be probed");
 }
 
 #[tokio::test]
@@ -107,7 +112,7 @@ async fn a_stopped_agent_makes_up_for_nothing() {
     vm.sidecar.signal(Signal::SIGSTOP);
     let before = app.seen().len();
     sleep(Duration::from_secs(6)).await;
-    assert!(app.seen().len() <= before + 1, "it is stopped");
+    assert!(app.seen().len() <= before + 1, "a stopped agent must not probe");
     vm.sidecar.signal(Signal::SIGCONT);
     app.seen_at_least(before + 1).await;
     sleep(Duration::from_millis(600)).await;
@@ -142,7 +147,7 @@ async fn the_initial_delay_holds_nothing_up() {
     assert_eq!(vm.sidecar.end().await.0, Some(0));
 }
 
-/// The processes of a session, zombies too, whose parent's parent's … parent is `root`.
+/// Returns `/proc/<pid>/stat` of every descendant of the process `root`, including zombies.
 fn descendants(root: i32) -> Vec<String> {
     let stat = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let parent = |pid: i32| -> Option<i32> { stat(pid).rsplit(") ").next()?.split(' ').nth(1)?.parse().ok() };
@@ -162,14 +167,14 @@ async fn commands_leave_nothing() {
     let root = vm.sidecar.pid().as_raw();
     let mut left = Vec::new();
     for _ in 0..200 {
-        // Between two probes, which the next one may end at any time.
+        // The next probe may start at any time, so this only waits for a moment without a command.
         left = descendants(root);
         if left.is_empty() {
             break;
         }
         sleep(Duration::from_millis(10)).await;
     }
-    // The period is as long as the timeout, so the next command may be there already; never more than one.
+    // The period is as long as the timeout, so the next command may already run, but only one.
     assert!(left.len() <= 3, "{left:?}");
     write(&vm.file, &quick("exec", json!({"command": ["true"]})));
     vm.until("the next one", is("state", "Healthy")).await;
@@ -192,9 +197,9 @@ async fn no_command_loses_its_end() {
     assert_eq!(view["generation"], 1);
 }
 
-/// The most memory that a process ever had, in KiB.
+/// Returns the peak resident memory of a process, in KiB.
 fn peak(pid: i32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

@@ -1,4 +1,5 @@
-//! What the real agent says to a discovery server: Istio's order of messages, our own words, pushed probes, the goodbye.
+//! Tests of the messages that the agent sends to a discovery server: in the order of Istio's agent,
+//! with the project's own report, for pushed probes, and at its termination.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::reporter_kit::{Vm, is_last, level};
 
-/// For an end that waits for nobody longer than two seconds.
+/// The limit for a termination, in which each step waits at most two seconds.
 const SOON: Duration = Duration::from_secs(15);
 
 fn hello() -> Value {
@@ -18,7 +19,7 @@ fn hello() -> Value {
 }
 
 async fn istio_order(name: &str, xds: &str, variant: Variant) {
-    // The first report meets a stale cache.
+    // The server ignores the first report, as istiod does while its cache is stale.
     let server = PlainServer::start(Script { forgets: 1, ..Script::plain() }).await;
     let vm = Vm::probed(name).reports_to(&server).args(&["--xds", xds, "--network", "dc1"]);
     let vm = vm.args(&["--label", "version=v2", "--locality", "eu/a/1"]).start();
@@ -60,7 +61,7 @@ async fn istio_order(name: &str, xds: &str, variant: Variant) {
     assert!(reports.iter().all(|seen| seen.is_report() && seen.node.is_none()), "{reports:#?}");
     let errors: Vec<Option<i32>> =
         reports.iter().map(|seen| seen.error.as_ref().map(|(code, _)| *code)).collect();
-    assert_eq!(errors, [None, None, Some(13)], "said, said again, failed");
+    assert_eq!(errors, [None, None, Some(13)], "expected the report, its repetition, and the failure");
     assert_eq!(vm.view().await["stream"]["server"], json!("plain"));
 }
 
@@ -93,7 +94,11 @@ async fn our_server_hears_the_level() {
     assert!(generations.is_sorted(), "{generations:?}");
     for report in &reports {
         let is_healthy = level(report).1 == "Healthy";
-        assert_eq!(report.error.is_none(), is_healthy, "no reader takes it for healthy: {report:#?}");
+        assert_eq!(
+            report.error.is_none(),
+            is_healthy,
+            "a report of another state than Healthy must have an error: {report:#?}"
+        );
     }
     vm.until_logged("app-health session established").await;
     let stream = vm.view().await["stream"].clone();
@@ -138,7 +143,7 @@ async fn pushed_probes_are_answered() {
     ];
     for (answer, words) in all[1..].iter().zip(words) {
         assert_eq!(answer.error, Some((3, words.to_owned())));
-        assert_eq!(answer.version, format!("v{good}"), "the old one stays");
+        assert_eq!(answer.version, format!("v{good}"), "the old probe must stay in use");
     }
     drop(target);
     server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ConnectionRefused")).await;
@@ -154,7 +159,8 @@ async fn a_pending_entry_waits_for_its_session() {
     server.until("the level again", |seen| seen[before..].iter().any(Seen::is_ours)).await;
 }
 
-/// SIGTERM: the last word, and the exit code.
+/// Sends SIGTERM to the agent, asserts that it exits with 0, and returns all messages that the
+/// server received.
 async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
     let is_plain = script.hello.is_none();
     let server = PlainServer::start(script).await;
@@ -166,7 +172,7 @@ async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
         server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     }
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
     server.seen()
 }
@@ -196,7 +202,7 @@ async fn an_end_without_a_server() {
         Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
     vm.until_logged("disconnected from the discovery server").await;
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
 }
 
@@ -211,6 +217,6 @@ async fn a_drain_is_told_and_the_stream_stays() {
     server.until("draining, and heartbeats of it", |seen| drained(seen) >= 3).await;
     assert_eq!(server.streams(), 1);
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("an end in time");
+    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
     assert_eq!(code, Some(0), "{log}");
 }

@@ -1,4 +1,4 @@
-//! Servers and networks that fail, and how the agent gets over them.
+//! Tests of how the agent recovers from failures of the server and of the network.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::reporter_kit::{Vm, is_last, level};
 
-/// A dead peer is found within 30 s; the rest is for a slow machine.
+/// The agent detects a dead peer within 30 s; the rest is a margin for a slow machine.
 const FOUND: Duration = Duration::from_secs(60);
 
 fn ours() -> Script {
@@ -28,7 +28,7 @@ async fn a_report_that_nobody_acknowledges_is_said_again_then_elsewhere() {
         .filter(|seen| seen.stream == 0 && seen.is_ours() && level(seen).1 == "Healthy")
         .map(|seen| level(seen).0)
         .collect();
-    assert_eq!(first, [1, 1], "said, and said once more");
+    assert_eq!(first, [1, 1], "expected the report and one repetition");
 }
 
 #[tokio::test]
@@ -76,14 +76,14 @@ async fn a_refusal_is_told_and_is_not_for_ever() {
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
 }
 
-/// Both ends of a connection live on, and nothing comes through: only PINGs can tell.
+/// The connection stays open but the server sends nothing, so only PINGs detect the failure.
 #[tokio::test]
 async fn a_mute_server_is_found() {
     let (address, accepted) = plain_server::mute().await;
     let address = address.to_string();
     let _vm = Vm::probed("faults-mute").args(&["--discovery", &address, "--discovery-plaintext"]).start();
     timeout(FOUND, async {
-        while *accepted.lock().expect("nobody panicked") < 2 {
+        while *accepted.lock().expect("no holder of the lock panicked") < 2 {
             sleep(Duration::from_millis(50)).await;
         }
     })
@@ -123,6 +123,9 @@ async fn an_outage_costs_no_memory() {
     let after = Process::new(pid).rss();
     assert!(after < before + (1 << 20), "{before} to {after} bytes");
     let view = vm.view().await;
-    assert!(view["generation"].as_u64().is_some_and(|generation| generation >= 5), "probing goes on: {view}");
+    assert!(
+        view["generation"].as_u64().is_some_and(|generation| generation >= 5),
+        "probing must continue: {view}"
+    );
     assert_eq!(view["stream"]["connected"], json!(false));
 }

@@ -1,4 +1,5 @@
-//! A machine whose workload is healthy as long as a file exists, and the real agent on it.
+//! Support for tests of the agent's reports: an agent on a machine whose workload is healthy as
+//! long as a file exists.
 
 use std::path::PathBuf;
 
@@ -6,20 +7,20 @@ use kit::plain_server::{PlainServer, Seen};
 use kit::sidecar::{Builder, Sidecar};
 use serde_json::Value;
 
-/// A machine before its agent starts.
+/// A machine whose agent is not started yet.
 pub(crate) struct Vm {
     pub(crate) builder: Builder,
     alive: PathBuf,
 }
 
-/// The same with a running agent.
+/// A machine whose agent runs.
 pub(crate) struct Running {
     pub(crate) sidecar: Sidecar,
     alive: PathBuf,
 }
 
 impl Vm {
-    /// `name` is the test's. The workload is healthy.
+    /// Configures a machine with a healthy workload and no probe. `name` is the name of the test.
     pub(crate) fn new(name: &str) -> Self {
         let builder =
             Builder::bare(name).args(&["--no-envoy", "--data-path", "off", "--envoy-readiness", "off"]);
@@ -28,7 +29,8 @@ impl Vm {
         Self { builder, alive }
     }
 
-    /// With a WorkloadGroup's file, whose probe looks for the file.
+    /// Configures a machine with a WorkloadGroup file, whose probe succeeds while the file `alive`
+    /// exists.
     pub(crate) fn probed(name: &str) -> Self {
         let vm = Self::new(name);
         let group = format!(
@@ -42,12 +44,11 @@ impl Vm {
         vm.args(&["--workload-group", file.to_str().expect("a path")])
     }
 
-    /// More flags.
     pub(crate) fn args(self, args: &[&str]) -> Self {
         Self { builder: self.builder.args(args), ..self }
     }
 
-    /// Reports to this server over plaintext.
+    /// Lets the agent report to this server in plaintext.
     pub(crate) fn reports_to(self, server: &PlainServer) -> Self {
         self.args(&["--discovery", &server.address.to_string(), "--discovery-plaintext"])
     }
@@ -58,27 +59,27 @@ impl Vm {
 }
 
 impl Running {
-    /// Makes the workload healthy or not.
+    /// Makes the workload healthy or unhealthy.
     pub(crate) fn set(&self, healthy: bool) {
         if healthy {
             std::fs::write(&self.alive, "").expect("a writable folder");
         } else {
-            std::fs::remove_file(&self.alive).expect("it was there");
+            std::fs::remove_file(&self.alive).expect("the file exists");
         }
     }
 
-    /// `GET /debug/vm-health`
+    /// Requests `/debug/vm-health`.
     pub(crate) async fn view(&self) -> Value {
         let answer = self.sidecar.local("GET /debug/vm-health", "Host: localhost\r\n").await;
         serde_json::from_str(&answer.text()).expect("JSON")
     }
 
-    /// `GET /metrics`
+    /// Requests `/metrics` from the local port.
     pub(crate) async fn metrics(&self) -> String {
         self.sidecar.local("GET /metrics", "Host: localhost\r\n").await.text()
     }
 
-    /// Waits for these words in the log.
+    /// Waits until the agent's log contains these words.
     pub(crate) async fn until_logged(&self, words: &str) {
         for _ in 0..2000 {
             if self.sidecar.log().contains(words) {
@@ -86,23 +87,23 @@ impl Running {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        panic!("{words:?} was never logged:\n{}", self.sidecar.log());
+        panic!("{words:?} was not logged within 40 s:\n{}", self.sidecar.log());
     }
 }
 
-/// Of a report in our words: generation, state, reason.
+/// Returns generation, state and reason of an `APP_HEALTH_REPORT`.
 pub(crate) fn level(seen: &Seen) -> (u64, String, String) {
     let report = seen.metadata("APP_HEALTH_REPORT");
     let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
     (report["generation"].as_u64().unwrap_or_default(), text("state"), text("reason"))
 }
 
-/// The last report in our words.
+/// Returns the last `APP_HEALTH_REPORT`.
 pub(crate) fn last(seen: &[Seen]) -> Option<(u64, String, String)> {
     seen.iter().rev().find(|seen| seen.is_ours()).map(level)
 }
 
-/// Is the last report in our words of this state and reason?
+/// Returns whether the last `APP_HEALTH_REPORT` has this state and reason.
 pub(crate) fn is_last(seen: &[Seen], state: &str, reason: &str) -> bool {
     last(seen).is_some_and(|(_, found, why)| found == state && why == reason)
 }

@@ -1,4 +1,5 @@
-//! Mutual TLS between agent and discovery server: names, authorities, files that change.
+//! Tests of mutual TLS between the agent and the discovery server: names, authorities, and files
+//! that change.
 
 use std::net::SocketAddr;
 
@@ -13,7 +14,8 @@ fn ours() -> Script {
     Script::ours(json!({"session": 17, "heartbeatSeconds": 60}))
 }
 
-/// An agent with a certificate of `authority`, which reports to `server` and takes it for `san`.
+/// Starts an agent with a certificate of `authority` that reports to `server` and expects `san` in
+/// the server's certificate.
 fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str>) -> Running {
     let vm = Vm::probed(name);
     let folder = vm.builder.folder.clone();
@@ -98,7 +100,7 @@ async fn changed_files_are_used_and_no_report_is_lost() {
     let server = PlainServer::start_tls(ours(), old.acceptor("127.0.0.1")).await;
     let vm = start("tls-rotated", server.address, &old, None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
-    // From now on nobody with the old files gets in.
+    // From now on the server rejects the old client certificate.
     server.change_tls(new.acceptor("127.0.0.1"));
     new.write_client(&vm.sidecar.folder);
     vm.until_logged("client certificate of the discovery connection reloaded").await;
@@ -116,7 +118,7 @@ async fn broken_files_change_nothing() {
     let server = PlainServer::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
     let vm = start("tls-broken", server.address, &authority, None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
-    // A key of somebody else, and then none.
+    // First a key of another certificate, then no key.
     std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().sign("a.example").key)
         .expect("a file");
     vm.until_logged("client certificate not reloaded, keeping the previous one").await;

@@ -1,4 +1,4 @@
-//! Discovery crashes and comes back: with its store, and without.
+//! Tests of a discovery server that crashes and restarts, with and without its store.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use kit::vm::scene::{Plan, SOON, Scene};
 use kit::vm::traffic::Traffic;
 use serde_json::Value;
 
-/// The condition's status of each entry in the view, by address.
+/// Returns address and condition status of each workload.
 async fn statuses(scene: &Scene) -> Vec<(String, String)> {
     let view = scene.discovery.view().await;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -18,7 +18,8 @@ async fn statuses(scene: &Scene) -> Vec<(String, String)> {
     workloads.map(|found| (text(&found["address"]), text(&found["condition"]["status"]))).collect()
 }
 
-/// Killed at once after an acknowledged report; Envoys lose nothing, and the first report after the start counts.
+/// The server is killed right after it acknowledged a report. Envoy loses no endpoint, and the
+/// first report after the restart takes effect.
 #[tokio::test]
 async fn a_killed_discovery_comes_back_as_it_was() {
     let plan = Plan {
@@ -32,7 +33,7 @@ async fn a_killed_discovery_comes_back_as_it_was() {
     scene.until_view(1, |workload| workload["condition"]["status"] == "False").await;
     let before = statuses(&scene).await;
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
-    // Nobody of the agents comes back by itself: what is known now is what the store knew.
+    // No agent can reconnect, so the restarted server knows only the content of its store.
     for machine in &mut scene.machines {
         machine.kill_agent().await;
     }
@@ -40,14 +41,14 @@ async fn a_killed_discovery_comes_back_as_it_was() {
     scene.stays(&[0, 2], Duration::from_millis(500)).await;
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(statuses(&scene).await, before);
-    // Longer than the grace of a lost connection: after a restart that of the restart counts.
+    // This is longer than `--disconnect-grace`: after a restart, `--restart-grace` applies.
     scene.stays(&[0, 2], Duration::from_secs(4)).await;
-    // A client that knows nothing yet gets the same.
+    // A new client gets the same endpoints.
     let fresh =
         Client::start(&scene.folder, "fresh", net::loopback(), &Way::sotw(scene.discovery.plaintext())).await;
     assert_eq!(fresh.endpoints().await, scene.client.endpoints().await);
     drop(fresh);
-    // A report counts at once, in either direction.
+    // A report takes effect at once, whether healthy or unhealthy.
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.machines[0].start_agent().expect("the agent starts");
     scene.until_endpoints(&[2]).await;
@@ -55,10 +56,11 @@ async fn a_killed_discovery_comes_back_as_it_was() {
     scene.machines[1].start_agent().expect("the agent starts");
     scene.until_endpoints(&[1, 2]).await;
     let tally = traffic.take();
-    assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
+    assert!(!tally.contains_key(&(503, String::new())), "Envoy must always have an endpoint: {tally:?}");
 }
 
-/// An acknowledgement says that it is on the disk: whoever kills discovery upon it finds it there.
+/// An acknowledged report is on the disk: if the server is killed right after the acknowledgement,
+/// its store contains the report.
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_a_kill() {
     let mut scene = Scene::start("vm-acked", Plan { machines: 3, ..Plan::default() }).await;
@@ -75,7 +77,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
         };
         tokio::time::timeout(SOON, acknowledged).await.expect("an acknowledgement");
         scene.discovery.kill().await;
-        // Nobody can say it again.
+        // No agent can repeat the report.
         for machine in &mut scene.machines {
             machine.kill_agent().await;
         }
@@ -91,14 +93,15 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     }
 }
 
-/// Was the agent in this state told that discovery has it?
+/// Returns whether the agent is in this state and the server has acknowledged that.
 async fn is_acknowledged(scene: &Scene, machine: usize, state: &str) -> bool {
     let view = scene.machines[machine].view().await;
     let last = view["stream"]["lastAcknowledgement"].as_str().unwrap_or_default();
     view["state"] == state && last.ends_with(&format!("/{}", view["generation"]))
 }
 
-/// Killed again and again while machines fail and recover: in the end Envoy has those that are well.
+/// The server is killed repeatedly while machines fail and recover. In the end Envoy has exactly
+/// the healthy endpoints.
 #[tokio::test]
 async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     let mut scene = Scene::start("vm-midst", Plan { machines: 3, ..Plan::default() }).await;
@@ -106,7 +109,7 @@ async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     let mut number = 0x5eed_u32;
     for _ in 0..5 {
         number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // The first stays well, so that somebody always answers.
+        // The first machine stays healthy, so that one endpoint always answers.
         for machine in [1, 2] {
             let behaviour =
                 if number >> (machine + 8) & 1 == 1 { Behaviour::Failing } else { Behaviour::Serving };
@@ -122,10 +125,11 @@ async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     scene.until_endpoints(&well).await;
     scene.stays(&well, Duration::from_secs(1)).await;
     let tally = traffic.take();
-    assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");
+    assert!(!tally.contains_key(&(503, String::new())), "Envoy must always have an endpoint: {tally:?}");
 }
 
-/// The store is lost while Envoys and agents live: no set becomes smaller before everybody could say who he is.
+/// The store is lost while Envoy and the agents run: no endpoint is removed before all agents had
+/// time to register again.
 async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
     let plan = Plan {
         machines: 3,
@@ -134,10 +138,10 @@ async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
         ..Plan::default()
     };
     let mut scene = Scene::start(name, plan).await;
-    // The third is away for good, and nobody but Envoy remembers it.
+    // The third agent never reconnects, and only Envoy still knows its endpoint.
     scene.machines[2].kill_agent().await;
     scene.discovery.kill().await;
-    std::fs::remove_file(scene.discovery.store()).expect("there is a store");
+    std::fs::remove_file(scene.discovery.store()).expect("the store exists");
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     scene.stays(&[0, 1, 2], Duration::from_secs(4)).await;
     let view = scene.discovery.view().await;
@@ -166,7 +170,7 @@ async fn discovery_ends_on_sigterm_and_agents_and_envoys_come_back_to_the_next()
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.stays(&[0, 1], Duration::from_secs(2)).await;
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
-    // What happened meanwhile is said as soon as somebody listens.
+    // The agent reports the change as soon as it is connected again.
     scene.until_endpoints(&[1]).await;
     scene.machines[0].application.behave(Behaviour::Serving);
     scene.until_endpoints(&[0, 1]).await;

@@ -1,4 +1,5 @@
-//! Five hundred agents and one server that is killed: the small sister of `./justw bench vm-health`.
+//! A test with five hundred agents and one server that is killed: `./justw bench vm-health` with
+//! smaller numbers.
 
 use std::time::Duration;
 
@@ -6,11 +7,12 @@ use kit::app::tls;
 use kit::vm::fleet::{Crowd, Size};
 use tokio::time::sleep;
 
-/// Whatever is to happen happens within this; the machine that runs the tests may be busy.
+/// The limit of each wait, with a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 const AGENTS: u32 = 500;
-/// A tenth of them flaps: so often, with that between two flips.
+/// The number of times that a tenth of the agents change their health.
 const FLAPS: u32 = 6;
+/// The time between two changes.
 const PAUSE: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,12 +23,12 @@ async fn five_hundred_agents_come_back_to_a_server_that_was_killed_and_no_endpoi
 
     crowd.discovery.kill().await;
     let killed = crowd.fleet.tally.now();
-    crowd.discovery.start().await.expect("it starts again");
-    crowd.until_registered(killed).await.expect("all come back");
-    crowd.until_exact(SOON).await.expect("every endpoint is there");
+    crowd.discovery.start().await.expect("the discovery server restarts");
+    crowd.until_registered(killed).await.expect("all agents register again");
+    crowd.until_exact(SOON).await.expect("Envoy has every endpoint");
     assert!(crowd.observer.sets().shrinks.is_empty(), "{:?}", crowd.observer.sets().shrinks);
 
-    // The last flip leaves every second one of them unhealthy.
+    // The last change leaves every second one of them unhealthy.
     let flapping: Vec<u32> = (0..AGENTS).step_by(10).collect();
     for flap in 0..=FLAPS {
         for (position, agent) in flapping.iter().enumerate() {

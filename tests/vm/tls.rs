@@ -1,4 +1,5 @@
-//! Mutual TLS from end to end: identities that are refused, and certificates that change under load.
+//! Tests of mutual TLS from end to end: identities that the server rejects, and certificates that
+//! change under load.
 
 use std::time::Duration;
 
@@ -15,11 +16,12 @@ use kit::vm::scene::Scene;
 use kit::vm::traffic::Traffic;
 use tokio::time::Instant;
 
-/// Discovery, machines and Envoy, over mutual TLS alone; machine `n` shows the certificate `m<n>`.
+/// A discovery server, machines and Envoy, which are connected only by mutual TLS. Machine `n` has
+/// the certificate `m<n>`.
 struct Secured {
     authority: Authority,
     scene: Scene,
-    /// Of Envoy.
+    /// The certificate files of Envoy.
     files: Files,
 }
 
@@ -47,7 +49,7 @@ impl Secured {
         Self { authority, scene, files }
     }
 
-    /// Another machine, whose agent shows these files.
+    /// Starts another machine, whose agent uses these certificate files.
     async fn stranger(&self, name: &str, files: &Files) -> Machine {
         let mut machine = Machine::new(&self.scene.folder, name, net::loopback()).await;
         machine.join_secure(&self.scene.discovery, files);
@@ -76,7 +78,8 @@ async fn who_is_not_whom_he_says_changes_nothing() {
     }
     for machine in &machines {
         let error = turned_away(machine).await;
-        // Whoever may speak hears why he is refused; the others do not get as far as that.
+        // An agent whose certificate is accepted gets the reason for the rejection; the others fail
+        // before that.
         match machine.name.as_str() {
             "namespace" | "account" => {
                 assert!(error.contains("PermissionDenied") || error.contains("PERMISSION_DENIED"), "{error}")
@@ -93,7 +96,7 @@ async fn who_is_not_whom_he_says_changes_nothing() {
     secured.scene.stays(&[0], Duration::from_secs(2)).await;
     let view = secured.scene.discovery.view().await;
     assert_eq!(view["workloads"].as_array().map(Vec::len), Some(1), "{view:#}");
-    // The same machine with the right certificate is taken.
+    // A machine with a correct certificate is accepted.
     let files = secured.authority.workload(folder, "late", NAMESPACE, GROUP);
     let mut scene = secured.scene;
     let mut machine = Machine::new(&scene.folder, "late", net::loopback()).await;
@@ -103,7 +106,7 @@ async fn who_is_not_whom_he_says_changes_nothing() {
     scene.until_endpoints(&[0, 1]).await;
 }
 
-/// Waits until the agent was refused: why.
+/// Waits until the server has rejected the agent, and returns the error.
 async fn turned_away(machine: &Machine) -> String {
     for _ in 0..1000 {
         let stream = machine.view().await["stream"].clone();
@@ -112,10 +115,10 @@ async fn turned_away(machine: &Machine) -> String {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{} is not turned away:\n{}", machine.name, machine.log());
+    panic!("{} was not rejected:\n{}", machine.name, machine.log());
 }
 
-/// The sessions of the entries: each stream of an agent is a new one.
+/// Returns the session number of each entry. Each stream of an agent starts a new session.
 async fn sessions(scene: &Scene) -> Vec<u64> {
     let mut sessions = Vec::new();
     for machine in &scene.machines {
@@ -126,7 +129,7 @@ async fn sessions(scene: &Scene) -> Vec<u64> {
     sessions
 }
 
-/// The first machine fails and recovers; Envoy has to follow both times.
+/// Lets the first machine fail and recover, and asserts that Envoy gets both changes.
 async fn follows(scene: &Scene) {
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
@@ -141,7 +144,8 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
     let traffic = Traffic::start(scene.client.listener, Duration::from_millis(20));
     let (before, began) = (sessions(scene).await, Instant::now());
     let old = shown(scene.discovery.secure(), &secured.files).await;
-    // Both sides change; an agent reopens its stream at some time within half a minute. The first one that does has shown it.
+    // The certificates of both sides change. An agent opens a new stream within half a minute; it
+    // is enough that one agent has done so.
     let files = secured.authority.issue(&scene.folder, "discovery", DISCOVERY_NAME);
     for machine in &scene.machines {
         secured.authority.workload(&scene.folder, &machine.name, NAMESPACE, GROUP);
@@ -161,8 +165,8 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
         );
     }
     let new = shown(scene.discovery.secure(), &secured.files).await;
-    assert!(new != old, "the certificate is another one");
-    // Keys that are none leave what is there in use.
+    assert!(new != old, "the server must use the new certificate");
+    // Invalid key files leave the current certificates in use.
     std::fs::write(&files.key, "no key").expect("a writable folder");
     std::fs::write(scene.folder.join("m1-key.pem"), "no key").expect("a writable folder");
     let broken = Instant::now();

@@ -1,11 +1,12 @@
-//! What the workspace promises of itself: who may name whom, and that the documents name what is there.
+//! Tests of the workspace's own rules: dependencies between crates, the layout of modules, and
+//! links and recipe names in the documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kit::envoy::workspace;
 
-/// The crates that a package links, itself included, by name.
+/// Returns the names of the crates that a package links, including itself.
 fn tree(package: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -27,7 +28,8 @@ fn tree(package: &str) -> Vec<String> {
     lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// Files of the workspace that are under version control or about to be, with this ending.
+/// Returns the files below `folder` with this ending, except those in `target` and hidden
+/// directories.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
@@ -84,7 +86,8 @@ fn the_environment_is_read_in_one_file_of_each_binary() {
     }
 }
 
-/// `./justw NAME` in a document is a recipe, and a file that a document links to exists.
+/// Every `./justw NAME` in a document names a recipe, and every file that a document links to
+/// exists.
 #[test]
 fn documents_name_what_is_there() {
     let justfile = std::fs::read_to_string(workspace().join("Justfile")).expect("a Justfile");

@@ -12,25 +12,25 @@ use tracing::warn;
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
 use crate::config::{EnvoyConfigSource, EnvoyProcessConfig, RunConfig, SidecarConfig};
+use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
-use crate::envoy::question;
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
 use crate::http_server::{self, Bound};
 use crate::state_dir::{self, StateDirError};
 
 /// Limit for `--config-yaml`; the kernel accepts at most 128 KiB in one command line argument.
-const CONFIG_YAML: usize = 120 * 1024;
+const MAX_CONFIG_YAML: usize = 120 * 1024;
 
 /// This executable, even if its file was replaced or deleted.
-const OURSELVES: &str = "/proc/self/exe";
+const SELF_EXE: &str = "/proc/self/exe";
 
 /// Values that are needed to start Envoy.
 pub(super) struct Prepared {
     /// `None` if Envoy is external.
     pub(super) envoy: Option<(EnvoyCommand, EnvoyRestart)>,
     /// Rendered bootstrap without secrets.
-    pub(super) shown: Option<Arc<str>>,
+    pub(super) bootstrap_for_debug: Option<Arc<str>>,
 }
 
 /// Queries the version of the Envoy that will read the bootstrap, unless it is configured. An Envoy
@@ -48,7 +48,7 @@ pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure>
         }
         _ => return Ok(()),
     };
-    let said = match question::version(&envoy.binary).await {
+    let said = match one_shot::version(&envoy.binary).await {
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             let newest = EnvoyVersion::NEWEST;
             warn!(
@@ -75,7 +75,7 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
         (address, config.envoy.as_ref().and_then(|envoy| envoy.files.sidecar()))
         && socket.parent() == Some(&sidecar.state_dir)
     {
-        state_dir::make(&sidecar.state_dir).map_err(cannot_write)?;
+        state_dir::create(&sidecar.state_dir).map_err(cannot_write)?;
     }
     http_server::bind_local(address).map_err(|error| {
         let port = match address {
@@ -90,20 +90,21 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
 
 /// Writes the files that Envoy reads.
 pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
-    let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, shown: None }) };
+    let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, bootstrap_for_debug: None }) };
     let configuration = configuration(envoy)?;
     let command = EnvoyCommand {
         binary: envoy.binary.clone(),
-        launcher: Some(PathBuf::from(OURSELVES)),
+        launcher: Some(PathBuf::from(SELF_EXE)),
         configuration,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
-        judge_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
+        validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
         admin: config.admin.clone(),
     };
-    let shown = envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
-    Ok(Prepared { envoy: Some((command, envoy.restart)), shown })
+    let bootstrap_for_debug =
+        envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
+    Ok(Prepared { envoy: Some((command, envoy.restart)), bootstrap_for_debug })
 }
 
 fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
@@ -117,9 +118,9 @@ fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
         }
         EnvoyConfigSource::Merged(file, sidecar) => {
             let rendered = sidecar.bootstrap.render_compact();
-            if rendered.len() > CONFIG_YAML {
+            if rendered.len() > MAX_CONFIG_YAML {
                 return Err(Failure::Usage(format!(
-                    "--user-config: the generated bootstrap, with the prober table, is {} bytes long, and at most {CONFIG_YAML} can be merged; \
+                    "--user-config: the generated bootstrap, with the prober table, is {} bytes long, and at most {MAX_CONFIG_YAML} can be merged; \
                      combine the output of `bootstrap` with your file, and pass the result with --envoy-config",
                     rendered.len()
                 )));
@@ -134,7 +135,7 @@ fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
 pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
     let made = match (sidecar.write_filter, sidecar.create_state_dir) {
         (true, _) => state_dir::write_filter(&sidecar.state_dir),
-        (false, true) => state_dir::make(&sidecar.state_dir),
+        (false, true) => state_dir::create(&sidecar.state_dir),
         (false, false) => Ok(()),
     };
     made.map_err(cannot_write)

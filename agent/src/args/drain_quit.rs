@@ -61,6 +61,6 @@ impl std::str::FromStr for AgentUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = if text.starts_with("unix:") { format!("{text}:/") } else { text.to_owned() };
         let url: HttpUrl = url.parse()?;
-        if url.path == "/" { Ok(Self(url)) } else { Err(Self::Err::Path) }
+        if url.path == "/" { Ok(Self(url)) } else { Err(Self::Err::UnexpectedPath) }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::address::{LocalAddress, OrOff, overlap};
+use crate::address::{LocalAddress, OrOff, conflicts};
 use crate::args::{BootstrapArgs, SidecarArgs, SourceBind};
 use crate::bootstrap::{Bootstrap, FilterCode};
 use crate::envoy_version::EnvoyVersion;
@@ -166,7 +166,7 @@ pub(super) fn listeners(bootstrap: &Bootstrap) -> Vec<(&'static str, LocalAddres
 pub(super) fn check_listeners_disjoint(listeners: &[(&str, LocalAddress)]) -> Result<(), Failure> {
     for (index, (flag, address)) in listeners.iter().enumerate() {
         let taken = listeners[..index].iter().find(|(_, other)| match (address, other) {
-            (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => overlap(*one, *other),
+            (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => conflicts(*one, *other),
             (one, other) => one == other,
         });
         if let Some((other_flag, other)) = taken {

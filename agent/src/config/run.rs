@@ -12,9 +12,10 @@ use tracing::level_filters::LevelFilter;
 use super::bootstrap::{SidecarConfig, check_listeners_disjoint, first_instance_ip, listeners, nonzero_port};
 use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
+use crate::log::level_filter;
 use crate::machine::Machine;
 use envoy::{envoy_args, envoy_binary, readable};
 
@@ -46,7 +47,7 @@ pub struct RunConfig {
     pub admin_timeout: Duration,
     /// `None` if /healthz/live is disabled.
     pub live: Option<LivenessConfig>,
-    pub drain: drain::Settings,
+    pub drain: drain::DrainSettings,
     /// `None` if an external process starts Envoy.
     pub envoy: Option<EnvoyProcessConfig>,
     /// `None` if health is not reported.
@@ -216,17 +217,6 @@ impl RunConfig {
     }
 }
 
-/// Converts the level to tracing's type.
-pub fn level_filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    }
-}
-
 /// Checks mutually exclusive flags. clap's own check would count a boolean environment variable with
 /// the value `false` as set.
 fn check_exclusive(args: &RunArgs) -> Result<(), Failure> {
@@ -248,7 +238,7 @@ fn check_exclusive(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the rendered configuration and reserves the readiness port: no other listener may
-/// overlap with it, and no probe may target it.
+/// overlaps with it, and no probe may target it.
 fn sidecar_with_ready_listener(
     args: SidecarArgs,
     ready: &(&'static str, LocalAddress),
@@ -267,7 +257,7 @@ fn sidecar_with_ready_listener(
     Ok(Box::new(sidecar))
 }
 
-fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Settings, Failure> {
+fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::DrainSettings, Failure> {
     let deadline = Duration::from_secs(args.drain_deadline_seconds.into());
     let minimum = match (args.drain_seconds, environment.text(MINIMUM_DRAIN_DURATION)?) {
         (Some(seconds), _) => {
@@ -286,7 +276,7 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Se
         })?,
         (None, None) => DRAIN,
     };
-    Ok(drain::Settings {
+    Ok(drain::DrainSettings {
         minimum: minimum.min(deadline),
         deadline,
         scope: args.drain_scope,

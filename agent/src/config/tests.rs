@@ -18,7 +18,10 @@ fn an_empty_variable_counts_as_absent() {
     let variables = |environment: &Environment| -> BTreeSet<String> {
         let command = environment.without_empty_variables(Args::command());
         let flags = command.get_subcommands().flat_map(|command| command.get_arguments());
-        flags.filter_map(|flag| flag.get_env()).map(|variable| variable.to_str().unwrap().to_owned()).collect()
+        flags
+            .filter_map(|flag| flag.get_env())
+            .map(|variable| variable.to_str().unwrap().to_owned())
+            .collect()
     };
     let all = variables(&Environment::default());
     assert!(all.len() > 25, "{all:?}");

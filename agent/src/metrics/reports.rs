@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Counters, Seconds};
 
 #[derive(Debug, Default)]
-pub struct Reports {
+pub struct ReportMetrics {
     discovery_connected: Gauge,
     discovery_connects: Counters<1>,
     reports: Counters<1>,
@@ -18,7 +18,7 @@ pub struct Reports {
     unacknowledged: Mutex<Option<Instant>>,
 }
 
-impl Reports {
+impl ReportMetrics {
     pub(super) fn register(&self, to: &mut Registry) {
         let connected = "1 while a stream to a discovery server is open";
         to.register("discovery_connected", connected, self.discovery_connected.clone());
@@ -58,8 +58,9 @@ impl Reports {
         self.tls_reload.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// Updates the values that depend on the current time. Call it before the metrics are encoded.
-    pub(super) fn look(&self) {
+    /// Updates the values that depend on the current time. Call it before the metrics are
+    /// encoded.
+    pub(super) fn update(&self) {
         let since = *self.unacknowledged.lock().expect("nothing panics while it holds this lock");
         self.report_unacked_seconds.set(since.map_or(0.0, |since| since.elapsed().as_secs_f64()));
     }

@@ -25,7 +25,7 @@ use tonic::client::GrpcService;
 
 use super::goaway::Watched;
 use crate::config::DiscoveryServer;
-use crate::http_client::{Found, look_up};
+use crate::http_client::{Resolved, resolve};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
 const STEP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,11 +85,11 @@ pub async fn connect(
     let mut last_error = String::from("no address found");
     let mut found = Vec::new();
     for ServerTarget { server, tls } in targets {
-        match timeout(STEP_TIMEOUT, look_up(&server.endpoint)).await {
-            Ok(Ok(Found::Addresses(addresses))) => {
+        match timeout(STEP_TIMEOUT, resolve(&server.endpoint)).await {
+            Ok(Ok(Resolved::Addresses(addresses))) => {
                 found.extend(addresses.into_iter().map(|address| (address, server, tls)));
             }
-            Ok(Ok(Found::Unix(_))) => {}
+            Ok(Ok(Resolved::Unix(_))) => {}
             Ok(Err(error)) => last_error = format!("{}: {error}", server.authority),
             Err(_) => last_error = format!("{}: DNS lookup timed out after 5 s", server.authority),
         }

@@ -3,7 +3,7 @@ use std::io::{BufRead, BufReader};
 use super::*;
 
 #[test]
-fn lines_that_nobody_reads_are_dropped_and_counted() {
+fn lines_beyond_the_limit_are_dropped_and_counted() {
     let (reader, writer) = io::pipe().unwrap();
     let lines = Lines::to(writer);
     // A pipe holds 64 KiB, and so does the queue: most lines fit into neither, and no call blocks.
@@ -36,7 +36,7 @@ fn lines_that_nobody_reads_are_dropped_and_counted() {
 }
 
 #[test]
-fn what_was_pushed_is_there_after_a_flush() {
+fn flush_waits_until_all_lines_are_written() {
     let (reader, writer) = io::pipe().unwrap();
     let lines = Lines::to(writer);
     lines.push(b"one\n");
@@ -47,7 +47,7 @@ fn what_was_pushed_is_there_after_a_flush() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn the_queue_is_bounded() {
     let mut waiting = Waiting::default();
     for _ in 0..ROOM {
         waiting.push(b"ab\n");

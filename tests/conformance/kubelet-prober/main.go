@@ -1,7 +1,8 @@
-// Kubelet's own prober as a program: questions as JSON lines on standard input, answers as JSON lines on standard
-// output, one for each question, in the order in which they end. README.md has the protocol.
+// The kubelet's own prober as a program. It reads requests as JSON lines from standard input, and
+// writes one JSON line with a result for each request to standard output, in the order in which the
+// probes finish. README.md describes the protocol.
 //
-// What a probe finds is for the packages of k8s.io/kubernetes to say; this program only passes it on.
+// The packages of k8s.io/kubernetes run the probes; this program only returns their results.
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 )
 
 func main() {
-	// What Go's clients say of odd applications is not an answer.
+	// The log messages of Go's clients about malformed responses are not part of the results.
 	klog.SetLogger(logr.Discard())
 	log.SetOutput(io.Discard)
 	err := checkVersion()
@@ -33,8 +34,8 @@ func main() {
 	}
 }
 
-// checkVersion refuses a build without the linker's flags of a Kubernetes release: kubelet says its version in the
-// User-Agent of each probe.
+// checkVersion returns an error if the program was built without the linker flags of a Kubernetes
+// release: the kubelet sends its version in the User-Agent of each probe.
 func checkVersion() error {
 	linked := version.Get()
 	if linked.Major+"."+linked.Minor != version.DefaultKubeBinaryVersion {
@@ -44,7 +45,8 @@ func checkVersion() error {
 	return nil
 }
 
-// serve answers all questions at once; it returns when in has ended and the last one is answered.
+// serve runs all requests concurrently, and returns when in has ended and the last result is
+// written.
 func serve(in io.Reader, out io.Writer) error {
 	answers := make(chan Answer)
 	var readError error
@@ -61,7 +63,7 @@ func serve(in io.Reader, out io.Writer) error {
 	return readError
 }
 
-// ask starts a goroutine for each line of in, and waits for all of them.
+// ask starts a goroutine for each line of in, and returns when all of them have finished.
 func ask(in io.Reader, answers chan<- Answer) error {
 	prober := NewProber()
 	reader := bufio.NewReader(in)

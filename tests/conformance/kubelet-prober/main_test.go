@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// converse asks these questions and returns the answers by their id; those without one under "".
+// converse sends these requests and returns the results by id; results without an id are under "".
 func converse(t *testing.T, lines ...string) map[string]Answer {
 	t.Helper()
 	var out bytes.Buffer
@@ -32,7 +32,7 @@ func converse(t *testing.T, lines ...string) map[string]Answer {
 		answers[id] = answer
 	}
 	if len(answers) != len(lines) {
-		t.Fatalf("%d questions, but %d answers", len(lines), len(answers))
+		t.Fatalf("%d requests, but %d results", len(lines), len(answers))
 	}
 	return answers
 }
@@ -99,7 +99,7 @@ func TestProbesAreCounted(t *testing.T) {
 	handler := fmt.Sprintf(`{"httpGet": {"port": %d}}`, app.Listener.Addr().(*net.TCPAddr).Port)
 	answer := converse(t, question("many", handler, `, "repeat": 3, "warmUp": 2`))["many"]
 	if asked != 5 || len(answer.LatenciesMicroseconds) != 3 {
-		t.Errorf("asked %d times, latencies %v", asked, answer.LatenciesMicroseconds)
+		t.Errorf("got %d requests and the latencies %v, expected 5 requests and 3 latencies", asked, answer.LatenciesMicroseconds)
 	}
 	if answer.Result != "success" || answer.Results["success"] != 2 || answer.Results["failure"] != 1 {
 		t.Errorf("%s, %v", answer.Result, answer.Results)
@@ -112,11 +112,11 @@ func TestAFaultNamesWhatIsWrong(t *testing.T) {
 	for line, expected := range map[string]string{
 		`no JSON`:                               ` invalid character 'o' in literal null`,
 		`{"id": 1}`:                             ` json: cannot unmarshal number into Go struct field Question.id`,
-		question("a", `{}`, ""):                 `a handler is none of httpGet, tcpSocket, grpc`,
-		question("a", `{"exec": {}}`, ""):       `a handler is exec, which needs a container`,
+		question("a", `{}`, ""):                 `a handler must have one of httpGet, tcpSocket, grpc`,
+		question("a", `{"exec": {}}`, ""):       `a handler must not be exec, which needs a container`,
 		question("a", `{"grpc": {"x": 1}}`, ""): `a unknown field "handler.grpc.x"`,
-		question("a", tcp, `, "repeat": 0`):     `a repeat must be above 0, and warmUp not below`,
-		strings.Replace(whole, "127", "p", 1):   `a podIP is no IP address`,
+		question("a", tcp, `, "repeat": 0`):     `a repeat must be above 0, and warmUp must not be negative`,
+		strings.Replace(whole, "127", "p", 1):   `a podIP must be an IP address`,
 		strings.Replace(whole, "0.5", "0", 1):   `a timeoutSeconds must be above 0`,
 		strings.Replace(whole, "0.5", "{}", 1):  `a json: cannot unmarshal object into Go struct field Question.timeoutSeconds`,
 	} {

@@ -10,14 +10,15 @@ import (
 	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
 )
 
-// Prober holds what kubelet's prober holds (pkg/kubelet/prober/prober.go, newProber), exec left out.
+// Prober has the same probers as the kubelet's (pkg/kubelet/prober/prober.go, newProber), except
+// exec.
 type Prober struct {
 	http httpprobe.Prober
 	tcp  tcpprobe.Prober
 	grpc grpcprobe.Prober
 }
 
-// NewProber makes the one prober of all Pods.
+// NewProber returns a prober with the kubelet's settings.
 func NewProber() *Prober {
 	const followNonLocalRedirects = false
 	return &Prober{
@@ -27,8 +28,8 @@ func NewProber() *Prober {
 	}
 }
 
-// Probe is kubelet's runProbe for a container that names no ports: one probe. Kubelet itself probes again, up to
-// three times in all, while there is an error.
+// Probe runs one probe like the kubelet's runProbe, for a container without named ports. The
+// kubelet itself runs a probe up to three times while it returns an error.
 func (prober *Prober) Probe(handler v1.ProbeHandler, podIP string, timeout time.Duration) (probe.Result, string, error) {
 	container := &v1.Container{}
 	switch {

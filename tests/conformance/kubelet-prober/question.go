@@ -13,45 +13,45 @@ import (
 
 // Question is one line of standard input.
 type Question struct {
-	// ID comes back in the answer.
+	// ID is copied to the result.
 	ID string `json:"id"`
-	// PodIP is the address of the Pod that is asked about.
+	// PodIP is the address of the probed Pod.
 	PodIP string `json:"podIP"`
-	// TimeoutSeconds is a whole number in Kubernetes; fractions serve tests.
+	// TimeoutSeconds is an integer in Kubernetes; tests may use fractions.
 	TimeoutSeconds float64 `json:"timeoutSeconds"`
-	// Handler is the part of a Pod's probe that says what is asked.
+	// Handler is the handler of a Pod's probe.
 	Handler v1.ProbeHandler `json:"handler"`
-	// Repeat is how many probes there are, one after the other.
+	// Repeat is the number of probes, which run one after the other.
 	Repeat int `json:"repeat"`
-	// WarmUp is how many there are before, of which nothing is told.
+	// WarmUp is the number of probes before those, whose results are not returned.
 	WarmUp int `json:"warmUp"`
 }
 
-// Answer is one line of standard output: a finding, or what was wrong with the question.
+// Answer is one line of standard output: a finding, or an error in the request.
 type Answer struct {
-	// ID is null where none could be read.
+	// ID is null if the id of the request could not be parsed.
 	ID    *string `json:"id"`
 	Fault string  `json:"fault,omitempty"`
 	*Finding
 }
 
-// Finding is what kubelet's prober found.
+// Finding is the result of the kubelet's prober.
 type Finding struct {
-	// Result, Output and Error are those of the last probe, as the prober returned them.
+	// Result, Output and Error are the values that the prober returned for the last probe.
 	Result probe.Result `json:"result"`
 	Output string       `json:"output"`
 	Error  *string      `json:"error,omitempty"`
-	// LatenciesMicroseconds has one figure for each probe, in their order.
+	// LatenciesMicroseconds has one value for each probe, in order.
 	LatenciesMicroseconds []float64 `json:"latenciesMicroseconds"`
-	// Results counts the results of all probes, where there was more than one.
+	// Results counts the results of all probes. It is absent for a single probe.
 	Results map[probe.Result]int `json:"results,omitempty"`
 }
 
-// answer answers one line.
+// answer runs the request in one line.
 func answer(prober *Prober, line []byte) Answer {
 	question, err := parse(line)
 	if err != nil {
-		// The id may be readable where the rest is not.
+		// The id may be valid even if the rest is not.
 		var named struct {
 			ID *string `json:"id"`
 		}
@@ -63,8 +63,8 @@ func answer(prober *Prober, line []byte) Answer {
 	return Answer{ID: &question.ID, Finding: run(prober, question)}
 }
 
-// parse reads a question as the API server reads a Pod; a field that these types do not know is an error here, since
-// the verdict would be one on another probe.
+// parse decodes a request as the API server decodes a Pod. A field that these types do not have is
+// an error, because the result would be that of another probe.
 func parse(line []byte) (Question, error) {
 	question := Question{Repeat: 1}
 	strict, err := kjson.UnmarshalStrict(line, &question)
@@ -72,23 +72,23 @@ func parse(line []byte) (Question, error) {
 		return question, err
 	}
 	if _, err := netip.ParseAddr(question.PodIP); err != nil {
-		return question, errors.New("podIP is no IP address")
+		return question, errors.New("podIP must be an IP address")
 	}
 	handler := question.Handler
 	switch {
 	case handler.Exec != nil:
-		return question, errors.New("handler is exec, which needs a container")
+		return question, errors.New("handler must not be exec, which needs a container")
 	case handler.HTTPGet == nil && handler.TCPSocket == nil && handler.GRPC == nil:
-		return question, errors.New("handler is none of httpGet, tcpSocket, grpc")
+		return question, errors.New("handler must have one of httpGet, tcpSocket, grpc")
 	case question.TimeoutSeconds <= 0:
 		return question, errors.New("timeoutSeconds must be above 0")
 	case question.Repeat < 1 || question.WarmUp < 0:
-		return question, errors.New("repeat must be above 0, and warmUp not below")
+		return question, errors.New("repeat must be above 0, and warmUp must not be negative")
 	}
 	return question, nil
 }
 
-// run probes as often as it is asked to.
+// run makes the number of probes that the request asks for.
 func run(prober *Prober, question Question) *Finding {
 	timeout := time.Duration(question.TimeoutSeconds * float64(time.Second))
 	for range question.WarmUp {

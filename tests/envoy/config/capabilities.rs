@@ -1,4 +1,5 @@
-//! The filter's capability allow-list: all that it needs and nothing more, in every shipped configuration.
+//! Tests that the capability allow-list of the filter contains exactly what the filter needs, in
+//! every shipped configuration.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use wasmparser::Payload;
 
 use super::{OK, chain, rendered};
 
-/// What may be missing without anything to see: nothing has to be done at that moment, and an Envoy that may not ask
-/// takes it that all is well.
+/// Capabilities whose absence has no visible effect. The filter does nothing in
+/// `proxy_on_vm_start`, and Envoy assumes success if it is not allowed to call it.
 const UNSEEN: [&str; 1] = ["proxy_on_vm_start"];
 
-/// The allow-list of a configuration, newest place.
+/// The capabilities that a configuration of the Wasm filter allows.
 fn listed(wasm: &Value) -> BTreeSet<String> {
     let list = &wasm["config"]["vm_config"]["capability_restriction_config"]["allowed_capabilities"];
     list.as_object().expect("an allow-list").keys().cloned().collect()
@@ -44,7 +45,7 @@ fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
     }
     let callbacks: BTreeSet<String> =
         exports.into_iter().filter(|name| name.starts_with("proxy_on_")).collect();
-    // Memory for what Envoy hands over is asked for by Envoy itself; no list restricts it.
+    // Envoy itself calls `proxy_on_memory_allocate`; the allow-list does not restrict that.
     let callbacks: BTreeSet<String> =
         callbacks.into_iter().filter(|name| name != "proxy_on_memory_allocate").collect();
     let needed: BTreeSet<String> = imports.union(&callbacks).cloned().collect();
@@ -60,16 +61,17 @@ fn every_list_is_what_the_filter_imports_and_the_callbacks_that_it_exports() {
             assert_eq!(wasm["config"]["failure_policy"], "FAIL_RELOAD", "{name}");
         }
     }
-    assert!(lists >= 4, "the filter stands in {lists} configurations only");
+    assert!(lists >= 4, "only {lists} configurations contain the filter");
 }
 
-/// What an Envoy with the filter shows, as lines; a probe that gets no answer is one too.
+/// Sends probes and returns their results, the filter's metrics and its log as lines. A probe
+/// without a response is a line too.
 async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
     let listener = envoy::probe_listener(ip);
     let mut seen = Vec::new();
     let once = ["/app-health/app/none", "/app-health/dead/readyz", "/app-health/grpc/readyz"];
     let then = ["/app-health/hop/readyz", "/app-lifecycle/dead/poststartz"];
-    // More often than one prober's places: each has to be given back.
+    // More requests than one prober may have in flight, so each has to free its slot.
     for path in once.into_iter().chain(then).chain(["/app-health/app/readyz"; 10]) {
         let asked = tokio::time::timeout(Duration::from_secs(5), caller::probe(listener, path)).await;
         seen.push(match asked {
@@ -84,7 +86,8 @@ async fn observe(envoy: &Envoy, ip: std::net::IpAddr) -> Vec<String> {
     seen
 }
 
-/// Starts an Envoy without this capability (empty: with all of them); `None` if it does not start.
+/// Starts Envoy without this capability, or with all of them if it is empty, and returns what
+/// [`observe`] sees, or `None` if Envoy does not start.
 async fn without(capability: &str) -> Option<Vec<String>> {
     let ip = net::loopback();
     let app = App::routes(std::net::SocketAddr::new(ip, 8080), None, |path| match path {
@@ -122,7 +125,7 @@ async fn taking_any_capability_away_shows() {
     let capabilities: Vec<String> = listed(example::typed(&template, "Wasm")[0]).into_iter().collect();
     let whole = without("").await.expect("Envoy starts with all of them");
     for expected in ["/app-health/app/readyz: 200 \"\" true", "/app-health/hop/readyz: 200", "probe dead/"] {
-        assert!(whole.iter().any(|line| line.starts_with(expected)), "{expected}: not in {whole:#?}");
+        assert!(whole.iter().any(|line| line.starts_with(expected)), "{expected} is missing from {whole:#?}");
     }
     let mut unseen = Vec::new();
     for batch in capabilities.chunks(4) {
@@ -133,5 +136,5 @@ async fn taking_any_capability_away_shows() {
             }
         }
     }
-    assert_eq!(unseen, UNSEEN, "these can be missing");
+    assert_eq!(unseen, UNSEEN, "these can be missing without a visible effect");
 }

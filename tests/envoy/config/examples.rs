@@ -1,4 +1,5 @@
-//! The examples: what they share with the rendered bootstrap is equal to it, and they do what they say.
+//! Tests of the examples: their common parts are equal to the rendered bootstrap, and they work as
+//! described.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -15,14 +16,15 @@ use kit::net;
 use probe::PluginConfig;
 use serde_json::{Value, json};
 
-/// Clusters that only the agent's own bootstrap needs: Envoy's metrics, the merged metrics.
+/// Clusters that only the agent's own bootstrap needs, for Envoy's metrics and for the merged
+/// metrics.
 const OPTIONAL_CLUSTERS: [&str; 2] = ["app_health_admin", "app_health_agent"];
 
 fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
     list.as_array()?.iter().find(|element| element["name"] == name)
 }
 
-/// The one filter of this type.
+/// Returns the only filter of this type.
 fn one<'a>(config: &'a Value, name: &str) -> &'a Value {
     let found = example::typed(config, name);
     assert_eq!(found.len(), 1, "{name}");
@@ -33,7 +35,7 @@ fn plugin_configuration(config: &Value) -> &str {
     one(config, "Wasm")["config"]["configuration"]["value"].as_str().expect("text")
 }
 
-/// The probe filter without what differs on purpose: how the configuration is written down.
+/// The probe filter without its configuration text, which differs in formatting only.
 fn wasm(config: &Value) -> Value {
     let mut wasm = one(config, "Wasm").clone();
     wasm["config"]["configuration"]["value"] = Value::Null;
@@ -45,7 +47,7 @@ fn port(address: &Value) -> u16 {
     port.and_then(|port| u16::try_from(port).ok()).expect("a port")
 }
 
-/// What the agent renders for the values that this example chose.
+/// The bootstrap that the agent renders for the values of this example.
 fn rendered_for(example: &Value) -> Value {
     let plugin: Value = serde_json::from_str(plugin_configuration(example)).expect("JSON");
     let status_port = plugin["statusPort"].as_u64().and_then(|port| u16::try_from(port).ok());
@@ -66,7 +68,7 @@ fn rendered_for(example: &Value) -> Value {
     serde_json::from_str(&bootstrap.render()).expect("JSON")
 }
 
-/// The examples that hold the filter.
+/// The examples that contain the filter.
 fn examples() -> Vec<(String, Value)> {
     let all = example::all().into_iter().map(|(name, text)| (name, example::parse(&text)));
     all.filter(|(_, config)| !example::typed(config, "Wasm").is_empty()).collect()
@@ -108,7 +110,8 @@ fn the_prober_table_is_read_as_it_stands_and_no_own_port_is_probed() {
     }
 }
 
-/// A listener of its own is the rendered one; a shared one has what no listener with the filter can do without.
+/// A separate probe listener is equal to the rendered one. A shared listener contains every part
+/// that the filter needs.
 #[test]
 fn listeners_are_the_rendered_ones() {
     let mut shared = 0;
@@ -159,7 +162,7 @@ fn check_shared(name: &str, theirs: &Value, ours: &Value) {
     }
 }
 
-/// Without the marked lines the changed files are the file that they started from.
+/// Without the marked lines, the changed files are equal to `before.yaml`.
 #[test]
 fn what_was_added_is_marked() {
     let unmarked = |text: &str| -> Vec<String> {
@@ -219,7 +222,8 @@ async fn an_existing_envoy_answers_probes_beside_its_traffic() {
         }
         let expected = ["", "GET / HTTP/1.1", "GET /api/x HTTP/1.1", "GET /ready HTTP/1.1"];
         assert_eq!(paths_of(&app), expected.map(str::to_owned).into(), "{file}");
-        // Where the filter sits, nobody may send our headers; elsewhere they are headers as any other.
+        // A listener with the filter removes its internal headers from requests; any other listener
+        // passes them on.
         let forged = app.seen().iter().any(|seen| seen.header("x-app-health-kind").is_some());
         assert_eq!(forged, probes_on != 10080, "{file}: {:?}", app.seen());
 
@@ -231,7 +235,7 @@ async fn an_existing_envoy_answers_probes_beside_its_traffic() {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        assert!(refused().await, "{file}: nothing listens any more");
+        assert!(refused().await, "{file}: the port is still open");
         envoy.stop().await;
     }
 }

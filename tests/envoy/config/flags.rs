@@ -1,4 +1,5 @@
-//! What `app-health-agent bootstrap` prints for its flags, before the real Envoys; and the flags that shipped files use.
+//! Tests that both supported versions of Envoy accept what `app-health-agent bootstrap` prints for
+//! its flags.
 
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, SidecarConfig};
@@ -37,7 +38,7 @@ fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Command {
     Args::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}")).command
 }
 
-/// The bootstrap for these flags, and the filter in its place.
+/// Returns the configuration for these flags, and writes the filter into the state directory.
 fn bootstrap<'a>(words: impl Iterator<Item = &'a str>, environment: &Environment) -> SidecarConfig {
     let Command::Bootstrap(args) = parse(["bootstrap"].into_iter().chain(words)) else {
         panic!("another command");
@@ -76,7 +77,8 @@ async fn every_bootstrap_is_valid_for_the_oldest_envoy() {
     }
 }
 
-/// Envoy joins the two: what the guide to an existing Envoy says of `--config-yaml`.
+/// Envoy merges the bootstrap from `--config-yaml` into an existing configuration, as the guide
+/// says.
 #[tokio::test]
 async fn a_bootstrap_merges_into_an_existing_configuration() {
     let folder = envoy::folder("merge");

@@ -1,6 +1,7 @@
-//! Two replicas of `app-health discovery --store kubernetes` and a released API server: `./justw test-kubernetes`.
+//! Tests of two replicas of `app-health discovery --store kubernetes` with a released API server
+//! (`./justw test-kubernetes`).
 //!
-//! Agents are scripted; the replicas have no rights but those of the shipped manifests.
+//! The agents are scripted, and the replicas have only the permissions of the shipped manifests.
 
 mod agent;
 mod conflicts;
@@ -17,12 +18,13 @@ use serde_json::{Value, json};
 use replica::Replica;
 pub(crate) use steps::STEPS;
 
-/// Where workloads are.
+/// The namespace of the workloads.
 pub(crate) const NAMESPACE: &str = "shop";
-/// Where discovery is.
+/// The namespace of the discovery server.
 const SYSTEM: &str = "app-health-system";
 
-/// The API server, and the replicas in front of it; which go first, since their logs are in the cluster's folder.
+/// The API server and the replicas. The replicas are dropped first, because their logs are in the
+/// cluster's directory.
 pub(crate) struct World {
     a: Option<Replica>,
     b: Option<Replica>,
@@ -35,14 +37,14 @@ impl World {
     }
 
     fn a(&self) -> &Replica {
-        self.a.as_ref().expect("it runs")
+        self.a.as_ref().expect("the replica runs")
     }
 
     fn b(&self) -> &Replica {
-        self.b.as_ref().expect("it runs")
+        self.b.as_ref().expect("the replica runs")
     }
 
-    /// Applies objects of networking.istio.io.
+    /// Applies an object of the API group networking.istio.io.
     fn apply(&self, kind: &str, name: &str, annotations: &Value, spec: &Value) {
         let object = json!({
             "apiVersion": "networking.istio.io/v1", "kind": kind,
@@ -51,13 +53,13 @@ impl World {
         self.cluster.apply(&object.to_string());
     }
 
-    /// A WorkloadEntry, if it is there.
+    /// Returns a WorkloadEntry, or `None` if it does not exist.
     fn entry(&self, name: &str) -> Option<Value> {
         let output = self.cluster.kubectl(&["get", "workloadentry", name, "-n", NAMESPACE, "-o", "json"], "");
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
     }
 
-    /// An entry's condition, as `True ProbeSucceeded`.
+    /// Returns status and reason of an entry's condition Healthy, such as `True ProbeSucceeded`.
     fn condition(&self, name: &str) -> Option<String> {
         let entry = self.entry(name)?;
         let conditions = entry["status"]["conditions"].as_array()?.clone();

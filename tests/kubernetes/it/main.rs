@@ -1,7 +1,8 @@
-//! Against a released Kubernetes, all of them ignored unless they are asked for: `./justw test-kubernetes`.
+//! Tests with a released Kubernetes. They are ignored by default; `./justw test-kubernetes` runs
+//! them.
 //!
-//! `webhook` and `discovery` need no node: nothing runs, and what an API server accepts, calls and refuses is what is seen. `node…` run
-//! Pods on a node of our own, as root.
+//! `webhook` and `discovery` need only an API server, since no Pod runs in them. The tests named
+//! `node…` need root, and run Pods on a node that they start.
 
 mod discovery;
 mod node;
@@ -56,18 +57,18 @@ fn folder(name: &str) -> PathBuf {
     envoy::folder(&format!("kubernetes-{name}"))
 }
 
-/// A page in plaintext; status 0 where nobody answers.
+/// Requests a path in plaintext. The status is 0 without an HTTP response.
 fn page(address: SocketAddr, path: &str) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
 }
 
-/// Waits until `done`, for `seconds` at most, and says how long it took.
-#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+/// Waits until `done` returns true, for at most `seconds`, and prints how long it took.
+#[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
 fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: not within {seconds} s");
+        assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: did not happen within {seconds} s");
         sleep(Duration::from_millis(20));
     }
     println!("  {what}: {} ms", begin.elapsed().as_millis());

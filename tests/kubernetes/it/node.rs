@@ -1,4 +1,4 @@
-//! The node itself: what the other tests take for granted.
+//! A test of the node itself, on which the other tests rely.
 
 use kubernetes_tests::node::{Node, condition};
 use serde_json::json;

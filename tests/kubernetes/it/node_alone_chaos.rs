@@ -1,5 +1,6 @@
-//! What breaks around a Pod with the sidecar, and what becomes of the Pod: does the application go down with it, and is it said why?
-//! What is tried, in order, on a node of its own; each step leaves the node whole.
+//! Tests of failures around a Pod with the sidecar: whether the application keeps running, and
+//! whether Kubernetes reports the cause. The steps run in order on their own node, and each one
+//! leaves the node in working order.
 
 mod again;
 mod api_server;
@@ -14,26 +15,25 @@ use std::thread;
 use kubernetes_tests::node::Node;
 use scene::seen;
 
-/// Name and deed.
+/// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&Node));
 
-/// Of a Pod or of the webhook.
+/// Failures of a Pod or of the webhook.
 const OF_PODS: [Step; 7] = [
     ("Envoy killed: the sidecar is restarted, the application is not", sidecar::envoy_killed),
-    ("the agent killed: likewise", sidecar::agent_killed),
-    ("out of memory: the sidecar ends, and says of what", sidecar::out_of_memory),
-    ("the application hangs: 504, and it is restarted alone", application::hung),
-    ("the webhook down, Fail: who opted in waits, the rest lives", webhook::down_with_fail),
-    ("the webhook down, Ignore: raw probes", webhook::down_with_ignore),
-    ("all replicas of the webhook killed: they come back", webhook::killed),
+    ("the agent killed: the sidecar is restarted, the application is not", sidecar::agent_killed),
+    ("out of memory: the sidecar is killed, with the reason OOMKilled", sidecar::out_of_memory),
+    ("the application hangs: 504, and only the application is restarted", application::hung),
+    ("the webhook down, Fail: Pods that opted in wait, other Pods start", webhook::down_with_fail),
+    ("the webhook down, Ignore: Pods start with their original probes", webhook::down_with_ignore),
+    ("all replicas of the webhook killed: kubelet restarts them", webhook::killed),
 ];
-/// More than a minute, in which next to nothing happens: beside the others.
-const AGAIN: Step =
-    ("Envoy killed again and again, meanwhile: the back-off, and the application", again::again);
-/// Of the node, and so of all Pods.
+/// Takes more than a minute and needs few resources, so it runs concurrently with the other steps.
+const AGAIN: Step = ("Envoy killed repeatedly, meanwhile: the back-off, and the application", again::again);
+/// Failures of the node, which affect all Pods.
 const OF_THE_NODE: [Step; 2] = [
-    ("the API server killed: probes go on, and a sidecar is restarted", api_server::restarted),
-    ("kubelet killed: the Pods run on", kubelet::restarted),
+    ("the API server killed: probes continue, and a sidecar is restarted", api_server::restarted),
+    ("kubelet killed: the Pods keep running", kubelet::restarted),
 ];
 
 #[test]
@@ -47,7 +47,7 @@ fn chaos() {
             take(&AGAIN, &node);
         });
         OF_PODS.iter().for_each(|step| take(step, &node));
-        again.join().expect("what it says stands above");
+        again.join().expect("the concurrent step succeeds");
     });
     OF_THE_NODE.iter().for_each(|step| take(step, &node));
 }

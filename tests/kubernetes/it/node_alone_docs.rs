@@ -1,4 +1,4 @@
-//! docs/kubernetes.md, typed from its first command to its last on a node of its own.
+//! Runs every command of docs/kubernetes.md, in order, on its own node.
 
 use std::env;
 use std::fs;
@@ -13,7 +13,8 @@ use kubernetes_tests::kubernetes::tool;
 use kubernetes_tests::node::Node;
 use tokio::time::Instant;
 
-/// The page's images, and which of the node's they are: nobody has built the second release yet, so it is the first once more.
+/// The node's images, and the names that the page uses for them. There is no second release yet, so
+/// the same image gets both versions.
 const IMAGES: [(&str, &str); 5] = [
     (archive::SIDECAR, "registry.example.com/app-health:0.1.0"),
     (archive::SIDECAR, "registry.example.com/app-health:0.1.1"),
@@ -43,7 +44,7 @@ fn the_page_does_what_it_says() {
     }
 }
 
-/// Makes an image of the node known by another name, as if it came from a registry.
+/// Tags an image of the node with another name, as if it had been pulled from a registry.
 fn pull(node: &Node, ours: &str, named: &str) {
     let from =
         if ours.contains('/') { format!("docker.io/{ours}") } else { format!("docker.io/library/{ours}") };
@@ -53,8 +54,9 @@ fn pull(node: &Node, ours: &str, named: &str) {
     assert!(output.status.success(), "{named}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Where the page's reader sits: a folder like a checkout, with the shipped manifests and nothing that a test before has left, with kubectl
-/// and our programs on the path, as the administrator.
+/// The environment of the page's reader: a new directory with the shipped manifests, as in a
+/// checkout, `kubectl` and the project's programs in `PATH`, and the kubeconfig of the
+/// administrator.
 fn desk(node: &Node) -> Scripts {
     let logs = node.folder.join("log/docs");
     let folder = node.folder.join("docs");
@@ -73,7 +75,7 @@ fn desk(node: &Node) -> Scripts {
         ("KUBECONFIG".to_owned(), node.cluster.kubeconfig("admin").into()),
         ("HOME".to_owned(), folder.clone().into()),
         ("PATH".to_owned(), path),
-        // As the page was written.
+        // The locale with which the page was written.
         ("LC_ALL".to_owned(), "C.UTF-8".into()),
     ];
     Scripts { folder, logs, environment }

@@ -1,5 +1,5 @@
-//! Strict mutual TLS on a real node, by `envoy-config/kubernetes/strict-mtls`: the same Pod with its probes as they are declared and with
-//! the probes that the injector made of them; and who reaches the application.
+//! Tests of strict mutual TLS on a real node with `envoy-config/kubernetes/strict-mtls`: the same
+//! Pod with its declared probes and with rewritten ones, and which clients reach the application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use crate::node_twins::{ready, restarts};
 use crate::page;
 
-/// Nothing listens there.
+/// A port on which no server listens.
 const DEAD: u16 = 7777;
 const NAME: &str = "shop.example.com";
-/// What the shipped template calls the image that captures.
+/// The line of the shipped template that names the capture image.
 const CAPTURE: &str = "image: app-health-capture:1";
 
 #[test]
@@ -39,7 +39,8 @@ fn node_alone_strict_mtls() {
     who_reaches_it(&space, &friend);
 }
 
-/// The webhook with the template, as the guide says: with an image that captures.
+/// Installs the webhook with the template as in the guide, with a capture image that exists on the
+/// node.
 fn install(node: &Node) {
     let folder = node.folder.join("manifests");
     std::fs::create_dir_all(&folder).expect("a writable folder");
@@ -60,10 +61,10 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Containers whose probes are about the living application, and how they ask.
+/// The containers whose probes target the running application, named like the kind of their probes.
 const LIVING: [&str; 4] = ["http", "https", "grpc", "tcp"];
 
-/// A Pod with a container for each probe, all of them about the one application.
+/// A Pod with one application, and a container for each kind of probe of that application.
 fn pod(name: &str, rewritten: bool) -> Value {
     let prober = |name: &str, mut probe: Value| {
         probe["periodSeconds"] = 1.into();
@@ -87,26 +88,33 @@ fn pod(name: &str, rewritten: bool) -> Value {
     })
 }
 
-/// HTTP, HTTPS and gRPC fail every time, so that containers are restarted for nothing; TCP passes where nothing listens.
+/// With declared probes, HTTP, HTTPS and gRPC always fail, so healthy containers are restarted, and
+/// a TCP probe of a closed port succeeds.
 fn as_declared(space: &Space<'_>) {
     let for_nothing = |pod: &Value| LIVING[..3].iter().all(|name| restarts(pod, name) >= 1);
-    let pod =
-        space.pod_until("declared", "passes for the dead, and restarts who asks for the living", |pod| {
+    let pod = space.pod_until(
+        "declared",
+        "passes the probe of a closed port, and restarts healthy containers",
+        |pod| {
             assert!(!LIVING[..3].iter().any(|name| ready(pod, name)), "{}", pod["status"]);
             ready(pod, "dead") && for_nothing(pod)
-        });
-    assert!(ready(&pod, "tcp"), "as it passes for the living");
+        },
+    );
+    assert!(ready(&pod, "tcp"), "a TCP probe of the running application must succeed too");
     assert_eq!(pod["spec"]["initContainers"][0]["name"], "app-health-capture");
     assert_eq!(pod["spec"]["containers"][1]["readinessProbe"]["httpGet"]["path"], "/ready");
 }
 
-/// The same Pod, rewritten: every verdict is right, and follows the application.
+/// With rewritten probes, every verdict is correct and follows the application.
 fn as_rewritten(space: &Space<'_>, friend: &Friend) {
     let all = |pod: &Value, is_ready: bool| LIVING.iter().all(|name| ready(pod, name) == is_ready);
-    let pod = space.pod_until("rewritten", "is ready but for the dead", |pod| all(pod, true));
+    let pod =
+        space.pod_until("rewritten", "is ready, except for the container with the closed port", |pod| {
+            all(pod, true)
+        });
     let restarted: Vec<u64> = LIVING.iter().map(|name| restarts(&pod, name)).collect();
     assert_eq!(restarted, [0; 4]);
-    // What kubelet is told, by the path that it was given.
+    // The response that the kubelet gets from the rewritten probe.
     let containers = pod["spec"]["containers"].as_array().expect("containers");
     let dead = containers.iter().find(|container| container["name"] == "dead").expect("a container");
     let told =
@@ -120,13 +128,14 @@ fn as_rewritten(space: &Space<'_>, friend: &Friend) {
         }
     };
     turn("failing");
-    space.pod_until("rewritten", "fails with the application", |pod| all(pod, false));
+    space.pod_until("rewritten", "is unready while the application fails", |pod| all(pod, false));
     turn("serving");
     let pod = space.pod_until("rewritten", "is ready again", |pod| all(pod, true));
     assert!(!ready(&pod, "dead"));
 }
 
-/// Who has a certificate reaches the application; who has none does not, by no port.
+/// A client with a certificate reaches the application; a client without one reaches it through no
+/// port.
 fn who_reaches_it(space: &Space<'_>, friend: &Friend) {
     let pod = space.pod("rewritten");
     let answer = friend.ask(address(&pod, 8080), "/friend").expect("with a certificate");
@@ -134,9 +143,11 @@ fn who_reaches_it(space: &Space<'_>, friend: &Friend) {
     let stranger = Authority::new().sign("stranger.example.com");
     for port in [8080, 8443, 9900, 15006] {
         assert_eq!(page(address(&pod, port), "/stranger").status, 0, "{port}");
-        friend.ask_as(None, address(&pod, port), "/stranger").expect_err("without a certificate");
+        friend
+            .ask_as(None, address(&pod, port), "/stranger")
+            .expect_err("a client without a certificate must be rejected");
         let other = friend.ask_as(Some(&stranger), address(&pod, port), "/stranger");
-        other.expect_err("with one of another authority");
+        other.expect_err("a certificate of another authority must be rejected");
     }
     for path in ["/stranger", "/app-health/app/stranger", "http://127.0.0.1:8080/stranger"] {
         assert!(matches!(page(address(&pod, 15020), path).status, 400 | 404), "{path}");
@@ -164,7 +175,7 @@ impl Friend {
         Self { authority, issued }
     }
 
-    /// Puts into the namespace what its Pods need.
+    /// Creates the ConfigMap and the Secret that the Pods of the namespace need.
     fn prepare(&self, space: &Space<'_>) {
         space.done(&["apply", "-k", path(&manifests("strict-mtls/namespace"))], "");
         let server = self.authority.sign(NAME);

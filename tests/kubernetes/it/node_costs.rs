@@ -1,5 +1,5 @@
-//! What the sidecar costs on a node: time until a Pod is ready, and memory. Printed, for who reads it; a machine that has other things to do
-//! does not fail.
+//! Measures the cost of the sidecar on a node: time until a Pod is ready, and memory. The test
+//! prints the figures, and its limits are wide enough for a busy machine.
 
 use kit::docker::archive::SIDECAR;
 use kit::report::{self, Row, median};
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use crate::node_kinds::{self, Ports};
 use crate::node_twins::{Twins, wait};
 
-/// Pods of each kind, one after the other; the first does not count.
+/// The number of Pods on each side, which run one after the other. The first is not measured.
 const PODS: usize = 8;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Pod start to Ready.
+/// Measures the time from the creation of a Pod until it is Ready.
 fn start_up(twins: &Twins<'_>) -> Vec<Row> {
     let mut seconds = [Vec::new(), Vec::new()];
     for number in 0..PODS {
@@ -23,7 +23,8 @@ fn start_up(twins: &Twins<'_>) -> Vec<Row> {
         let mut app = Ports::of(0).container("app", &[]);
         app["readinessProbe"] = json!({"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1});
         let mut pod = node_kinds::pod(&name, &[app]);
-        // As Pods are unless they say otherwise: with a token, for whose volume kubelet waits 0.3 s, as for that of the sidecar.
+        // The default of Pods is a service account token. The kubelet waits 0.3 s for its volume,
+        // as it does for the volume of the sidecar.
         pod["spec"]["automountServiceAccountToken"] = true.into();
         for (side, seconds) in twins.sides.iter().zip(&mut seconds) {
             let start = Instant::now();
@@ -31,7 +32,7 @@ fn start_up(twins: &Twins<'_>) -> Vec<Row> {
             side.until(&name, "is ready", |pod| condition(pod, "Ready"));
             let changes = side.watch.changes(&name, |pod| condition(pod, "Ready"));
             let (at, _) = changes.iter().find(|(_, is_ready)| *is_ready).expect("it is ready");
-            // The first one has the image unpacked.
+            // The first Pod also waits until its images are unpacked.
             if number > 0 {
                 seconds.push((*at - start).as_secs_f64());
             }
@@ -51,13 +52,13 @@ fn start_up(twins: &Twins<'_>) -> Vec<Row> {
     ]
 }
 
-/// Resident memory of a program in a Pod, in MiB.
+/// Returns the resident memory of a program in a Pod, in MiB.
 fn memory(space: &Space<'_>, pod: &Value, program: &str) -> f64 {
     let id = pod["metadata"]["uid"].as_str().expect("a Pod has one");
     let script = r#"for process in /proc/[0-9]*; do
         grep -q "$1" "$process/cgroup" && [ "$(cat "$process/comm")" = "$2" ] && grep VmRSS: "$process/status"
     done 2>/dev/null; true"#;
-    // The kernel keeps fifteen letters of a name.
+    // The kernel truncates a process name to 15 bytes.
     let comm = &program[..program.len().min(15)];
     let output =
         space.node.command("sh").args(["-c", script, "sh", id, comm]).output().expect("nsenter starts");
@@ -66,7 +67,7 @@ fn memory(space: &Space<'_>, pod: &Value, program: &str) -> f64 {
     kib.unwrap_or_else(|| panic!("no {program} in Pod {id}: {text}")) * 1024.0 / MIB
 }
 
-/// The rendered bootstrap without the filter, and with an admin port that can be named.
+/// Renders the bootstrap without the filter, and with a TCP admin address.
 fn bootstrap_without_filter() -> String {
     let arguments = ["bootstrap", "--instance-ip", "192.0.2.7", "--admin", "127.0.0.1:15000"];
     let rendered = wait(kit::agent::run(&arguments, &[]));
@@ -83,7 +84,7 @@ fn bootstrap_without_filter() -> String {
     bootstrap.to_string()
 }
 
-/// A Pod with agent and Envoy alone, whose Envoy has no filter.
+/// Starts a Pod that contains only the agent and an Envoy without the filter.
 fn without_filter(space: &Space<'_>, watch: &Watch) -> Value {
     let data = json!({"bootstrap.json": bootstrap_without_filter()});
     space.create(
@@ -117,5 +118,5 @@ fn node_alone_costs() {
     say(&format!("{}\n", report::table(&rows)));
     let beyond = |row: &&Row| row.value > if row.unit == "s" { 30.0 } else { 150.0 };
     let beyond: Vec<&str> = rows.iter().filter(beyond).map(|row| row.name.as_str()).collect();
-    assert!(beyond.is_empty(), "beyond all measure: {beyond:?}");
+    assert!(beyond.is_empty(), "far above the expected cost: {beyond:?}");
 }

@@ -1,6 +1,8 @@
-//! What kubelet tells its users, in its own words, with our status in them: the events of one Pod for each kind of probe.
+//! Tests of the kubelet's events about failed probes, which contain the filter's status, for each
+//! kind of probe.
 //!
-//! Kubelet tells no more than 25 events of a Pod in a row, the sidecar's among them, so each Pod has one container and few failures.
+//! The kubelet sends at most 25 events of a Pod in a row, including those of the sidecar, so each
+//! Pod has one container and few failures.
 
 use kubernetes_tests::node::{Node, container};
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use crate::node_kinds::{self, KINDS, Kind, Ports, Words};
 use crate::node_twins::{Twins, ready};
 
-/// A Pod with one container, named like its kind, which does not listen until it is told so.
+/// A Pod with one container, named like its kind of probe, that listens only after `POST /listen`.
 fn pod(kind: &Kind, probes: &[(&str, Value)]) -> Value {
     node_kinds::pod(kind.name, &[kind.container(Ports::of(0), &["--start-after", "600s"], probes)])
 }
@@ -19,21 +21,22 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Turns a switch of each application.
+    /// Sets a switch of each application.
     fn turn(&self, switch: fn(&Kind) -> String) {
         let turn =
             |kind: &&'static Kind| (kind.name, Ports::of(0).control(), format!("POST {}", switch(kind)));
         self.twins.turn(&self.kinds.iter().map(turn).collect::<Vec<_>>());
     }
 
-    /// Waits until each container is so.
+    /// Waits until each container fulfils the condition.
     fn until(&self, what: &str, is_so: fn(&Value, &str) -> bool) {
         for kind in &self.kinds {
             self.twins.until(kind.name, what, |pod| is_so(pod, kind.name));
         }
     }
 
-    /// Waits until kubelet has told the cause of each, on both sides in the words for it.
+    /// Waits until each container has an event of this probe with the expected words, on both
+    /// sides.
     fn until_told(&self, probe: &str, words: fn(&Kind) -> Words) {
         for kind in &self.kinds {
             for (side, words) in self.twins.sides.iter().zip(words(kind)) {
@@ -46,7 +49,7 @@ impl Told<'_> {
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_events_tell_our_status() {
-    // kubelet runs a command as before: there is nothing of ours in what it tells.
+    // The injector does not rewrite exec probes, so their events do not change.
     let kinds: Vec<&'static Kind> = KINDS.iter().filter(|kind| kind.name != "exec").collect();
     let told = Told { twins: Twins::new(Node::shared(), "events"), kinds };
     let probes = [

@@ -1,4 +1,4 @@
-//! A classic sidecar that holds the application back until it is ready.
+//! A test that the application starts only after a classic sidecar is ready.
 
 use kit::terminal::say;
 use kubernetes_tests::node::{Node, Space, condition};
@@ -8,7 +8,8 @@ use crate::node_kinds::{self, Ports};
 
 const POD: &str = "held";
 
-/// When a container's log first said so: whole seconds, and the part of a second behind them, which can be compared.
+/// Returns the time of the first log line of a container with these words, as seconds and as a
+/// fraction that is padded to nine digits for comparison.
 fn said(space: &Space<'_>, container: &str, words: &str) -> (String, String) {
     let log = space.done(&["logs", POD, "-c", container, "--timestamps"], "");
     let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words} in {log}"));
@@ -36,9 +37,12 @@ fn node_classic_sidecar_holds_the_application() {
     let ready = said(&space, "app-health-proxy", "ready seconds=");
     let first = said(&space, "app", "");
     say(&format!(
-        "the sidecar was ready at {}.{}, the application said its first at {}.{}\n",
+        "the sidecar was ready at {}.{}, the first log line of the application is from {}.{}\n",
         ready.0, ready.1, first.0, first.1
     ));
-    assert!(said(&space, "app", "application: started") == first, "that is what it says first");
+    assert!(
+        said(&space, "app", "application: started") == first,
+        "this must be the application's first log line"
+    );
     assert!(ready < first);
 }

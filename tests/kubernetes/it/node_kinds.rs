@@ -1,36 +1,37 @@
-//! The kinds of probes, as rows: what a container declares, how its application is made to fail, and in which words kubelet tells it, of
-//! the bare container and of the one behind the sidecar.
+//! The kinds of probes as a table: the declared probe, how its application fails, and the words of
+//! the kubelet's events, without the sidecar and with it.
 
 use serde_json::{Value, json};
 
-/// What kubelet says of one cause: about the plain Pod, about the one with the sidecar.
+/// Words of the kubelet's event for one cause, for the Pod without the sidecar and for the one with
+/// it.
 pub(crate) type Words = [&'static str; 2];
 
 const REFUSED: &str = "connect: connection refused";
 
-/// One kind of probe.
 pub(crate) struct Kind {
-    /// The container's name.
+    /// The name of the kind is also the container's name.
     pub(crate) name: &'static str,
-    /// The switch of the application that it depends on.
+    /// The protocol in the path of the application's switch.
     pub(crate) protocol: &'static str,
-    /// The application says no.
+    /// The event when the application reports a failure.
     pub(crate) failing: Words,
-    /// The application does nothing any more.
+    /// The event when the application is stuck.
     pub(crate) stuck: Stuck,
-    /// The application does not listen.
+    /// The event when the application does not listen.
     pub(crate) absent: Words,
     handler: fn(Ports) -> Value,
 }
 
-/// How an application gets stuck.
+/// How an application gets stuck, and the event for that.
 pub(crate) struct Stuck {
-    /// The position of its switch.
+    /// The behavior in the path of the application's switch.
     pub(crate) behaviour: &'static str,
     pub(crate) words: Words,
 }
 
-/// Every kind; a database says no by a closed port, and nobody sees that it hangs.
+/// All kinds of probes. A TCP application fails by closing its port; a TCP probe cannot detect that
+/// it hangs.
 pub(crate) static KINDS: [Kind; 5] = [
     Kind {
         name: "http",
@@ -64,7 +65,8 @@ pub(crate) static KINDS: [Kind; 5] = [
         absent: ["context deadline exceeded", "statuscode: 502"],
         handler: |ports| json!({"grpc": {"port": ports.grpc()}}),
     },
-    // Nobody but kubelet can run a command in a container: it stays as it is.
+    // Only the kubelet can run a command in a container, so the injector leaves exec probes
+    // unchanged.
     Kind {
         name: "exec",
         protocol: "http",
@@ -78,27 +80,27 @@ pub(crate) static KINDS: [Kind; 5] = [
     },
 ];
 
-/// Every kind with the ports of its application in the Pod of all.
+/// Returns every kind with the ports of its application in the Pod of [`pod_of_all`].
 pub(crate) fn all() -> impl Iterator<Item = (Ports, &'static Kind)> {
     (0..).map(Ports::of).zip(&KINDS)
 }
 
-/// The name of the Pod that has a container for each kind.
+/// The name of the Pod that has a container for each kind of probe.
 pub(crate) const ALL: &str = "all";
 
-/// That Pod, with these flags of its applications and these probes, each of its container's kind: the field, and what the probe has
-/// besides the handler.
+/// A Pod with a container for each kind of probe. `flags` are the flags of the applications;
+/// `probes` has the name of each probe's field, and the probe's settings without its handler.
 pub(crate) fn pod_of_all(flags: &[&str], probes: &[(&str, Value)]) -> Value {
     let containers: Vec<Value> = all().map(|(ports, kind)| kind.container(ports, flags, probes)).collect();
     pod(ALL, &containers)
 }
 
-/// The ports of one application among several in a Pod.
+/// The ports of one application in a Pod with several applications.
 #[derive(Clone, Copy)]
 pub(crate) struct Ports(u16);
 
 impl Ports {
-    /// Of the application with this number in its Pod.
+    /// The ports of the application with this number in its Pod.
     pub(crate) fn of(number: u16) -> Self {
         Self(10_000 + 10 * number)
     }
@@ -123,7 +125,7 @@ impl Ports {
         self.0 + 4
     }
 
-    /// A container with the application on these ports, which have names.
+    /// A container with the application on these ports, which are named.
     pub(crate) fn container(self, name: &str, flags: &[&str]) -> Value {
         let ports = [
             ("http", self.http()),
@@ -140,7 +142,7 @@ impl Ports {
 }
 
 impl Kind {
-    /// A container with probes of this kind.
+    /// A container with these probes of this kind.
     pub(crate) fn container(&self, ports: Ports, flags: &[&str], probes: &[(&str, Value)]) -> Value {
         let mut container = ports.container(self.name, flags);
         for (field, settings) in probes {
@@ -153,7 +155,8 @@ impl Kind {
     }
 }
 
-/// A Pod of such containers, which goes at once. Nobody has set up a DNS server in the cluster, and kubelet would tell it as an event.
+/// A Pod with these containers, which is deleted without delay. Its `dnsPolicy` prevents an event
+/// of the kubelet, since the cluster has no DNS server.
 pub(crate) fn pod(name: &str, containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},

@@ -1,4 +1,5 @@
-//! Containers that kubelet starts anew: by liveness when the application is stuck, by startup when it never listens.
+//! Tests of containers that the kubelet restarts: by the liveness probe when the application is
+//! stuck, and by the startup probe when it never listens.
 
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use crate::node_twins::{Twins, compare, ready, restarts, started};
 
 const PERIOD: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
-/// Enough for a command, too, on a machine that has much to do.
+/// Long enough for an exec probe on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 fn until_all_started_anew(twins: &Twins<'_>) {
     let are_anew = |pod: &Value| node_kinds::all().all(|(_, kind)| restarts(pod, kind.name) > 0);
-    twins.until(ALL, "has had all its containers started anew", are_anew);
+    twins.until(ALL, "has had all its containers restarted", are_anew);
 }
 
 #[test]
@@ -39,10 +40,10 @@ fn node_liveness_starts_anew_as_without_sidecar() {
     for (_, kind) in node_kinds::all() {
         let moments = twins.same(ALL, |pod| restarts(pod, kind.name), &[0, 1]);
         let after = moments.map(|moments| {
-            assert!(moments[1] > stuck, "{} was started anew before it was stuck", kind.name);
+            assert!(moments[1] > stuck, "{} was restarted before it was stuck", kind.name);
             moments[1] - stuck
         });
-        compare(&format!("{} started anew by liveness", kind.name), after, (PERIOD + TIMEOUT) * FAILURES);
+        compare(&format!("{} restarted by liveness", kind.name), after, (PERIOD + TIMEOUT) * FAILURES);
     }
 }
 
@@ -63,6 +64,6 @@ fn node_startup_gives_up_as_without_sidecar() {
             let [_, (start, true), (end, false), ..] = lives[..] else { panic!("{}: {lives:?}", kind.name) };
             end - start
         });
-        compare(&format!("{} given up by startup", kind.name), lives, (PERIOD + TIMEOUT) * FAILURES);
+        compare(&format!("{} killed by startup", kind.name), lives, (PERIOD + TIMEOUT) * FAILURES);
     }
 }

@@ -1,4 +1,4 @@
-//! Startup probes that pass, and readiness that comes and goes, by every kind of probe.
+//! Tests of startup probes that succeed, and of changing readiness, for every kind of probe.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::node_twins::{Twins, compare, ready, started};
 
 const PERIOD: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
-/// A status is on its way for a moment, and the machine has other things to do even when this test is alone.
+/// A margin for the delay of status updates and for a busy machine, even if this test runs alone.
 const SLACK: Duration = Duration::from_secs(3);
 
 #[test]
@@ -48,19 +48,23 @@ fn node_alone_readiness_comes_and_goes_as_without_sidecar() {
         let serving = compare(&format!("readiness of {}, serving", kind.name), after(serving, 3), PERIOD);
         assert!(
             failing.max(serving) < PERIOD + SLACK,
-            "{}: they are further apart than one period",
+            "{}: the two sides differ by more than one period",
             kind.name
         );
     }
     twins.same(ALL, |pod| condition(pod, "Ready"), &[false, true, false, true]);
 }
 
-/// What was declared is what kubelet runs.
+/// The injector leaves exec probes as declared.
 fn exec_stays_as_it_is(twins: &Twins<'_>) {
     let [plain, sidecar] = twins.sides.each_ref().map(|side| side.watch.last(ALL));
     let find = |pod: &Value, name: &str| -> Value {
         let containers = pod["spec"]["containers"].as_array().expect("a list");
-        containers.iter().find(|container| container["name"] == name).expect("it is ours").clone()
+        containers
+            .iter()
+            .find(|container| container["name"] == name)
+            .expect("the Pod has this container")
+            .clone()
     };
     assert_eq!(find(&plain, "exec"), find(&sidecar, "exec"));
     assert_ne!(find(&plain, "http"), find(&sidecar, "http"));

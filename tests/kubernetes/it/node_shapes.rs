@@ -1,5 +1,6 @@
-//! The shapes that a Pod's probes have in the field: ports by name, a `Host` of its own, a path that looks like a variable, a native sidecar
-//! of the user, lifecycle hooks. The application sees the same requests as without our sidecar, byte for byte.
+//! Tests of probes as users write them: ports by name, a `Host` header, a path that looks like a
+//! variable, a native sidecar of the user, lifecycle hooks. The application receives the same
+//! requests with the sidecar as without it, byte for byte.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -17,7 +18,8 @@ const POD: &str = "shop";
 const APP: u16 = 0;
 const HELPER: u16 = 1;
 
-/// The application, and beside it a native sidecar of the user's own, to whom the postStart hook speaks since it listens already.
+/// A Pod with the application and a native sidecar of the user. The postStart hook calls that
+/// sidecar, which already listens when the hook runs.
 fn pod() -> Value {
     let period = |mut probe: Value| {
         probe["periodSeconds"] = 1.into();
@@ -47,10 +49,11 @@ fn pod() -> Value {
     pod
 }
 
-/// The heads of all requests that an application saw, each once, with the Pod's own address as `POD`; as soon as there are any.
+/// Waits until an application has received requests, and returns their distinct headers, with the
+/// Pod's address replaced by `POD`.
 fn heads(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
     let mut heads = BTreeSet::new();
-    side.space.node.until("the application is asked", || {
+    side.space.node.until("the application has received a request", || {
         heads = seen(side, number, protocol);
         !heads.is_empty()
     });
@@ -60,12 +63,12 @@ fn heads(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
 fn seen(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
     let seen = wait(side.ask(POD, Ports::of(number).control(), "GET /seen"));
     let seen: Value = serde_json::from_slice(&seen.body).expect("JSON");
-    let ip = side.watch.last(POD)["status"]["podIP"].as_str().expect("it has an address").to_owned();
+    let ip = side.watch.last(POD)["status"]["podIP"].as_str().expect("the Pod has an IP address").to_owned();
     let heads = seen[protocol].as_array().expect("a list").iter();
     heads.map(|head| head.as_str().expect("text").replace(&ip, "POD")).collect()
 }
 
-/// The known difference (D7), which is about the connection alone.
+/// Applies the known difference D7, which affects only headers about the connection.
 fn as_we_ask(head: &str, protocol: &str) -> String {
     let close = "Connection: close\r\n";
     match protocol {
@@ -91,7 +94,7 @@ fn node_requests_arrive_as_without_sidecar() {
         assert_eq!(sidecar, expected, "{number} {protocol}");
     }
     let [_, app] = both(APP, "http");
-    let ready = app.first().expect("there are heads");
+    let ready = app.first().expect("the application received requests");
     for words in
         ["GET /ready/$(HOME)/$$x?a=$(INSTANCE_IP) HTTP/1.1\r\n", "shop.example.com\r\n", ": $(PATH)\r\n"]
     {
@@ -104,7 +107,8 @@ fn node_requests_arrive_as_without_sidecar() {
     pre_stop_is_heard(&twins);
 }
 
-/// Of a container that ends nobody can ask what it heard, but its log is followed to the end.
+/// Asserts that the preStop hook is called. The test follows the container's log to its end,
+/// because a container that terminates cannot be queried.
 fn pre_stop_is_heard(twins: &Twins<'_>) {
     let follow = |side: &Side<'_>| {
         let mut kubectl = command(&tool("kubectl"));
@@ -112,7 +116,7 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
         kubectl.args(["--namespace", &side.space.name, "logs", "--follow", POD, "-c", "app"]);
         let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
         let mut log = BufReader::new(kubectl.stdout.take().expect("piped"));
-        // The follower is there before the Pod goes.
+        // The first line shows that kubectl follows the log before the Pod is deleted.
         let mut first = String::new();
         log.read_line(&mut first).expect("text");
         assert_eq!(first, "application: started\n", "{}", side.name);
@@ -125,7 +129,7 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
     for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&twins.sides) {
         let mut log = String::new();
         rest.read_to_string(&mut log).expect("text");
-        kubectl.wait().expect("it ends with the container");
+        kubectl.wait().expect("kubectl exits when the container ends");
         assert!(log.contains("application: asked for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

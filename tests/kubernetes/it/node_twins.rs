@@ -1,5 +1,5 @@
-//! The same Pods twice, beside each other on one node: as they are, and with the sidecar. Both are told the same at the same moment, and
-//! the same has to become of both.
+//! Runs the same Pods twice on one node, without the sidecar and with it. Both applications are
+//! switched at the same time, and the status of both Pods has to change in the same way.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use kubernetes_tests::node::{Node, Space, Watch, container};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// How much later than kubelet's own arithmetic a verdict may be seen: the machine has other things to do, the API server too.
+/// How much later than the kubelet's own schedule a verdict may become visible, on a busy machine.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// One of the two.
+/// The Pods without or with the sidecar.
 pub(crate) struct Side<'a> {
-    /// Its name in what is printed.
+    /// The name of this side in the output.
     pub(crate) name: &'static str,
     pub(crate) space: Space<'a>,
     pub(crate) watch: Watch,
 }
 
-/// Pods without and with the sidecar, in this order.
+/// The Pods without and with the sidecar, in this order.
 pub(crate) struct Twins<'a> {
     pub(crate) sides: [Side<'a>; 2],
 }
 
-/// A switch to turn: the Pod, the control port, and `POST /http/failing`.
+/// A switch to set: the Pod, the control port, and a request such as `POST /http/failing`.
 pub(crate) type Turn<'a> = (&'a str, u16, String);
 
 impl<'a> Twins<'a> {
@@ -40,7 +40,7 @@ impl<'a> Twins<'a> {
         Self { sides: [side("plain", false), side("sidecar", true)] }
     }
 
-    /// Creates Pods on both sides.
+    /// Creates the Pods on both sides.
     pub(crate) fn create(&self, pods: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": pods});
         for side in &self.sides {
@@ -49,14 +49,14 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// Waits until a Pod is so on both sides.
+    /// Waits until a Pod fulfils the condition on both sides.
     pub(crate) fn until(&self, pod: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
         for side in &self.sides {
             side.until(pod, what, &is_so);
         }
     }
 
-    /// Turns switches of both sides at the same moment, which is returned.
+    /// Sets switches on both sides at the same time, and returns that time.
     pub(crate) fn turn(&self, turns: &[Turn<'_>]) -> Instant {
         let asked = self
             .sides
@@ -69,7 +69,8 @@ impl<'a> Twins<'a> {
         moment
     }
 
-    /// What became of a Pod, seen by `look`, is `expected` on both sides; when it became each of it.
+    /// Asserts that the values of `look` for a Pod over time are `expected` on both sides, and
+    /// returns when each value was first seen.
     pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
         &self,
         pod: &str,
@@ -85,15 +86,18 @@ impl<'a> Twins<'a> {
 }
 
 impl Side<'_> {
-    /// Waits until a Pod is so.
+    /// Waits until a Pod fulfils the condition.
     pub(crate) fn until(&self, pod: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
         self.space.until_seen(&self.watch, pod, what, is_so);
     }
 
-    /// Asks the application in a Pod on its control port, as soon as it listens there.
+    /// Sends a request to the control port of the application in a Pod, as soon as it listens.
     pub(crate) async fn ask(&self, pod: &str, control: u16, what: &str) -> Answer {
         let pod = self.watch.last(pod);
-        let ip = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("it has an address");
+        let ip = pod["status"]["podIP"]
+            .as_str()
+            .and_then(|ip| ip.parse().ok())
+            .expect("the Pod has an IP address");
         let request = format!("{what} HTTP/1.1\r\nHost: application\r\nContent-Length: 0\r\n\r\n");
         for _ in 0..300 {
             let answer = caller::send(SocketAddr::new(ip, control), request.as_bytes()).await;
@@ -106,7 +110,7 @@ impl Side<'_> {
         panic!("{ip}:{control} does not answer");
     }
 
-    /// What the events of one container of a Pod say.
+    /// Returns the messages of the events of one container of a Pod.
     pub(crate) fn events(&self, pod: &str, container: &str) -> Vec<String> {
         let field =
             format!("involvedObject.name={pod},involvedObject.fieldPath=spec.containers{{{container}}}");
@@ -116,44 +120,45 @@ impl Side<'_> {
         events.iter().filter_map(|event| event["message"].as_str()).map(str::to_owned).collect()
     }
 
-    /// Waits for an event of a container that has all these words.
+    /// Waits for an event of a container that contains all these words.
     pub(crate) fn until_event(&self, pod: &str, container: &str, words: &[&str]) {
         let is_there = || {
             let events = self.events(pod, container);
             events.iter().any(|event| words.iter().all(|word| event.contains(word)))
         };
-        let what = format!("an event of {container} in {pod} ({}) says {words:?}", self.name);
+        let what = format!("an event of {container} in {pod} ({}) contains {words:?}", self.name);
         self.space.node.until_or(&what, is_there, || format!("{:#?}", self.events(pod, container)));
     }
 }
 
-/// Prints how long each side took for the same, and holds both to `bound`; the difference.
+/// Prints how long each side took, asserts that neither exceeds `bound` by more than the slack, and
+/// returns the difference.
 pub(crate) fn compare(what: &str, times: [Duration; 2], bound: Duration) -> Duration {
     let [plain, sidecar] = times.map(|time| time.as_secs_f64());
     let difference = sidecar - plain;
     say(&format!("{what:<40} plain {plain:>6.2} s, sidecar {sidecar:>6.2} s, {difference:>+6.2} s\n"));
     for time in times {
-        assert!(time < bound + SLACK, "{what}: {time:?}, and it should be {bound:?}");
+        assert!(time < bound + SLACK, "{what}: took {time:?}, expected {bound:?}");
     }
     times[0].abs_diff(times[1])
 }
 
-/// Is a container ready?
+/// Returns whether a container is ready.
 pub(crate) fn ready(pod: &Value, name: &str) -> bool {
     container(pod, name)["ready"] == true
 }
 
-/// Has a container's startup probe passed?
+/// Returns whether a container's startup probe has succeeded.
 pub(crate) fn started(pod: &Value, name: &str) -> bool {
     container(pod, name)["started"] == true
 }
 
-/// How often a container was started anew.
+/// Returns how often a container was restarted.
 pub(crate) fn restarts(pod: &Value, name: &str) -> u64 {
     container(pod, name)["restartCount"].as_u64().unwrap_or(0)
 }
 
-/// Waits for it, in the network of this thread.
+/// Runs the future in the network namespace of this thread.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }

@@ -1,7 +1,8 @@
-//! The webhook and the shipped manifests in front of an API server; what is tried, in order, and each step leaves the webhook running.
+//! Tests of the webhook and of the shipped manifests with an API server. The steps run in order,
+//! and each step leaves the webhook running.
 //!
-//! The webhook's Service is an ExternalName of loopback: the API server resolves it like any other and asks for the Service's name in
-//! the certificate.
+//! The webhook's Service has the type ExternalName with the name `localhost`. The API server
+//! resolves it like any other and expects the Service's name in the certificate.
 
 mod dial;
 mod late;
@@ -23,30 +24,30 @@ use serde_json::{Value, json};
 
 use crate::page;
 
-/// Name and deed.
+/// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut World));
 
-/// All of them.
 pub(crate) const STEPS: [Step; 13] = [
     ("manifests are accepted", manifests::manifests),
-    ("the webhook becomes ready with its own rights alone", manifests::ready),
-    ("a Pod is injected, its warnings are shown", pods::injected),
+    ("the webhook becomes ready with only its own permissions", manifests::ready),
+    ("a Pod is injected and its warnings are shown", pods::injected),
     ("a dry run stores nothing", pods::dry_run),
-    ("namespaces and labels choose", pods::chosen),
-    ("Pod Security restricted takes the sidecar", pods::restricted),
+    ("namespaces and labels select the Pods to inject", pods::chosen),
+    ("Pod Security restricted accepts the sidecar", pods::restricted),
     ("goldens are accepted", pods::goldens),
-    ("kubectl reads what is written", pods::strings),
+    ("kubectl parses the written YAML to the same values", pods::strings),
     ("a container of a later webhook is rewritten", late::reinvoked),
-    ("a busy or silent webhook is handled by the policy", outages::policy),
-    ("a wiped caBundle comes back", outages::wiped),
-    ("another CA under load fails no review", outages::rotated),
-    ("with all replicas dead the rest lives, and it heals", outages::dead),
+    ("the failure policy applies to a busy or hanging webhook", outages::policy),
+    ("a removed caBundle is restored", outages::wiped),
+    ("a CA rotation under load fails no review", outages::rotated),
+    ("without replicas other Pods start, and a new replica recovers", outages::dead),
 ];
 
 const NAMESPACE: &str = "app-health-system";
 const CONFIGURATION: &str = "mutatingwebhookconfiguration/app-health";
 
-/// The cluster, and our webhook in front of it; which goes first, since its log is in the cluster's folder.
+/// The cluster and the webhook. The webhook is dropped first, because its log is in the cluster's
+/// directory.
 pub(crate) struct World {
     webhook: Option<Process>,
     cluster: Arc<Cluster>,

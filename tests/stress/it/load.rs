@@ -1,4 +1,4 @@
-//! The long runs in a short form: the same code with smaller counts. The stress recipe has all of them in full.
+//! The stress tests with smaller counts. `./justw stress` runs them in full.
 
 use stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 

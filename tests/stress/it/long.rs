@@ -1,14 +1,14 @@
-//! The long runs: minutes of load, a million requests. Each is ignored unless it is asked for, and prints what it
-//! measured. They take turns, since each wants the machine for itself.
+//! Stress tests with minutes of load and up to a million requests. They are ignored by default and
+//! print their measurements. They run one at a time, because each needs the whole machine.
 
 use kit::report::{self, Row};
 use stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 use tokio::sync::Mutex;
 
-/// Held by the run that has its turn.
+/// Held by the test that currently runs.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-#[expect(clippy::print_stdout, reason = "the figures are what one runs this for")]
+#[expect(clippy::print_stdout, reason = "the output of a stress test is its measurements")]
 async fn run(name: &str, run: impl Future<Output = Vec<Row>>) {
     let _turn = TURN.lock().await;
     let rows = run.await;

@@ -12,8 +12,8 @@ use super::super::HealthSnapshot;
 use super::super::source::LocalRules;
 use super::*;
 use crate::args::Dynamic;
-use crate::readiness::poller::Observer;
 use crate::readiness::{Observation, Policy};
+use crate::state::AgentState;
 
 /// Duration and result of each probe in order; the last one repeats.
 type Script = Vec<(Duration, fn() -> Outcome)>;
@@ -39,7 +39,7 @@ struct Case {
     began: Arc<Mutex<Vec<u64>>>,
     now: watch::Receiver<HealthSnapshot>,
     pushes: mpsc::Sender<PushedProbe>,
-    observer: Observer,
+    observer: AgentState,
     metrics: Arc<Metrics>,
     task: JoinHandle<()>,
 }
@@ -49,7 +49,7 @@ impl Case {
         let metrics = Arc::new(Metrics::new());
         let policy =
             Policy { dynamic: Dynamic::Off, data_path: false, child: true, drain_keeps_ready: false };
-        let observer = Observer::new(policy, metrics.clone());
+        let observer = AgentState::new(policy, metrics.clone());
         let (began, started) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
         let seen = began.clone();
         let run_probe = move |_: Arc<WorkloadProbe>| {
@@ -145,7 +145,7 @@ async fn shutdown_waits_neither_for_the_delay_nor_for_a_probe() {
         case.push(probe(delay, 10, 1)).await.unwrap();
         sleep(seconds(1)).await;
         let before = Instant::now();
-        case.observer.tell(Observation::Terminating);
+        case.observer.apply(Observation::Terminating);
         case.now.wait_for(|now| now.reason == HealthReason::Terminating).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO, "{delay} {took}");
         assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 1));
@@ -160,11 +160,11 @@ async fn draining_is_followed_by_terminating() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
-    case.observer.tell(Observation::Draining);
+    case.observer.apply(Observation::Draining);
     sleep(seconds(100)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::Draining, 2));
     assert_eq!(case.began(), [0]);
-    case.observer.tell(Observation::Terminating);
+    case.observer.apply(Observation::Terminating);
     sleep(seconds(1)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 3));
 }

@@ -1,4 +1,5 @@
-//! A scripted agent: one stream of the real one's, hello and acknowledgements, a state that is said again where a new session asks for it.
+//! A scripted agent with one stream of the real protocol. It acknowledges the configuration, and
+//! repeats its last report when the server starts a new session.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use workload_health::{Hello, State};
 
 use super::NAMESPACE;
 
-/// Messages that wait, in each direction.
+/// The capacity of the message queue in each direction.
 const QUEUE: usize = 8;
 
 #[derive(Clone, Default)]
@@ -31,7 +32,7 @@ struct Seen {
     closed: Option<String>,
 }
 
-/// Closed when it is dropped.
+/// An agent whose stream is closed on drop.
 pub(crate) struct Agent {
     reports: mpsc::UnboundedSender<bool>,
     generation: AtomicU64,
@@ -59,27 +60,27 @@ impl Agent {
         Self { reports, generation: AtomicU64::new(0), seen }
     }
 
-    /// Reports a flip: its generation.
+    /// Reports a change of the health, and returns its generation.
     pub(crate) fn report(&self, is_healthy: bool) -> u64 {
-        // A stream that the server has ended says nothing any more.
+        // The task has ended if the server ended the stream.
         let _ = self.reports.send(is_healthy);
         self.generation.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn seen(&self) -> Seen {
-        self.seen.lock().expect("no panic").clone()
+        self.seen.lock().expect("no holder of the lock panicked").clone()
     }
 
     pub(crate) fn session(&self) -> u64 {
         self.seen().session
     }
 
-    /// The newest generation that is stored.
+    /// Returns the newest generation that the server has acknowledged as stored.
     pub(crate) fn acknowledged(&self) -> Option<u64> {
         self.seen().acknowledged
     }
 
-    /// Why the server ended the stream.
+    /// Returns the reason with which the server ended the stream, if it did.
     pub(crate) fn closed(&self) -> Option<String> {
         self.seen().closed
     }
@@ -105,13 +106,13 @@ impl Task {
         let mut next = vec![first];
         loop {
             for request in next.drain(..) {
-                // Of a stream that has ended, the end is heard.
+                // If the stream has ended, the loop receives `Ended` next.
                 let _ = requests.send(request).await;
             }
             tokio::select! {
-                response = responses.recv() => match response.expect("the end is told") {
+                response = responses.recv() => match response.expect("`Ended` comes before the channel closes") {
                     Response::Ended { why, .. } => {
-                        self.seen.lock().expect("no panic").closed = Some(why);
+                        self.seen.lock().expect("no holder of the lock panicked").closed = Some(why);
                         return;
                     }
                     response => next = self.answered(response),
@@ -126,9 +127,9 @@ impl Task {
         }
     }
 
-    /// What is said to that.
+    /// Returns the requests with which the agent answers a response.
     fn answered(&self, response: Response) -> Vec<Request> {
-        let mut seen = self.seen.lock().expect("no panic");
+        let mut seen = self.seen.lock().expect("no holder of the lock panicked");
         match response {
             Response::Hello { version, nonce, content } => {
                 let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");
@@ -163,7 +164,7 @@ impl Task {
     }
 }
 
-/// In plaintext.
+/// Connects in plaintext.
 async fn connect(address: SocketAddr) -> Connection {
     let server = DiscoveryServer {
         authority: address.to_string(),

@@ -1,4 +1,5 @@
-//! Somebody writes the same object all the time while its agent flips.
+//! A test of write conflicts: another client writes the same object continuously while the health
+//! of its agent changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::within;
 
 const NAME: &str = "payments-10.0.9.1";
 
-/// Counts in a condition, a label, an annotation and a field of its own, each by compare and swap, until `stop`: how often it was done.
+/// Increments a counter in a condition, a label, an annotation and a separate field, each by
+/// compare and swap, until `stop` is set. Returns the final count.
 async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
@@ -36,14 +38,14 @@ async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
             let status = object["status"].as_object_mut().expect("a status");
             status.insert("count".to_owned(), next.clone());
             let conditions =
-                status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().expect("some");
+                status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().expect("conditions");
             conditions.retain(|condition| condition["type"] != "Counted");
             conditions
                 .insert(0, json!({"type": "Counted", "status": "True", "message": next, "x": {"y": 1}}));
             if send("PUT", &format!("{path}/status"), object.to_string().into_bytes()).await.is_ok() {
                 break;
             }
-            object = send("GET", &path, Vec::new()).await.expect("it is there");
+            object = send("GET", &path, Vec::new()).await.expect("the entry exists");
         }
         count += 1;
     }
@@ -66,21 +68,21 @@ pub(super) fn hammered(world: &mut World) {
         let is_healthy = flip % 2 == 1;
         let generation = agent.report(is_healthy);
         let expected = if is_healthy { set(&["10.0.9.1"]) } else { set(&[]) };
-        within("through the storm", 30, || {
+        within("report stored and served despite conflicts", 30, || {
             agent.acknowledged() == Some(generation) && world.b().endpoints() == expected
         });
     }
     stop.store(true, Ordering::Relaxed);
-    let count = hammering.join().expect("it ends");
+    let count = hammering.join().expect("the writer does not panic");
     assert!(count > 10, "{count}");
-    let entry = world.entry(NAME).expect("it is there");
+    let entry = world.entry(NAME).expect("the entry exists");
     let count = count.to_string();
     assert_eq!(entry["metadata"]["labels"]["count"], *count);
     assert_eq!(entry["metadata"]["annotations"]["count"], *count);
     assert_eq!(entry["spec"]["count"], *count);
     assert_eq!(entry["status"]["count"], *count);
     let counted = json!({"type": "Counted", "status": "True", "message": count, "x": {"y": 1}});
-    let conditions = entry["status"]["conditions"].as_array().expect("some");
+    let conditions = entry["status"]["conditions"].as_array().expect("conditions");
     assert!(conditions.contains(&counted) && conditions.len() == 2, "{entry:#}");
     assert_eq!(world.condition(NAME).as_deref(), Some("True ProbeSucceeded"));
     agent.close();

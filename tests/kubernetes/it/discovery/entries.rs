@@ -1,4 +1,4 @@
-//! Entries that somebody else makes, owns or deletes.
+//! Tests of entries that a user or another controller creates, owns or deletes.
 
 use std::thread::sleep;
 
@@ -28,11 +28,13 @@ pub(super) fn manual(world: &mut World) {
     agent.report(true);
     within("served again", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
     agent.close();
-    within("the grace over, nobody knows", 20, || {
+    within("condition is Unknown after the grace period", 20, || {
         world.condition("by-hand").as_deref() == Some("Unknown Disconnected")
     });
-    within("removed everywhere", 10, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
-    let entry = world.entry("by-hand").expect("it is not ours to delete");
+    within("removed on both replicas", 10, || {
+        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    });
+    let entry = world.entry("by-hand").expect("a manual entry must not be deleted");
     assert_eq!(annotation(&entry, "owner"), "me");
     assert_eq!(entry["spec"], json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
     world.cluster.done(&["delete", "workloadentry", "by-hand", "-n", NAMESPACE], "");
@@ -66,23 +68,25 @@ pub(super) fn foreign(world: &mut World) {
         world.cluster.done(&arguments, "");
     };
     status("True");
-    within("its controller's word is heard", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
+    within("endpoint added by the status of its controller", 10, || {
+        world.b().endpoints() == set(&["10.0.4.1"])
+    });
     status("False");
-    within("either way", 10, || world.b().endpoints().is_empty());
-    let before = world.entry(name).expect("it is there");
+    within("endpoint removed by the status of its controller", 10, || world.b().endpoints().is_empty());
+    let before = world.entry(name).expect("the entry exists");
     let agent = world.a().connect("payments", "", "10.0.4.1");
     agent.report(true);
     sleep(GRACE * 2);
-    assert_eq!(world.entry(name), Some(before), "an agent of that name waits");
+    assert_eq!(world.entry(name), Some(before), "the entry must stay unchanged while its controller owns it");
     assert_eq!(agent.acknowledged(), None);
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("freed, the name is the agent's", 20, || {
+    within("entry created for the agent after its deletion", 20, || {
         world
             .entry(name)
             .is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
     });
     agent.report(true);
-    within("and it is served", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
+    within("endpoint of the agent served", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
     agent.close();
     within("gone", 20, || world.entry(name).is_none());
 }
@@ -93,10 +97,12 @@ pub(super) fn deleted(world: &mut World) {
     agent.report(true);
     within("served", 10, || world.b().endpoints() == set(&["10.0.5.1"]));
     let uid = |world: &World| world.entry(name).map(|entry| entry["metadata"]["uid"].clone());
-    let before = uid(world).expect("it is there");
+    let before = uid(world).expect("the entry exists");
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("another one is there", 10, || uid(world).is_some_and(|uid| uid != before));
-    within("with the last state", 10, || world.condition(name).as_deref() == Some("True ProbeSucceeded"));
+    within("entry created again", 10, || uid(world).is_some_and(|uid| uid != before));
+    within("entry has the last reported state", 10, || {
+        world.condition(name).as_deref() == Some("True ProbeSucceeded")
+    });
     within("served by both", 10, || {
         world.a().endpoints() == set(&["10.0.5.1"]) && world.b().endpoints() == set(&["10.0.5.1"])
     });

@@ -1,4 +1,5 @@
-//! A replica as a process, and an Envoy that is subscribed to what it serves.
+//! A replica of the discovery server as a process, and a subscriber to the endpoints that it
+//! serves.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use super::NAMESPACE;
 use super::agent::Agent;
 use crate::page;
 
-/// The only service's name on the wire.
+/// The name of the only cluster.
 const SERVICE: &str = "outbound|80||payments.shop.internal";
 
 pub(crate) struct Replica {
@@ -55,31 +56,32 @@ impl Replica {
         self.page("/healthz/ready").0 == 200
     }
 
-    /// Status and body.
+    /// Requests a path of the monitoring port, and returns status and body.
     pub(crate) fn page(&self, path: &str) -> (u16, String) {
         let answer = page(self.monitoring, path);
         (answer.status, answer.text())
     }
 
-    /// Addresses that an Envoy is sent to.
+    /// Returns the addresses of the endpoints that this replica serves to Envoy.
     pub(crate) fn endpoints(&self) -> BTreeSet<String> {
         let sets = self.observer.sets();
         sets.endpoints.get(SERVICE).into_iter().flatten().map(|address| address.ip().to_string()).collect()
     }
 
-    /// An agent registers with a group or, `group` being empty, with an entry that is there.
+    /// Connects an agent that registers with a group or, if `group` is empty, with an existing
+    /// entry.
     pub(crate) fn connect(&self, group: &str, entry: &str, ip: &str) -> Agent {
         Agent::start(&self.runtime, self.address, group, entry, ip)
     }
 
-    /// SIGKILL.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.process = None;
     }
 
-    /// SIGTERM: its exit code.
+    /// Sends SIGTERM, and returns the exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
-        let mut process = self.process.take().expect("it runs");
+        let mut process = self.process.take().expect("the replica runs");
         process.signal(Signal::SIGTERM);
         process.wait()
     }

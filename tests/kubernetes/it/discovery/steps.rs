@@ -1,4 +1,4 @@
-//! What is tried, in order; each step leaves both replicas running.
+//! The steps of the test, in order. Each step leaves both replicas running.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use super::replica::Replica;
 use super::{NAMESPACE, SYSTEM, World, conflicts, entries, outages, set};
 use crate::within;
 
-/// Name and deed.
+/// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&mut World));
 
-/// All of them.
 pub(crate) const STEPS: [Step; 13] = [
-    ("manifests are accepted, and give no right too much", manifests),
+    ("manifests are accepted and grant only the necessary permissions", manifests),
     ("two replicas become ready", ready),
-    ("an agent registers, and every replica serves it", registered),
-    ("a report through one replica is seen at the other", reported),
-    ("an agent moves to the other replica", moved),
-    ("a manual entry is reported on", entries::manual),
+    ("an agent registers and every replica serves its endpoint", registered),
+    ("a report to one replica takes effect on the other", reported),
+    ("an agent reconnects to the other replica", moved),
+    ("a manual entry gets the health of its agent", entries::manual),
     ("entries of another controller are read and never written", entries::foreign),
-    ("an entry that is deleted by hand comes back", entries::deleted),
-    ("conflicts lose nothing of anybody", conflicts::hammered),
+    ("an entry that a user deletes is created again", entries::deleted),
+    ("write conflicts lose no change of any client", conflicts::hammered),
     ("the API server freezes for a minute", outages::frozen),
     ("the API server is killed", outages::restarted),
     ("a replica is killed", outages::killed),
-    ("a replica is ended", outages::ended),
+    ("a replica terminates", outages::ended),
 ];
 
-/// As short as it may be: what is under test is who acts, and that nobody acts too early.
+/// The grace period of a lost connection. It is short, because the tests check which replica acts
+/// and that none acts too early, not how long it waits.
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 fn manifests(world: &mut World) {
@@ -44,7 +44,7 @@ fn manifests(world: &mut World) {
     assert!(!warnings.contains("PodSecurity"), "{warnings}");
     cluster.apply(&discovery);
     cluster.create_namespace(NAMESPACE, &[]);
-    within("the kinds are served", 30, || {
+    within("API server serves the custom resources", 30, || {
         cluster.kubectl(&["get", "workloadgroups,workloadentries,serviceentries", "-A"], "").status.success()
     });
     for arguments in [
@@ -58,7 +58,7 @@ fn manifests(world: &mut World) {
         let refused = cluster.kubectl_as("discovery", arguments, "");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("forbidden"), "{arguments:?}");
     }
-    // Leases of Pods that do not come back are deleted after minutes, which no step waits for.
+    // Leases of Pods that do not return are deleted after minutes, so no step waits for that.
     let may = cluster.kubectl_as("discovery", &["auth", "can-i", "delete", "leases", "-n", SYSTEM], "");
     assert_eq!(String::from_utf8_lossy(&may.stdout).trim(), "yes");
     world.apply(
@@ -86,8 +86,8 @@ fn manifests(world: &mut World) {
 fn ready(world: &mut World) {
     world.a = Some(Replica::start(&world.cluster, "a", GRACE));
     world.b = Some(Replica::start(&world.cluster, "b", GRACE));
-    within("both are ready", 30, || world.a().is_ready() && world.b().is_ready());
-    within("each has a lease", 30, || {
+    within("both replicas are ready", 30, || world.a().is_ready() && world.b().is_ready());
+    within("each replica has a Lease", 30, || {
         ["a", "b"]
             .iter()
             .all(|name| world.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
@@ -96,14 +96,14 @@ fn ready(world: &mut World) {
 
 fn registered(world: &mut World) {
     let agent = world.a().connect("payments", "", "10.0.0.1");
-    within("the entry is there, without a verdict", 10, || {
+    within("entry exists without a verdict", 10, || {
         world.condition("payments-10.0.0.1").as_deref() == Some("Unknown AwaitingFirstReport")
     });
     assert!(world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
     let generation = agent.report(true);
-    within("it is served by the other one", 10, || world.b().endpoints() == set(&["10.0.0.1"]));
-    within("and acknowledged", 10, || agent.acknowledged() == Some(generation));
-    let entry = world.entry("payments-10.0.0.1").expect("it is there");
+    within("endpoint served by the other replica", 10, || world.b().endpoints() == set(&["10.0.0.1"]));
+    within("report acknowledged", 10, || agent.acknowledged() == Some(generation));
+    let entry = world.entry("payments-10.0.0.1").expect("the entry exists");
     for (name, expected) in [
         ("istio.io/autoRegistrationGroup", "payments"),
         ("istio.io/workloadController", "app-health/a"),
@@ -121,7 +121,7 @@ fn registered(world: &mut World) {
     assert_eq!(view["workloads"][0]["controller"], "app-health/a", "{view:#}");
     assert_eq!(world.condition("payments-10.0.0.1").as_deref(), Some("True ProbeSucceeded"));
     agent.close();
-    within("the grace over, it is gone everywhere", 20, || {
+    within("entry and endpoint removed after the grace period", 20, || {
         world.entry("payments-10.0.0.1").is_none()
             && world.a().endpoints().is_empty()
             && world.b().endpoints().is_empty()
@@ -136,14 +136,18 @@ fn reported(world: &mut World) {
         agent
     });
     let both = set(&["10.0.1.1", "10.0.1.2"]);
-    within("both are served by both", 10, || world.a().endpoints() == both && world.b().endpoints() == both);
+    within("both endpoints served by both replicas", 10, || {
+        world.a().endpoints() == both && world.b().endpoints() == both
+    });
     for (is_healthy, expected) in [(false, set(&["10.0.1.2"])), (true, both)] {
         let generation = agents[0].report(is_healthy);
-        within("the other replica follows", 10, || world.b().endpoints() == expected);
-        within("it is acknowledged", 10, || agents[0].acknowledged() == Some(generation));
+        within("change served by the other replica", 10, || world.b().endpoints() == expected);
+        within("report acknowledged", 10, || agents[0].acknowledged() == Some(generation));
     }
     agents.into_iter().for_each(super::agent::Agent::close);
-    within("both are gone", 20, || world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
+    within("both endpoints removed", 20, || {
+        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    });
 }
 
 fn moved(world: &mut World) {
@@ -151,18 +155,19 @@ fn moved(world: &mut World) {
     let first = world.a().connect("payments", "", "10.0.2.1");
     first.report(true);
     within("served", 10, || world.b().endpoints() == set(&["10.0.2.1"]));
-    // The first connection is not closed: nobody told the server that the machine dialled anew.
+    // The first connection stays open, so the server does not know that the machine has
+    // reconnected.
     let second = world.b().connect("payments", "", "10.0.2.1");
-    within("the session is the next one", 10, || second.session() == 2);
+    within("second stream has the next session number", 10, || second.session() == 2);
     let generation = second.report(true);
-    within("the older stream is ended", 10, || {
+    within("older stream ended by the server", 10, || {
         first.closed().is_some_and(|text| text.contains("superseded"))
     });
     within("acknowledged", 10, || second.acknowledged() == Some(generation));
-    let entry = world.entry(name).expect("it is there");
+    let entry = world.entry(name).expect("the entry exists");
     assert_eq!(annotation(&entry, "istio.io/workloadController"), "app-health/b");
     assert_eq!(annotation(&entry, "app-health.io/session"), "2");
-    // What the old stream still says is of no effect, nor is its end.
+    // Neither a report on the old stream nor its end has an effect.
     first.report(false);
     first.close();
     sleep(GRACE * 2);
@@ -171,7 +176,7 @@ fn moved(world: &mut World) {
         assert_eq!(replica.endpoints(), set(&["10.0.2.1"]));
     }
     second.report(false);
-    within("the newer stream decides", 10, || {
+    within("report on the newer stream takes effect", 10, || {
         world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
     });
     second.close();

@@ -1,5 +1,6 @@
-//! Envoy ends again and again. Between two starts of a container kubelet waits 0, 10, 20, 40 s…, at most five minutes, and forgets that
-//! after ten minutes without an end. Until the sidecar is back nobody answers the application's probes.
+//! Envoy is killed repeatedly. Between two starts of a container the kubelet waits 0, 10, 20, 40
+//! s…, at most five minutes, and resets that after ten minutes without an exit. Until the sidecar
+//! runs again, no process answers the application's probes.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use super::scene::{
     signal, took,
 };
 
-/// As many as it takes until kubelet waits longer than three failures of 10 s apart.
+/// After so many exits the kubelet waits longer than three probe failures at 10 s intervals take.
 const ENDS: u64 = 4;
 
 pub(super) fn again(node: &Node) {
     let space = node.space("again", true);
     let keeps = json!({"env": [{"name": "APP_HEALTH_ENVOY_RESTART", "value": "always"}]});
     let before = [pod("ends"), pod_with("keeps", &keeps)].map(|mut pod| {
-        // Few events: kubelet keeps silent about a Pod that it has said much of.
+        // A long period causes few events, because the kubelet limits the events of a Pod.
         pod["spec"]["containers"][0]["readinessProbe"]["periodSeconds"] = 10.into();
         run(&space, &pod)
     });
@@ -43,7 +44,9 @@ pub(super) fn again(node: &Node) {
             assert_untouched(&before[0], &ends);
         }
     }
-    let ends = space.pod_until("ends", "has come to rest", |pod| is_ready(pod) && restarts(pod, APP) > 0);
+    let ends = space.pod_until("ends", "is ready after its application was restarted", |pod| {
+        is_ready(pod) && restarts(pod, APP) > 0
+    });
     assert_eq!(restarts(&ends, SIDECAR), ENDS);
     for expected in
         ["Back-off restarting failed container app-health-proxy", "Container app failed liveness probe"]
@@ -57,7 +60,7 @@ pub(super) fn again(node: &Node) {
     assert_eq!(u64::try_from(told), Ok(ENDS), "{}", space.logs("keeps"));
 }
 
-/// Waits until another Envoy answers.
+/// Waits until a new Envoy process answers probes.
 fn back(space: &Space, name: &str, old: Option<u32>, what: &str, begin: Instant) {
     let answers = |pod: &Value| {
         let new = envoy(space.node, pod);

@@ -1,4 +1,4 @@
-//! The API server is killed, and started again.
+//! The API server is killed and restarted.
 
 use kubernetes_tests::node::Node;
 use tokio::time::Instant;
@@ -27,11 +27,18 @@ pub(super) fn restarted(node: &Node) {
 
     let begin = Instant::now();
     node.cluster.start_api_server();
-    took("the API server is back", begin);
+    took("the API server is available again", begin);
     let is_told = |pod: &serde_json::Value| restarts(pod, SIDECAR) == 1 && is_ready(pod);
-    assert_untouched(&hurt, &space.pod_until("hurt", "is ready, and says what it went through", is_told));
+    assert_untouched(
+        &hurt,
+        &space.pod_until("hurt", "is ready, and shows one restart of the sidecar", is_told),
+    );
     let after = space.pod_until("lives", "is ready", is_ready);
     assert_untouched(&lives, &after);
-    assert_eq!((restarts(&after, SIDECAR), since(&after)), (0, since(&lives)), "it never was unready");
-    assert!(is_injected(&run(&space, &pod("later"))), "a new Pod is injected");
+    assert_eq!(
+        (restarts(&after, SIDECAR), since(&after)),
+        (0, since(&lives)),
+        "the Pod must never be unready"
+    );
+    assert!(is_injected(&run(&space, &pod("later"))), "a new Pod must be injected");
 }

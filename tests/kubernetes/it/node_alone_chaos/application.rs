@@ -1,4 +1,4 @@
-//! The application itself.
+//! The application hangs.
 
 use kubernetes_tests::node::Node;
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::scene::{APP, SIDECAR, assert_told, is_ready, pod, process, restarts, run, signal, took};
 
-/// Its port is open and takes connections, which is all that a `tcpSocket` probe would ask; nobody answers.
+/// The application is stopped by SIGSTOP. Its port still accepts connections, so a `tcpSocket`
+/// probe would succeed, but it sends no response.
 pub(super) fn hung(node: &Node) {
     let space = node.space("hung", true);
     let mut hangs = pod("web");

@@ -1,4 +1,4 @@
-//! The Pod that everything is done to, what is seen of it, and its processes.
+//! Support for the chaos tests: their Pod, observations of it, and its processes.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,12 +12,13 @@ use tokio::time::Instant;
 pub(super) use crate::node_twins::restarts;
 use crate::page;
 
-/// The sidecar's container.
+/// The name of the sidecar's container.
 pub(super) const SIDECAR: &str = "app-health-proxy";
-/// The application's.
+/// The name of the application's container.
 pub(super) const APP: &str = "app";
 
-/// A Pod with default liveness (three failures, 10 s apart), and a readiness that follows quickly. Its log has a line for each request.
+/// A Pod with the default liveness probe (three failures, 10 s apart) and a readiness probe every
+/// second. Its log has a line for each request.
 pub(super) fn pod(name: &str) -> Value {
     let start = "mkdir /www; echo yes > /www/ready; echo yes > /www/live; exec httpd -f -v -p 8080 -h /www";
     json!({
@@ -33,7 +34,7 @@ pub(super) fn pod(name: &str) -> Value {
     })
 }
 
-/// The same, with fields of the sidecar that are to be other than the template's.
+/// The same Pod, with fields of the sidecar that override the template.
 pub(super) fn pod_with(name: &str, sidecar: &Value) -> Value {
     let mut pod = pod(name);
     let mut declared = sidecar.clone();
@@ -43,7 +44,7 @@ pub(super) fn pod_with(name: &str, sidecar: &Value) -> Value {
     pod
 }
 
-/// Makes it, and waits until it is ready.
+/// Creates the Pod and waits until it is ready.
 pub(super) fn run(space: &Space, pod: &Value) -> Value {
     space.create(pod);
     space.pod_until(pod["metadata"]["name"].as_str().expect("a name"), "is ready", is_ready)
@@ -53,7 +54,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready")
 }
 
-/// Does it have the sidecar? Then its probes lead there.
+/// Returns whether the Pod has the sidecar, and asserts that its probes are rewritten exactly then.
 pub(super) fn is_injected(pod: &Value) -> bool {
     let path = &pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["path"];
     let there = pod["spec"]["initContainers"][0]["name"] == SIDECAR;
@@ -61,27 +62,30 @@ pub(super) fn is_injected(pod: &Value) -> bool {
     there
 }
 
-/// Since when it has been ready, or unready: the same moment means that it was never anything else in between.
+/// Returns the last transition time of the condition Ready. If it is the same later, readiness has
+/// not changed in between.
 pub(super) fn since(pod: &Value) -> &str {
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
-    let ready = conditions.iter().find(|each| each["type"] == "Ready").expect("it was ready");
+    let ready =
+        conditions.iter().find(|each| each["type"] == "Ready").expect("the Pod has the condition Ready");
     ready["lastTransitionTime"].as_str().expect("a time")
 }
 
-/// Waits until kubelet says this of a Pod; an event may come after what it tells of. kubelet sends no more than 25 about a Pod, and then
-/// one in five minutes: each failed probe is one.
+/// Waits until a Pod has an event that starts with these words, since an event may arrive later
+/// than its cause is visible. The kubelet sends at most 25 events about a Pod and then one in five
+/// minutes, and each failed probe is an event.
 pub(super) fn assert_told(space: &Space, name: &str, words: &str) {
     let told = || space.events(name).iter().any(|event| event.starts_with(words));
     space.node.until(&format!("an event of {name} says: {words}"), told);
 }
 
-/// The application's container is the one that it was.
+/// Asserts that the application's container was not restarted.
 pub(super) fn assert_untouched(before: &Value, after: &Value) {
     assert_eq!(container(before, APP)["containerID"], container(after, APP)["containerID"], "{after:#}");
     assert_eq!(restarts(after, APP), 0);
 }
 
-/// The first process of a container, by its number on the node.
+/// Returns the process id on the node of the first process of a container.
 pub(super) fn process(node: &Node, pod: &Value, name: &str) -> Option<u32> {
     let container = container(pod, name)["containerID"].as_str()?.trim_start_matches("containerd://");
     let tasks = on_node(node, &["ctr", "--namespace", "k8s.io", "tasks", "list"]);
@@ -89,7 +93,7 @@ pub(super) fn process(node: &Node, pod: &Value, name: &str) -> Option<u32> {
     task.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Envoy, the child of the sidecar's first process.
+/// Returns the process id on the node of Envoy, which is a child of the sidecar's first process.
 pub(super) fn envoy(node: &Node, pod: &Value) -> Option<u32> {
     let agent = process(node, pod, SIDECAR)?;
     let children = on_node(node, &["cat", &format!("/proc/{agent}/task/{agent}/children")]);
@@ -99,9 +103,9 @@ pub(super) fn envoy(node: &Node, pod: &Value) -> Option<u32> {
     envoys.next()?.parse().ok()
 }
 
-/// Sends a signal to a process of the node.
+/// Sends a signal to a process on the node.
 pub(super) fn signal(node: &Node, name: &str, process: Option<u32>) {
-    let process = process.expect("it runs").to_string();
+    let process = process.expect("the process exists").to_string();
     let status = node.command("sh").args(["-c", "kill -s $0 $1", name, &process]).status();
     assert!(status.expect("nsenter starts").success(), "SIG{name} to {process}");
 }
@@ -111,30 +115,32 @@ fn on_node(node: &Node, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// How many requests the application has seen, by its log on the node: that needs no API server.
+/// Returns how many requests the application has received. It counts them in the log file on the
+/// node, which works without the API server.
 pub(super) fn requests(node: &Node, pod: &Value) -> usize {
     let text = |name: &str| pod["metadata"][name].as_str().expect("text").to_owned();
     let folder = format!("pods/{}_{}_{}/{APP}", text("namespace"), text("name"), text("uid"));
     let folder: PathBuf = node.folder.join("log/var").join(folder);
-    let files = fs::read_dir(folder).expect("kubelet made it");
+    let files = fs::read_dir(folder).expect("the kubelet created the log directory");
     let logs = files.map(|file| fs::read_to_string(file.expect("an entry").path()).expect("text"));
     logs.map(|log| log.matches("response:").count()).sum()
 }
 
-/// The status of a probe of the application, asked as kubelet asks; 0 where nobody answers.
+/// Probes the application as the kubelet does, and returns the status, or 0 without an HTTP
+/// response.
 pub(super) fn ask(pod: &Value, kind: &str) -> u16 {
-    let ip = pod["status"]["podIP"].as_str().expect("it runs").parse().expect("an address");
+    let ip = pod["status"]["podIP"].as_str().expect("the Pod has an IP address").parse().expect("an address");
     page(SocketAddr::new(ip, 15020), &format!("/app-health/app/{kind}")).status
 }
 
-/// Says how long something took.
-#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+/// Prints how long something took.
+#[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
 pub(super) fn took(what: &str, begin: Instant) {
     println!("  {what}: {} ms", begin.elapsed().as_millis());
 }
 
-/// Says what was seen.
-#[expect(clippy::print_stdout, reason = "what a test of minutes does meanwhile")]
+/// Prints an observation.
+#[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
 pub(super) fn seen(what: &str) {
     println!("{what}");
 }

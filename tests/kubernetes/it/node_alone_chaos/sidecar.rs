@@ -1,4 +1,4 @@
-//! The sidecar's processes end.
+//! The sidecar's processes are killed.
 
 use kubernetes_tests::node::Node;
 use serde_json::{Value, json};
@@ -13,16 +13,20 @@ pub(super) fn envoy_killed(node: &Node) {
     let end = killed(node, "envoy-killed", envoy);
     assert_eq!(end["exitCode"], 70, "{end}");
     let message = end["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("Envoy exited unexpectedly"), "`kubectl describe` says why: {end}");
+    assert!(
+        message.starts_with("Envoy exited unexpectedly"),
+        "the termination message must contain the cause: {end}"
+    );
 }
 
-/// Nobody is left who could say anything; Envoy ends with its first process.
+/// The agent is PID 1 of the container, so Envoy is killed with it and no termination message is
+/// written.
 pub(super) fn agent_killed(node: &Node) {
     let end = killed(node, "agent-killed", |node, pod| process(node, pod, SIDECAR));
     assert_eq!(end["exitCode"], 137, "{end}");
 }
 
-/// Kills one of the sidecar's processes, and returns how kubelet says that the container ended.
+/// Kills one of the sidecar's processes, and returns the container's last terminated state.
 fn killed(node: &Node, name: &str, who: fn(&Node, &Value) -> Option<u32>) -> Value {
     let space = node.space(name, true);
     let before = run(&space, &pod("web"));
@@ -32,20 +36,21 @@ fn killed(node: &Node, name: &str, who: fn(&Node, &Value) -> Option<u32>) -> Val
     let after = space.pod_until("web", "is ready again", is_back);
     took("ready again", begin);
     assert_untouched(&before, &after);
-    assert_ne!(since(&before), since(&after), "nobody is sent to a Pod without Envoy");
+    assert_ne!(since(&before), since(&after), "the Pod must be unready while Envoy is down");
     space.done(&["exec", "web", "-c", APP, "--", "rm", "/www/ready"], "");
     space.pod_until("web", "is unready", |pod| !is_ready(pod));
-    assert_eq!(ask(&after, "readyz"), 404, "the verdict is right");
+    assert_eq!(ask(&after, "readyz"), 404, "the probe must report the application's status");
     container(&after, SIDECAR)["lastState"]["terminated"].clone()
 }
 
-/// A limit that Envoy cannot live with. The application is held back, as by any sidecar that is not ready.
+/// The memory limit is too low for Envoy. The application does not start, because the sidecar does
+/// not become ready.
 pub(super) fn out_of_memory(node: &Node) {
     let space = node.space("memory", true);
     let limited = json!({"resources": {"requests": {"memory": "16Mi"}, "limits": {"memory": "16Mi"}}});
     space.create(&pod_with("web", &limited));
     let ended = |pod: &Value| container(pod, SIDECAR)["lastState"]["terminated"].is_object();
-    let pod = space.pod_until("web", "has a sidecar that ended", ended);
+    let pod = space.pod_until("web", "has a sidecar that was terminated", ended);
     let end = &container(&pod, SIDECAR)["lastState"]["terminated"];
     seen(&format!("  {end}"));
     assert_eq!(end["reason"], "OOMKilled", "{end}");

@@ -1,4 +1,4 @@
-//! The webhook is away.
+//! The webhook is unavailable.
 
 use kubernetes_tests::node::{Node, SYSTEM, Space};
 use serde_json::{Value, json};
@@ -17,14 +17,17 @@ pub(super) fn down_with_fail(node: &Node) {
     let before = run(&space, &pod("runs"));
     scale_to_nothing(node);
 
-    let refusal = dry_run(&space, &pod("late")).expect_err("it is refused");
+    let refusal = dry_run(&space, &pod("late")).expect_err("the API server must reject the Pod");
     seen(&format!("  {}", refusal.trim()));
     assert!(refusal.contains("failed calling webhook \"namespace.webhook.app-health.io\""), "{refusal}");
     let mut labelled = pod("labelled");
     labelled["metadata"]["labels"]["sidecar.istio.io/inject"] = "true".into();
-    let refusal = dry_run(&plain, &labelled).expect_err("it is refused");
+    let refusal = dry_run(&plain, &labelled).expect_err("the API server must reject the Pod");
     assert!(refusal.contains("failed calling webhook \"pod.webhook.app-health.io\""), "{refusal}");
-    assert!(!is_injected(&run(&plain, &pod("web"))), "who has not opted in starts as ever");
+    assert!(
+        !is_injected(&run(&plain, &pod("web"))),
+        "a Pod that has not opted in must start without the sidecar"
+    );
     let mut system = labelled;
     system["metadata"]["namespace"] = "kube-system".into();
     let output = node.cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], &system.to_string());
@@ -32,7 +35,7 @@ pub(super) fn down_with_fail(node: &Node) {
 
     space.create(&deployment("shop"));
     let shop = || node.cluster.get(&["--namespace", &space.name, "deployment", "shop"]);
-    node.until("the Deployment says why it has no Pods", || {
+    node.until("the Deployment's condition contains the cause", || {
         let conditions = shop()["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let failure = conditions.iter().find(|each| each["type"] == "ReplicaFailure");
         let message = failure.and_then(|failure| failure["message"].as_str()).unwrap_or_default();
@@ -42,9 +45,9 @@ pub(super) fn down_with_fail(node: &Node) {
 
     let begin = Instant::now();
     scale(node, 2);
-    took("the webhook is back", begin);
-    node.until("the Deployment's Pods are there", || shop()["status"]["availableReplicas"] == 2);
-    took("the Deployment's Pods have come by themselves", begin);
+    took("the webhook is available again", begin);
+    node.until("the Deployment's Pods are available", || shop()["status"]["availableReplicas"] == 2);
+    took("the Deployment's Pods were created without intervention", begin);
     let pods = node.cluster.get(&["--namespace", &space.name, "pod", "--selector", "app=shop"]);
     assert!(pods["items"].as_array().expect("a list").iter().all(is_injected), "{pods:#}");
     let after = space.pod("runs");
@@ -62,7 +65,7 @@ pub(super) fn down_with_ignore(node: &Node) {
     policy("Ignore");
     scale_to_nothing(node);
     within("Ignore is in force", 60, || dry_run(&space, &pod("raw")).is_ok());
-    assert!(!is_injected(&run(&space, &pod("raw"))), "it starts with raw probes");
+    assert!(!is_injected(&run(&space, &pod("raw"))), "the Pod must start with its original probes");
     policy("Fail");
     within("Fail is in force", 60, || dry_run(&space, &pod("waits")).is_err());
     scale(node, 2);
@@ -85,15 +88,15 @@ pub(super) fn killed(node: &Node) {
     assert_eq!(processes.len(), 2);
     processes.into_iter().for_each(|process| signal(node, "KILL", process));
     let begin = Instant::now();
-    node.until("both are back", || {
+    node.until("both replicas are ready again", || {
         replicas().iter().all(|pod| restarts(pod, "webhook") == 1 && is_ready(pod))
     });
-    took("both are back", begin);
+    took("both replicas are ready again", begin);
     let pod = run(&space, &pod("web"));
     assert!(is_injected(&pod) && restarts(&pod, APP) == 0);
 }
 
-/// What the API server would make of a Pod, or why it refuses it.
+/// Creates a Pod with `--dry-run=server`, and returns it, or the error of the API server.
 fn dry_run(space: &Space, pod: &Value) -> Result<Value, String> {
     let arguments = ["--namespace", &space.name, "create", "--dry-run=server", "-o", "json", "-f", "-"];
     let output = space.node.cluster.kubectl(&arguments, &pod.to_string());
@@ -103,11 +106,11 @@ fn dry_run(space: &Space, pod: &Value) -> Result<Value, String> {
     }
 }
 
-/// Waits until nobody answers any more, and until the API server knows it.
+/// Scales the webhook to zero and waits until its Pods are deleted.
 fn scale_to_nothing(node: &Node) {
     node.cluster.done(&["scale", "--namespace", SYSTEM, DEPLOYMENT, "--replicas=0"], "");
     let pods = ["--namespace", SYSTEM, "pod", "--selector", "app.kubernetes.io/name=app-health-webhook"];
-    node.until("the webhook is gone", || node.cluster.get(&pods)["items"] == json!([]));
+    node.until("the webhook has no Pods", || node.cluster.get(&pods)["items"] == json!([]));
 }
 
 fn scale(node: &Node, replicas: u32) {

@@ -1,4 +1,4 @@
-//! A connection to the webhook as the API server makes it, byte by byte.
+//! A TLS connection to the webhook, as the API server opens it.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ const NAME: &str = "app-health-webhook.app-health-system.svc";
 
 pub(super) type Connection = StreamOwned<ClientConnection, TcpStream>;
 
-/// Connects, trusting these certificates, PEM, and shakes hands.
+/// Connects and completes the TLS handshake, trusting these certificates in PEM.
 pub(super) fn dial(address: SocketAddr, trusted: &str) -> io::Result<Connection> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,5 @@
-//! A second webhook, as other people have them: it adds a container with a probe, after ours was called.
+//! A test with a second, external webhook that adds a container with a probe after the project's
+//! webhook was called.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) fn reinvoked(world: &mut World) {
     pod["metadata"]["labels"] = json!({"late": "please"});
     let created =
         || world.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string());
-    // The API server takes a moment to know another webhook.
+    // The API server calls a new webhook only after a short time.
     world.wait_until("the late webhook is called", 20, || {
         String::from_utf8_lossy(&created().stdout).contains("late:1")
     });
@@ -33,12 +34,12 @@ pub(super) fn reinvoked(world: &mut World) {
         created.to_string().contains(r#"\"/app-health/late/livez\":{\"tcpSocket\":{\"port\":9090}"#),
         "{created}"
     );
-    assert!(is_injected(&created), "and the first one still is");
+    assert!(is_injected(&created), "the first container must still be injected");
     world.cluster.done(&["delete", "mutatingwebhookconfiguration", "zz-late"], "");
     runtime.shutdown_background();
 }
 
-/// Serves until the runtime that is returned is dropped.
+/// Starts the webhook, which serves until the returned runtime is dropped.
 fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let authority = Authority::new();

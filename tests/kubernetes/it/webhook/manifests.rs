@@ -1,4 +1,4 @@
-//! The shipped manifests, and the webhook with the rights that they give.
+//! Tests of the shipped manifests, and of the webhook with the permissions that they grant.
 
 use std::net::SocketAddr;
 
@@ -17,13 +17,14 @@ const FOLDERS: [&str; 6] = [
     "strict-mtls/namespace",
 ];
 
-/// Every object of the shipped manifests passes; then those of `base` are there, but for the Service's address.
+/// Asserts that the API server accepts every object of the shipped manifests, and applies those of
+/// `base`, with another Service that leads to the webhook's process.
 pub(super) fn manifests(world: &mut World) {
     let cluster = &world.cluster;
     cluster.create_namespace(NAMESPACE, &[]);
     for folder in FOLDERS {
         let all = cluster.kustomize(folder);
-        // cert-manager's kinds are known to clusters that have it.
+        // Only a cluster with cert-manager knows the kinds of cert-manager.
         let ours: Vec<&str> =
             all.split("\n---\n").filter(|object| !object.contains("cert-manager.io/v1\n")).collect();
         let (_, warnings) = cluster.done(&["apply", "--dry-run=server", "-f", "-"], &ours.join("\n---\n"));
@@ -47,16 +48,16 @@ pub(super) fn manifests(world: &mut World) {
     cluster.create_namespace("restricted", &[enabled, "pod-security.kubernetes.io/enforce=restricted"]);
 }
 
-/// Two replicas share one CA; neither may do more than the manifests say.
+/// Two replicas share one CA, and have only the permissions of the manifests.
 pub(super) fn ready(world: &mut World) {
     world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
     world.wait_until("ready", 30, || world.is_ready(world.monitoring));
     let other = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let monitoring = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let _other = world.start("other.log", other, monitoring);
-    world.wait_until("the other one is ready", 30, || world.is_ready(monitoring));
+    world.wait_until("the second replica is ready", 30, || world.is_ready(monitoring));
     for address in [world.address, other] {
-        dial(address, &world.bundle()).expect("a leaf of the CA that the API server knows");
+        dial(address, &world.bundle()).expect("the certificate is signed by the CA in the caBundle");
     }
     for arguments in [
         &["get", "pods", "-A"][..],

@@ -1,4 +1,4 @@
-//! The webhook does not answer, its CA is lost or replaced, it is gone.
+//! Tests of a webhook that does not answer, whose CA is lost or replaced, or that does not run.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) fn policy(world: &mut World) {
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && stderr.contains("failed calling webhook"), "{stderr}");
     drop(held);
-    let silent = world.webhook.as_ref().expect("it runs");
+    let silent = world.webhook.as_ref().expect("the webhook runs");
     silent.signal(Signal::SIGSTOP);
     let refused = world.create(&pod("shop", "refused"));
     silent.signal(Signal::SIGCONT);
@@ -43,7 +43,7 @@ pub(super) fn policy(world: &mut World) {
         world
             .cluster
             .done(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
-        // The API server takes a moment to know it.
+        // The API server applies the new policy only after a short time.
         sleep(Duration::from_secs(3));
     };
     set("Ignore");
@@ -51,7 +51,10 @@ pub(super) fn policy(world: &mut World) {
     let taken = world.create(&pod("shop", "ignored"));
     drop(held);
     assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
-    assert!(!is_injected(&world.cluster.get(&["pod/ignored", "-n", "shop"])), "it starts with raw probes");
+    assert!(
+        !is_injected(&world.cluster.get(&["pod/ignored", "-n", "shop"])),
+        "the Pod must start with its original probes"
+    );
     set("Fail");
     assert!(world.create(&pod("shop", "after")).status.success());
 }
@@ -61,10 +64,11 @@ pub(super) fn wiped(world: &mut World) {
     assert!(bundle.contains("BEGIN CERTIFICATE"));
     let patch = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]).to_string();
     world.cluster.done(&["patch", CONFIGURATION, "--type=json", "-p", &patch], "");
-    world.wait_until("the caBundle is back", 75, || world.bundle() == bundle);
+    world.wait_until("the caBundle is restored", 75, || world.bundle() == bundle);
 }
 
-/// The Secret gets a next CA that was made long enough ago: the webhook announces it, and then signs with it.
+/// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the
+/// caBundle, and then signs with it.
 pub(super) fn rotated(world: &mut World) {
     let secret = world.cluster.get(&["secret/app-health-webhook-ca", "-n", NAMESPACE]);
     let text = STANDARD.decode(secret["data"]["authority.json"].as_str().expect("base64")).expect("base64");
@@ -94,8 +98,13 @@ pub(super) fn rotated(world: &mut World) {
         })
     };
     let callers = [caller(), caller()];
-    world.wait_until("a leaf of the next CA", 200, || dial(world.address, &next.certificate).is_ok());
-    assert!(world.bundle().contains(&authority.current.certificate), "the former one is still known");
+    world.wait_until("the webhook's certificate is signed by the next CA", 200, || {
+        dial(world.address, &next.certificate).is_ok()
+    });
+    assert!(
+        world.bundle().contains(&authority.current.certificate),
+        "the caBundle must still contain the previous CA"
+    );
     sleep(Duration::from_secs(3));
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
@@ -105,7 +114,7 @@ pub(super) fn rotated(world: &mut World) {
 }
 
 pub(super) fn dead(world: &mut World) {
-    let mut webhook = world.webhook.take().expect("it runs");
+    let mut webhook = world.webhook.take().expect("the webhook runs");
     webhook.signal(Signal::SIGTERM);
     assert_eq!(webhook.wait(), Some(0));
     let mut labelled = pod("kube-system", "lives");
@@ -116,9 +125,11 @@ pub(super) fn dead(world: &mut World) {
         "runAsNonRoot": true, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     });
-    assert!(world.create(&own).status.success(), "its own Pods can start");
-    assert!(!world.create(&pod("shop", "waits")).status.success(), "opted-in ones wait for it");
+    assert!(world.create(&own).status.success(), "the webhook's own Pods must be able to start");
+    assert!(!world.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
     world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
-    world.wait_until("healed", 30, || world.create(&pod("shop", "waits")).status.success());
+    world.wait_until("Pods that opted in are accepted again", 30, || {
+        world.create(&pod("shop", "waits")).status.success()
+    });
     assert!(is_injected(&world.cluster.get(&["pod/waits", "-n", "shop"])));
 }

@@ -1,4 +1,4 @@
-//! Pods as users make them, and what becomes of them.
+//! Tests of Pods that users create, and of their injection.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ pub(super) fn injected(world: &mut World) {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "shop"},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("", "")["spec"]}},
     });
-    assert!(world.create(&template).status.success(), "other kinds are not looked at");
+    assert!(world.create(&template).status.success(), "the webhook must not be called for other kinds");
 }
 
 pub(super) fn dry_run(world: &mut World) {
@@ -77,7 +77,7 @@ pub(super) fn restricted(world: &mut World) {
     assert!(is_injected(&serde_json::from_str(&shown).expect("JSON")));
 }
 
-/// Whatever the API server takes before, it takes after; and kubectl reads the same values that we read.
+/// If the API server accepts the input of a golden file, it also accepts the injected result.
 pub(super) fn goldens(world: &mut World) {
     let folder = workspace().join("injector/testdata/inject");
     let mut files: Vec<_> =
@@ -91,7 +91,7 @@ pub(super) fn goldens(world: &mut World) {
         if !create(file.to_str().expect("UTF-8")).status.success() {
             continue;
         }
-        // JSON has no comments: the notes on top are for YAML alone.
+        // The notes at the top are YAML comments, which JSON does not allow.
         let text = fs::read_to_string(&golden).expect("a golden");
         let text: String =
             text.lines().filter(|line| !line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
@@ -99,10 +99,10 @@ pub(super) fn goldens(world: &mut World) {
         assert!(after.status.success(), "{golden}: {}", String::from_utf8_lossy(&after.stderr));
         taken += 1;
     }
-    assert!(taken >= 60, "{taken} goldens are Pods that an API server takes");
+    assert!(taken >= 60, "the API server accepts only {taken} of the golden inputs");
 }
 
-/// The same strings, whatever they look like.
+/// kubectl parses every string that the project's YAML writer writes to the same string.
 pub(super) fn strings(world: &mut World) {
     let strings: Vec<String> =
         serde_json::from_str(include_str!("../../../../injector/testdata/strings.json")).expect("JSON");
