@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod output;
 pub mod poller;
 pub mod program;
+pub mod random;
 pub mod readiness;
 pub mod readiness_server;
 pub mod reference;

@@ -4,7 +4,6 @@
 mod certificates;
 pub mod connection;
 mod goaway;
-mod random;
 mod stream_handle;
 mod stream_status;
 pub mod tls;
@@ -26,6 +25,7 @@ use crate::config::DiscoveryConfig;
 use crate::exit::Failure;
 use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
+use crate::random;
 use crate::readiness::Phase;
 use crate::state::AgentState;
 use certificates::Certificates;
@@ -49,8 +49,9 @@ pub fn start(
 ) -> Result<(watch::Receiver<StreamStatus>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut random = random::generator();
     let settings = Settings {
-        epoch: random::epoch(),
+        epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
         plain_heartbeat: config.plain_heartbeat,
         goodbye_timeout: config.goodbye_timeout,
@@ -71,6 +72,7 @@ pub fn start(
         validation_task: None,
         view,
         metrics,
+        random,
         last_logged_error: None,
     };
     Ok((views, tokio::spawn(reporting.run(now, validations, observer))))
@@ -88,6 +90,7 @@ struct ReportTask {
     validation_task: Option<AbortOnDropHandle<()>>,
     view: watch::Sender<StreamStatus>,
     metrics: Arc<Metrics>,
+    random: fastrand::Rng,
     /// Text of the connection failure that was logged last; the same text is logged only once.
     last_logged_error: Option<String>,
 }
@@ -133,7 +136,7 @@ impl ReportTask {
     fn step(&mut self, input: Input) -> bool {
         let now = self.started.elapsed();
         let mut is_done = false;
-        for effect in self.reporter.step(now, input, &mut random::number) {
+        for effect in self.reporter.step(now, input, &mut || self.random.f64()) {
             is_done |= effect == Effect::Done;
             self.apply(effect);
         }
@@ -145,7 +148,7 @@ impl ReportTask {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), random::number),
+            Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), self.random.fork()),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
                     Saying::Anew => "sent",

@@ -1,7 +1,6 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
 //! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
 
-mod backoff;
 mod drain_requests;
 mod envoy_state;
 
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use pacing::Backoff;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
@@ -20,15 +20,19 @@ use crate::drain::{Drain, DrainSettings, Step};
 use crate::envoy::process::{EnvoyCommand, ExitReason, reap_orphans};
 use crate::exit::Failure;
 use crate::log::LogLimiter;
+use crate::random;
 use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
 use crate::state::AgentState;
-use backoff::Backoff;
 use drain_requests::{DrainRequests, DrainResponse};
 use envoy_state::{AfterValidation, EnvoyState, Event, PendingValidation};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(3);
+/// The first and the largest upper bound of the pauses between restarts of Envoy. An Envoy that ran
+/// for the largest one resets them.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Command of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +75,7 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         restart,
         envoy: EnvoyState::Stopped,
         was_started: false,
-        backoff: Backoff::default(),
+        backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
         commands,
         signals,
         awaited_pids,
@@ -202,7 +206,8 @@ impl Supervisor {
     }
 
     fn start_later(&mut self, run_time: Duration) {
-        let pause = self.backoff.next(run_time, backoff::random());
+        self.backoff.reset_after(run_time);
+        let pause = self.backoff.next_with_jitter(Duration::ZERO, random::generator().f64());
         info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
         self.state.apply(Observation::Restarting);
         self.envoy = EnvoyState::Restarting(self.state.now() + pause);

@@ -76,12 +76,9 @@ impl GrpcService<Body> for GrpcChannel {
     }
 }
 
-/// Connects to the addresses of all servers in random order, until one handshake succeeds. `random`
-/// returns numbers in 0..1. Returns the reason of the last failure if all fail.
-pub async fn connect(
-    targets: &[ServerTarget],
-    mut random: impl FnMut() -> f64,
-) -> Result<Connection, String> {
+/// Connects to the addresses of all servers in random order, until one handshake succeeds.
+/// Returns the reason of the last failure if all fail.
+pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Result<Connection, String> {
     let mut last_error = String::from("no address found");
     let mut found = Vec::new();
     for ServerTarget { server, tls } in targets {
@@ -94,7 +91,7 @@ pub async fn connect(
             Err(_) => last_error = format!("{}: DNS lookup timed out after 5 s", server.authority),
         }
     }
-    shuffle(&mut found, &mut random);
+    random.shuffle(&mut found);
     for (address, server, tls) in found {
         match dial(address, server, tls.as_ref()).await {
             Ok(connection) => return Ok(connection),
@@ -102,19 +99,6 @@ pub async fn connect(
         }
     }
     Err(last_error)
-}
-
-fn shuffle<T>(values: &mut [T], random: &mut impl FnMut() -> f64) {
-    for last in (1..values.len()).rev() {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "there are only a few addresses"
-        )]
-        let other = ((last + 1) as f64 * random()) as usize;
-        values.swap(last, other.min(last));
-    }
 }
 
 async fn dial(

@@ -36,7 +36,7 @@ pub(super) enum Event {
 
 impl StreamHandle {
     /// Starts to open a connection; the current one is dropped.
-    pub(super) fn connect(&mut self, targets: Vec<ServerTarget>, random: fn() -> f64) {
+    pub(super) fn connect(&mut self, targets: Vec<ServerTarget>, random: fastrand::Rng) {
         let task = tokio::spawn(async move { connection::connect(&targets, random).await });
         *self = Self::Connecting(AbortOnDropHandle::new(task));
     }

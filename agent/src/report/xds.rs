@@ -2,7 +2,7 @@
 //! (state of the world and incremental). This is the only module that uses Envoy's protobuf types;
 //! the module `report` decides when to send what.
 
-mod pace;
+use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
@@ -11,9 +11,11 @@ use envoy_types::pb::envoy::service::discovery::v3::{
 };
 use envoy_types::pb::google::protobuf::{Any, ListValue, Struct, Value as ProtoValue, value::Kind};
 use envoy_types::pb::google::rpc::Status as RpcStatus;
+use pacing::RateLimiter;
 use prost::Message as _;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
@@ -21,7 +23,6 @@ use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROB
 
 use super::connection::Connection;
 use crate::args::Xds;
-use pace::Pace;
 
 /// Type URL of a stream's first request. The request names no resource, so a server has nothing to
 /// send for it.
@@ -29,6 +30,11 @@ pub const CLUSTER_LOAD_ASSIGNMENT: &str =
     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 /// Size limit of a message from the server, in bytes.
 const MESSAGE_LIMIT: usize = 1024 * 1024;
+/// Number of messages from the server that may arrive at once.
+const MESSAGE_BURST: u32 = 50;
+/// One message per interval after a burst. An app-health server sends acknowledgements and probe
+/// changes, a few per minute.
+const MESSAGE_INTERVAL: Duration = Duration::from_millis(100);
 /// Status codes of `google.rpc.Code`.
 const INVALID_ARGUMENT: i32 = 3;
 const INTERNAL: i32 = 13;
@@ -157,8 +163,28 @@ async fn delta(
     }
 }
 
+/// Rate limit for messages from the server. Excess messages wait in the connection, so that no
+/// server can cause unlimited probing, logging or CPU use.
+struct Pace {
+    limiter: RateLimiter,
+    opened: Instant,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { limiter: RateLimiter::new(MESSAGE_INTERVAL, MESSAGE_BURST), opened: Instant::now() }
+    }
+
+    /// Waits until one more message may be read.
+    async fn wait(&mut self) {
+        while let Err(ready) = self.limiter.take(self.opened.elapsed()) {
+            sleep_until(self.opened + ready).await;
+        }
+    }
+}
+
 async fn forward(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
-    pace.pass().await;
+    pace.wait().await;
     if let Some(response) = response {
         // If the receiver is dropped, this task is aborted as well.
         let _ = responses.send(response).await;
