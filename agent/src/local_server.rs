@@ -119,8 +119,8 @@ impl LocalServer {
     }
 
     fn stream_view(&self) -> serde_json::Value {
-        let view = self.stream.as_ref().map(|stream| stream.borrow().view(Instant::now()));
-        view.map_or(serde_json::Value::Null, |view| view.to_json())
+        let status = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
+        status.unwrap_or_default()
     }
 
     async fn command(&self, command: AdminCommand) -> Response {

@@ -3,7 +3,6 @@
 
 mod certificates;
 pub mod connection;
-mod goaway;
 mod stream_handle;
 mod stream_status;
 pub mod tls;
@@ -30,7 +29,7 @@ use crate::readiness::Phase;
 use crate::state::AgentState;
 use certificates::Certificates;
 use stream_handle::{Event, StreamHandle};
-pub use stream_status::{StreamStatus, StreamStatusJson};
+pub use stream_status::StreamStatus;
 use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
 use xds::{Node, Request, Response};
 

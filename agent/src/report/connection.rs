@@ -16,14 +16,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 
-use super::goaway::Watched;
 use crate::config::DiscoveryServer;
 use crate::http_client::{Resolved, resolve};
 
@@ -51,8 +49,6 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Scheme and authority of requests.
     pub origin: Uri,
-    /// Notified when the server sends GOAWAY.
-    pub goes_away: Arc<Notify>,
     pub requests: GrpcChannel,
     /// Task that drives the connection; dropping it closes the connection.
     pub driver: AbortOnDropHandle<()>,
@@ -128,7 +124,6 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server: &DiscoveryServer,
     scheme: Scheme,
 ) -> Result<Connection, String> {
-    let (stream, goes_away) = Watched::new(stream);
     let shaken = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(FLOW_CONTROL_WINDOW)
@@ -151,11 +146,5 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         // The same error ends the stream, where it is reported.
         let _ = driver.await;
     });
-    Ok(Connection {
-        peer,
-        origin,
-        goes_away,
-        requests: GrpcChannel(requests),
-        driver: AbortOnDropHandle::new(driver),
-    })
+    Ok(Connection { peer, origin, requests: GrpcChannel(requests), driver: AbortOnDropHandle::new(driver) })
 }

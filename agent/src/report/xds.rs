@@ -1,33 +1,25 @@
-//! Converts the agent's requests and responses to and from xDS messages, in both protocol variants
-//! (state of the world and incremental). This is the only module that uses Envoy's protobuf types;
-//! the module `report` decides when to send what.
+//! One xDS stream to a discovery server, in either protocol variant (state of the world or
+//! incremental). Only this module and its child use Envoy's protobuf types; the module `report`
+//! decides when to send what.
+
+mod messages;
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-};
-use envoy_types::pb::google::protobuf::{Any, ListValue, Struct, Value as ProtoValue, value::Kind};
-use envoy_types::pb::google::rpc::Status as RpcStatus;
 use pacing::RateLimiter;
-use prost::Message as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status};
-use workload_health::health_report::{APP_HEALTH_REPORT, HEALTH_INFORMATION, PROBE_TYPE};
+use tonic::{Code, Status, Streaming};
+use workload_health::health_report::printable;
 
 use super::connection::Connection;
 use crate::args::Xds;
+use messages::{from_delta, from_sotw, to_delta, to_sotw};
 
-/// Type URL of a stream's first request. The request names no resource, so a server has nothing to
-/// send for it.
-pub const CLUSTER_LOAD_ASSIGNMENT: &str =
-    "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 /// Size limit of a message from the server, in bytes.
 const MESSAGE_LIMIT: usize = 1024 * 1024;
 /// Number of messages from the server that may arrive at once.
@@ -35,10 +27,6 @@ const MESSAGE_BURST: u32 = 50;
 /// One message per interval after a burst. An app-health server sends acknowledgements and probe
 /// changes, a few per minute.
 const MESSAGE_INTERVAL: Duration = Duration::from_millis(100);
-/// Status codes of `google.rpc.Code`.
-const INVALID_ARGUMENT: i32 = 3;
-const INTERNAL: i32 = 13;
-
 /// The node that this agent identifies itself with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -95,70 +83,59 @@ pub enum Response {
 
 /// Serves one stream on a connection until it ends: sends what arrives on `requests`, and passes
 /// received messages to `responses`. When the last sender of `requests` is dropped, the client's
-/// half of the stream is closed.
+/// half of the stream is closed. After a GOAWAY the stream continues: istiod closes the connection
+/// 10 s later, and an app-health server ends its streams itself.
 pub async fn run_stream(
     connection: Connection,
     variant: Xds,
     requests: mpsc::Receiver<Request>,
     responses: mpsc::Sender<Response>,
 ) {
-    let Connection { origin, goes_away, requests: service, driver, .. } = connection;
-    let client = AggregatedDiscoveryServiceClient::with_origin(service, origin)
+    let Connection { origin, requests: service, driver, .. } = connection;
+    let mut client = AggregatedDiscoveryServiceClient::with_origin(service, origin)
         .max_decoding_message_size(MESSAGE_LIMIT);
     let requests = ReceiverStream::new(requests);
-    let status = tokio::select! {
-        status = async { match variant {
-            Xds::Sotw => sotw(client, requests, &responses).await,
-            Xds::Delta => delta(client, requests, &responses).await,
-        }} => status,
-        () = goes_away.notified() => Status::unavailable("the server closes the connection (GOAWAY)"),
+    // The calls return when the response headers arrive. That may never happen, because istiod
+    // sends nothing on such a stream.
+    let status = match variant {
+        Xds::Sotw => {
+            let stream = client.stream_aggregated_resources(requests.map(to_sotw)).await;
+            receive(stream, from_sotw, &responses).await
+        }
+        Xds::Delta => {
+            let stream = client.delta_aggregated_resources(requests.map(to_delta)).await;
+            receive(stream, from_delta, &responses).await
+        }
     };
     drop(driver);
     let rejected =
         matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument);
-    let why = workload_health::health_report::printable(&status_text(&status));
+    let why = printable(&status_text(&status));
     // Sending fails only if the receiver has closed the stream.
     let _ = responses.send(Response::Ended { rejected, why }).await;
 }
 
-type Client = AggregatedDiscoveryServiceClient<super::connection::GrpcChannel>;
-
-async fn sotw(
-    mut client: Client,
-    requests: ReceiverStream<Request>,
+/// Passes the messages of a stream to `responses` and returns why the stream has ended.
+async fn receive<M>(
+    stream: Result<tonic::Response<Streaming<M>>, Status>,
+    convert: fn(M) -> Option<Response>,
     responses: &mpsc::Sender<Response>,
 ) -> Status {
-    // This call returns when the response headers arrive. That may never happen, because istiod
-    // sends nothing on such a stream.
-    let mut stream = match client.stream_aggregated_resources(requests.map(to_sotw)).await {
-        Ok(answer) => answer.into_inner(),
+    let mut stream = match stream {
+        Ok(response) => response.into_inner(),
         Err(status) => return status,
     };
     let mut pace = Pace::new();
     loop {
-        match stream.message().await {
-            Ok(Some(message)) => forward(responses, from_sotw(message), &mut pace).await,
+        let message = match stream.message().await {
+            Ok(Some(message)) => message,
             Ok(None) => return Status::unavailable("the server ended the stream"),
             Err(status) => return status,
-        }
-    }
-}
-
-async fn delta(
-    mut client: Client,
-    requests: ReceiverStream<Request>,
-    responses: &mpsc::Sender<Response>,
-) -> Status {
-    let mut stream = match client.delta_aggregated_resources(requests.map(to_delta)).await {
-        Ok(answer) => answer.into_inner(),
-        Err(status) => return status,
-    };
-    let mut pace = Pace::new();
-    loop {
-        match stream.message().await {
-            Ok(Some(message)) => forward(responses, from_delta(message), &mut pace).await,
-            Ok(None) => return Status::unavailable("the server ended the stream"),
-            Err(status) => return status,
+        };
+        pace.wait().await;
+        if let Some(response) = convert(message) {
+            // If the receiver is dropped, this task is aborted as well.
+            let _ = responses.send(response).await;
         }
     }
 }
@@ -183,14 +160,6 @@ impl Pace {
     }
 }
 
-async fn forward(responses: &mpsc::Sender<Response>, response: Option<Response>, pace: &mut Pace) {
-    pace.wait().await;
-    if let Some(response) = response {
-        // If the receiver is dropped, this task is aborted as well.
-        let _ = responses.send(response).await;
-    }
-}
-
 /// Returns the server's status message, or the root cause of a broken connection.
 fn status_text(status: &Status) -> String {
     let mut cause = std::error::Error::source(status);
@@ -203,132 +172,3 @@ fn status_text(status: &Status) -> String {
         None => format!("{code:?}: {}", status.message()),
     }
 }
-
-fn to_sotw(request: Request) -> DiscoveryRequest {
-    match request {
-        Request::First(node) => DiscoveryRequest {
-            type_url: CLUSTER_LOAD_ASSIGNMENT.to_owned(),
-            node: Some(to_node(*node)),
-            ..DiscoveryRequest::default()
-        },
-        Request::Report { error, extension } => DiscoveryRequest {
-            type_url: HEALTH_INFORMATION.to_owned(),
-            node: extension.map(|extension| reporting_node(*extension)),
-            error_detail: error.map(|message| status(INTERNAL, message)),
-            ..DiscoveryRequest::default()
-        },
-        Request::AckOrNack { version, nonce, nack_reason } => DiscoveryRequest {
-            type_url: PROBE_TYPE.to_owned(),
-            version_info: version,
-            response_nonce: nonce,
-            error_detail: nack_reason.map(|message| status(INVALID_ARGUMENT, message)),
-            ..DiscoveryRequest::default()
-        },
-    }
-}
-
-fn to_delta(request: Request) -> DeltaDiscoveryRequest {
-    let DiscoveryRequest { node, type_url, response_nonce, error_detail, .. } = to_sotw(request);
-    DeltaDiscoveryRequest { node, type_url, response_nonce, error_detail, ..DeltaDiscoveryRequest::default() }
-}
-
-fn from_sotw(message: DiscoveryResponse) -> Option<Response> {
-    let DiscoveryResponse { version_info, resources, type_url, nonce, .. } = message;
-    to_response(&type_url, version_info, nonce, resources)
-}
-
-fn from_delta(message: DeltaDiscoveryResponse) -> Option<Response> {
-    let DeltaDiscoveryResponse { system_version_info, resources, type_url, nonce, .. } = message;
-    let resources = resources.into_iter().filter_map(|resource| resource.resource).collect();
-    to_response(&type_url, system_version_info, nonce, resources)
-}
-
-fn to_response(type_url: &str, version: String, nonce: String, resources: Vec<Any>) -> Option<Response> {
-    match type_url {
-        HEALTH_INFORMATION => Some(Response::Acknowledged(version)),
-        PROBE_TYPE => Some(Response::Hello { version, nonce, content: content(&resources) }),
-        _ => None,
-    }
-}
-
-fn content(resources: &[Any]) -> Result<Value, String> {
-    let [resource] = resources else {
-        return Err(format!("hello: expected one resource, got {}", resources.len()));
-    };
-    let content = Struct::decode(resource.value.as_slice())
-        .map_err(|error| format!("hello: not a google.protobuf.Struct: {error}"))?;
-    Ok(from_struct(content))
-}
-
-fn status(code: i32, message: String) -> RpcStatus {
-    RpcStatus { code, message, details: Vec::new() }
-}
-
-fn to_node(node: Node) -> core::Node {
-    let Node { id, locality, metadata } = node;
-    let locality = locality.map(|[region, zone, sub_zone]| core::Locality { region, zone, sub_zone });
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    core::Node {
-        id,
-        locality,
-        metadata: Some(to_struct(metadata)),
-        user_agent_name: "app-health-agent".to_owned(),
-        user_agent_version_type: Some(core::node::UserAgentVersionType::UserAgentVersion(version)),
-        ..core::Node::default()
-    }
-}
-
-fn reporting_node((id, report): (String, Value)) -> core::Node {
-    let metadata = Map::from_iter([(APP_HEALTH_REPORT.to_owned(), report)]);
-    core::Node { id, metadata: Some(to_struct(Value::Object(metadata))), ..core::Node::default() }
-}
-
-fn to_struct(value: Value) -> Struct {
-    let Value::Object(fields) = value else { return Struct::default() };
-    Struct { fields: fields.into_iter().map(|(name, value)| (name, to_value(value))).collect() }
-}
-
-fn to_value(value: Value) -> ProtoValue {
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(value) => Kind::BoolValue(value),
-        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
-        Value::String(text) => Kind::StringValue(text),
-        Value::Array(values) => {
-            Kind::ListValue(ListValue { values: values.into_iter().map(to_value).collect() })
-        }
-        Value::Object(_) => Kind::StructValue(to_struct(value)),
-    };
-    ProtoValue { kind: Some(kind) }
-}
-
-fn from_struct(content: Struct) -> Value {
-    content.fields.into_iter().map(|(name, value)| (name, from_value(value))).collect()
-}
-
-fn from_value(value: ProtoValue) -> Value {
-    match value.kind {
-        None | Some(Kind::NullValue(_)) => Value::Null,
-        Some(Kind::BoolValue(value)) => value.into(),
-        Some(Kind::NumberValue(number)) => from_number(number),
-        Some(Kind::StringValue(text)) => text.into(),
-        Some(Kind::ListValue(list)) => list.values.into_iter().map(from_value).collect(),
-        Some(Kind::StructValue(content)) => from_struct(content),
-    }
-}
-
-/// Converts a protobuf number, which is always an `f64`; integers become JSON integers.
-fn from_number(number: f64) -> Value {
-    /// 2^53, the limit up to which an `f64` represents every integer.
-    const WHOLE: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= WHOLE {
-        #[expect(clippy::cast_possible_truncation, reason = "the number is an integer and at most 2^53")]
-        let number = number as i64;
-        number.into()
-    } else {
-        number.into()
-    }
-}
-
-#[cfg(test)]
-mod tests;
