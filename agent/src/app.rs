@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
-use crate::children::Children;
-use crate::config::{BootstrapConfig, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::awaited_pids::AwaitedPids;
+use crate::config::{BootstrapConfig, EnvoyConfigSource, RunConfig, SidecarConfig};
 use crate::exit::{self, Failure};
 use crate::http_server::{self, Bound, Limits, Server};
 use crate::local_server::{self, LocalServer};
@@ -104,8 +104,8 @@ fn log_configuration(config: &RunConfig) {
     let envoy = match &config.envoy {
         None => "external".to_owned(),
         Some(envoy) => match &envoy.files {
-            EnvoyFiles::Rendered(_) => envoy.binary.display().to_string(),
-            EnvoyFiles::Merged(file, _) | EnvoyFiles::Given(file) => {
+            EnvoyConfigSource::Rendered(_) => envoy.binary.display().to_string(),
+            EnvoyConfigSource::Merged(file, _) | EnvoyConfigSource::Given(file) => {
                 format!("{} with {}", envoy.binary.display(), file.display())
             }
         },
@@ -153,11 +153,11 @@ async fn serve(
         data_path: config.data_path,
         child: policy.child,
     };
-    let children = Children::default();
+    let awaited_pids = AwaitedPids::default();
     // The probe may come from the file or from a discovery server.
     let is_probing = config.health.group.is_some() || config.discovery.is_some();
     let (health, mut probing) = is_probing
-        .then(|| health::start(config.health, state.clone(), children.clone(), metrics.clone()))
+        .then(|| health::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
         .unzip();
     let reports = config.discovery.zip(health.clone());
     let reports = reports
@@ -206,7 +206,7 @@ async fn serve(
         envoy: prepared.envoy,
         commands,
         signals,
-        children,
+        awaited_pids,
     };
     let ended = supervisor::run(parts, broken).await;
     state.apply(Observation::Terminating);

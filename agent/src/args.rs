@@ -5,8 +5,8 @@
 
 mod bootstrap;
 mod discovery;
+mod drain_quit;
 mod health;
-mod local;
 mod run;
 mod wait;
 
@@ -14,8 +14,8 @@ use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use discovery::{DiscoveryArgs, Xds};
+pub use drain_quit::{DrainArgs, QuitArgs};
 pub use health::{HealthArgs, OnOff};
-pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
 pub use wait::{OnTimeout, WaitArgs};
 

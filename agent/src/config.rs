@@ -3,9 +3,9 @@
 
 mod bootstrap;
 mod discovery;
+mod drain_quit;
 mod health;
 mod istio;
-mod local;
 mod metrics;
 mod run;
 mod wait;
@@ -18,10 +18,10 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
 pub use discovery::{DiscoveryConfig, DiscoveryServer};
+pub use drain_quit::{DrainConfig, QuitConfig};
 pub use health::HealthConfig;
-pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
-pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig};
+pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;
 
 use crate::args::Args;
@@ -30,7 +30,7 @@ use crate::exit::Failure;
 /// Search path for executables.
 const PATH: &str = "PATH";
 /// Prefix of the environment variables that correspond to flags.
-const TWIN: &str = "APP_HEALTH_";
+const VARIABLE_PREFIX: &str = "APP_HEALTH_";
 
 /// The process environment as a value, so that tests can provide their own.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
     /// Returns the environment of this process.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
@@ -53,7 +53,7 @@ impl Environment {
     }
 
     /// Parses the command line of this process.
-    pub fn args_of_process(&self) -> Result<Args, clap::Error> {
+    pub fn parse_args(&self) -> Result<Args, clap::Error> {
         self.args(std::env::args_os())
     }
 
@@ -61,12 +61,12 @@ impl Environment {
     /// environment variables of flags itself; this method hides empty ones from it, so that an
     /// empty variable counts as absent.
     pub fn args(&self, words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
-        let mut command = self.without_empty_twins(Args::command());
+        let mut command = self.without_empty_variables(Args::command());
         let matches = command.try_get_matches_from_mut(words)?;
         Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    fn without_empty_twins(&self, command: Command) -> Command {
+    fn without_empty_variables(&self, command: Command) -> Command {
         let is_empty = |name: &OsStr| self.0.get(name).is_some_and(|value| value.is_empty());
         command.mut_subcommands(|command| {
             command.mut_args(|flag| {
@@ -78,14 +78,14 @@ impl Environment {
     /// Returns the sorted names that have the prefix of flag variables but belong to no flag,
     /// separated by commas. They cause only a warning, because kubelet sets such variables for a
     /// Service named `app-health`.
-    pub fn unknown_twins(&self) -> Option<String> {
+    pub fn unknown_flag_variables(&self) -> Option<String> {
         let args = Args::command();
         let flags = args.get_subcommands().flat_map(|command| command.get_arguments());
         let known: BTreeSet<&OsStr> = flags.filter_map(|flag| flag.get_env()).collect();
         let names = self.0.keys().filter(|name| !known.contains(name.as_os_str()));
-        let twins: Vec<&str> =
-            names.filter_map(|name| name.to_str()).filter(|name| name.starts_with(TWIN)).collect();
-        (!twins.is_empty()).then(|| twins.join(", "))
+        let variables: Vec<&str> =
+            names.filter_map(|name| name.to_str()).filter(|name| name.starts_with(VARIABLE_PREFIX)).collect();
+        (!variables.is_empty()).then(|| variables.join(", "))
     }
 }
 

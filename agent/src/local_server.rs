@@ -12,11 +12,11 @@ use tracing::{info, warn};
 
 use crate::address::HttpUrl;
 use crate::envoy::admin_client;
-use crate::health::Health;
+use crate::health::HealthHandle;
 use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::readiness::{Observation, Phase};
-use crate::report::StreamNow;
+use crate::report::StreamStatus;
 use crate::scrape::Scraper;
 use crate::state::AgentState;
 use crate::supervisor::AdminCommand;
@@ -51,9 +51,9 @@ pub struct LocalServer {
     pub scraper: Scraper,
     pub log: LogLevelHandle,
     /// `None` if the agent runs no health checks.
-    pub health: Option<Health>,
+    pub health: Option<HealthHandle>,
     /// `None` if the agent reports no health to a discovery server.
-    pub stream: Option<watch::Receiver<StreamNow>>,
+    pub stream: Option<watch::Receiver<StreamStatus>>,
 }
 
 /// Parses `wait=N`, which ranges from 1 ms to one hour.
@@ -119,8 +119,8 @@ impl LocalServer {
     }
 
     fn stream_view(&self) -> serde_json::Value {
-        let view = self.stream.as_ref().map(|stream| stream.borrow().view(Instant::now()));
-        view.map_or(serde_json::Value::Null, |view| view.to_json())
+        let status = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
+        status.unwrap_or_default()
     }
 
     async fn command(&self, command: AdminCommand) -> Response {

@@ -9,8 +9,8 @@ use app_health_agent::exit::{self, Failure};
 use app_health_agent::{app, cli, exec_with_pdeathsig, reference, wait};
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
-    let args = match environment.args_of_process() {
+    let environment = Environment::from_process();
+    let args = match environment.parse_args() {
         Ok(args) => args,
         Err(error) => return exit::of_clap(&error),
     };

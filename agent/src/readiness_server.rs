@@ -9,7 +9,7 @@ use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::config::Live;
+use crate::config::LivenessConfig;
 use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 use crate::readiness::{Phase, Snapshot};
 use crate::state::AgentState;
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct ReadinessServer {
     state: Arc<AgentState>,
     held: Arc<Semaphore>,
-    live: Option<Live>,
+    live: Option<LivenessConfig>,
 }
 
 /// Parsed query; unknown parameters are ignored, as is a wait outside its range.
@@ -58,7 +58,7 @@ impl Query {
 
 impl ReadinessServer {
     /// Without `live`, [`LIVE_PATH`] is not served.
-    pub fn new(state: Arc<AgentState>, live: Option<Live>) -> Self {
+    pub fn new(state: Arc<AgentState>, live: Option<LivenessConfig>) -> Self {
         Self { state, held: Arc::new(Semaphore::new(HELD)), live }
     }
 
@@ -74,7 +74,7 @@ impl ReadinessServer {
         response
     }
 
-    fn live(&self, live: Live) -> Response {
+    fn live(&self, live: LivenessConfig) -> Response {
         match self.state.with_readiness(|ready| ready.alive(live.admin, self.state.now())) {
             Ok(()) => text(StatusCode::OK, "alive\n"),
             Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),

@@ -1,7 +1,6 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
 //! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
 
-mod backoff;
 mod drain_requests;
 mod envoy_state;
 
@@ -9,26 +8,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use pacing::Backoff;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
-use crate::children::Children;
+use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
 use crate::envoy::process::{EnvoyCommand, ExitReason, reap_orphans};
 use crate::exit::Failure;
 use crate::log::LogLimiter;
+use crate::random;
 use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
 use crate::state::AgentState;
-use backoff::Backoff;
 use drain_requests::{DrainRequests, DrainResponse};
 use envoy_state::{AfterValidation, EnvoyState, Event, PendingValidation};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(3);
+/// The first and the largest upper bound of the pauses between restarts of Envoy. An Envoy that ran
+/// for the largest one resets them.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Command of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +55,13 @@ pub struct Inputs {
     pub commands: mpsc::Receiver<AdminCommand>,
     pub signals: Signals,
     /// Child processes that other tasks wait for.
-    pub children: Children,
+    pub awaited_pids: AwaitedPids,
 }
 
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
 pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Inputs { state, admin, drain, envoy, commands, signals, children } = inputs;
+    let Inputs { state, admin, drain, envoy, commands, signals, awaited_pids } = inputs;
     let (command, restart) = match envoy {
         Some((command, restart)) => (Some(command), restart),
         None => (None, EnvoyRestart::Never),
@@ -71,10 +75,10 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         restart,
         envoy: EnvoyState::Stopped,
         was_started: false,
-        backoff: Backoff::default(),
+        backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
         commands,
         signals,
-        children,
+        awaited_pids,
         hang_ups: LogLimiter::default(),
     };
     let stop = supervisor.event_loop(broken).await;
@@ -106,7 +110,7 @@ struct Supervisor {
     backoff: Backoff,
     commands: mpsc::Receiver<AdminCommand>,
     signals: Signals,
-    children: Children,
+    awaited_pids: AwaitedPids,
     hang_ups: LogLimiter,
 }
 
@@ -202,7 +206,8 @@ impl Supervisor {
     }
 
     fn start_later(&mut self, run_time: Duration) {
-        let pause = self.backoff.next(run_time, backoff::random());
+        self.backoff.reset_after(run_time);
+        let pause = self.backoff.next_with_jitter(Duration::ZERO, random::generator().f64());
         info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
         self.state.apply(Observation::Restarting);
         self.envoy = EnvoyState::Restarting(self.state.now() + pause);
@@ -247,7 +252,7 @@ impl Supervisor {
     }
 
     fn reap(&self) {
-        reap_orphans(&[self.envoy.pids(), self.children.pids()].concat());
+        reap_orphans(&[self.envoy.pids(), self.awaited_pids.pids()].concat());
     }
 
     /// Handles the exit of Envoy, or of the script that started it. `Some` means that the exit was

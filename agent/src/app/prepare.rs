@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
-use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::config::{EnvoyConfigSource, EnvoyProcessConfig, RunConfig, SidecarConfig};
 use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy_version::EnvoyVersion;
@@ -41,7 +41,11 @@ pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure>
     let binary = envoy.binary.display().to_string();
     let wrong = |why: String| Failure::Usage(format!("Envoy {binary}: {why}"));
     let sidecar = match &mut envoy.files {
-        EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
+        EnvoyConfigSource::Rendered(sidecar) | EnvoyConfigSource::Merged(_, sidecar)
+            if envoy.query_version =>
+        {
+            sidecar
+        }
         _ => return Ok(()),
     };
     let said = match one_shot::version(&envoy.binary).await {
@@ -95,7 +99,7 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
-        validate_first: matches!(envoy.files, EnvoyFiles::Merged(..)),
+        validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
         admin: config.admin.clone(),
     };
     let bootstrap_for_debug =
@@ -103,16 +107,16 @@ pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
     Ok(Prepared { envoy: Some((command, envoy.restart)), bootstrap_for_debug })
 }
 
-fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
+fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
     let with_file = |file: PathBuf| vec!["-c".into(), file.into_os_string()];
     match &envoy.files {
-        EnvoyFiles::Given(file) => Ok(with_file(file.clone())),
-        EnvoyFiles::Rendered(sidecar) => {
+        EnvoyConfigSource::Given(file) => Ok(with_file(file.clone())),
+        EnvoyConfigSource::Rendered(sidecar) => {
             write_filter(sidecar)?;
             let rendered = sidecar.bootstrap.render();
             state_dir::write_bootstrap(&sidecar.state_dir, &rendered).map(with_file).map_err(cannot_write)
         }
-        EnvoyFiles::Merged(file, sidecar) => {
+        EnvoyConfigSource::Merged(file, sidecar) => {
             let rendered = sidecar.bootstrap.render_compact();
             if rendered.len() > MAX_CONFIG_YAML {
                 return Err(Failure::Usage(format!(
@@ -129,7 +133,7 @@ fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
 
 /// Creates the state directory and writes the filter into it where the bootstrap refers to them.
 pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
-    let made = match (sidecar.write_filter, sidecar.make_state_dir) {
+    let made = match (sidecar.write_filter, sidecar.create_state_dir) {
         (true, _) => state_dir::write_filter(&sidecar.state_dir),
         (false, true) => state_dir::create(&sidecar.state_dir),
         (false, false) => Ok(()),

@@ -14,7 +14,7 @@ const DEPTH: usize = 64;
 
 /// A WorkloadGroup file that was valid when it was opened.
 #[derive(Debug, Clone)]
-pub struct GroupFile {
+pub struct WorkloadGroupFile {
     pub path: PathBuf,
     /// The last valid content.
     pub group: WorkloadGroup,
@@ -22,7 +22,7 @@ pub struct GroupFile {
     read: Result<Vec<u8>, String>,
 }
 
-impl GroupFile {
+impl WorkloadGroupFile {
     /// Reads and parses the file. The error contains all problems in one line.
     pub fn open(path: PathBuf) -> Result<Checked<Self>, String> {
         let content = content(&path)?;
@@ -32,7 +32,7 @@ impl GroupFile {
 
     /// Reads the file again. Returns `None` if it has not changed, and an error if the new content
     /// is invalid; `group` then keeps the last valid content.
-    pub fn changed(&mut self) -> Option<Result<Checked<WorkloadGroup>, String>> {
+    pub fn reload(&mut self) -> Option<Result<Checked<WorkloadGroup>, String>> {
         let read = content(&self.path);
         if read == self.read {
             return None;

@@ -2,7 +2,7 @@
 
 use tracing::{error, info};
 
-use super::connection::Target;
+use super::connection::ServerTarget;
 use super::tls::{TlsContent, TlsError, TlsFiles};
 use crate::config::DiscoveryServer;
 use crate::metrics::Metrics;
@@ -12,7 +12,7 @@ pub(super) struct Certificates {
     servers: Vec<DiscoveryServer>,
     /// `None` for plaintext.
     files: Option<(TlsFiles, TlsContent)>,
-    targets: Vec<Target>,
+    targets: Vec<ServerTarget>,
     /// Why the current files cannot be used; the previous ones stay in use.
     broken: Option<String>,
 }
@@ -21,7 +21,8 @@ impl Certificates {
     /// Reads the files. Returns an error if they cannot be used.
     pub(super) fn new(servers: Vec<DiscoveryServer>, files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let Some(files) = files else {
-            let targets = servers.iter().map(|server| Target { server: server.clone(), tls: None }).collect();
+            let targets =
+                servers.iter().map(|server| ServerTarget { server: server.clone(), tls: None }).collect();
             return Ok(Self { servers, files: None, targets, broken: None });
         };
         let content = files.read()?;
@@ -29,7 +30,7 @@ impl Certificates {
         Ok(Self { servers, files: Some((files, content)), targets, broken: None })
     }
 
-    pub(super) fn targets(&self) -> &[Target] {
+    pub(super) fn targets(&self) -> &[ServerTarget] {
         &self.targets
     }
 
@@ -70,9 +71,9 @@ fn targets(
     servers: &[DiscoveryServer],
     files: &TlsFiles,
     content: &TlsContent,
-) -> Result<Vec<Target>, TlsError> {
+) -> Result<Vec<ServerTarget>, TlsError> {
     let target = |server: &DiscoveryServer| {
-        Ok(Target { server: server.clone(), tls: Some(files.client(content, &server.san)?) })
+        Ok(ServerTarget { server: server.clone(), tls: Some(files.client(content, &server.san)?) })
     };
     servers.iter().map(target).collect()
 }

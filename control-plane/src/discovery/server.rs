@@ -19,12 +19,12 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use discovery::limits::TokenBucket;
+use pacing::RateLimiter;
 
 pub use shared::{ClientView, Shared};
 
@@ -73,10 +73,10 @@ pub async fn serve(
     let limits = shared.limits();
     let places = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
-    let rate = f64::from(limits.accept_rate);
     // The bucket starts almost empty because after a restart all clients reconnect at the same
     // time.
-    let mut tokens = TokenBucket::almost_empty(rate, 2.0 * rate);
+    let interval = Duration::from_secs(1) / limits.accept_rate;
+    let mut tokens = RateLimiter::with_one_token(interval, limits.accept_rate.saturating_mul(2));
     let mut has_token = false;
     let queue = i32::try_from(limits.accept_rate.saturating_mul(QUEUE)).unwrap_or(i32::MAX);
     if let Err(error) = SockRef::from(&listener).listen(queue) {
@@ -90,7 +90,7 @@ pub async fn serve(
             while !has_token {
                 match tokens.take(shared.now()) {
                     Ok(()) => has_token = true,
-                    Err(wait) => sleep(wait).await,
+                    Err(ready) => sleep_until(shared.at(ready)).await,
                 }
             }
             (listener.accept().await, place, handshake)

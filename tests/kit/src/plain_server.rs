@@ -33,6 +33,8 @@ use frames::Watched;
 
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(45);
+/// Time between GOAWAY and the end of the connection; istiod waits 10 s.
+const GOAWAY_GRACE: Duration = Duration::from_secs(1);
 /// A report.
 pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
 /// The hello.
@@ -173,7 +175,7 @@ impl PlainServer {
         *lock(&self.acceptor) = Some(acceptor);
     }
 
-    /// Says GOAWAY on every connection, and lets streams go on.
+    /// Sends GOAWAY on every connection, and closes it after [`GOAWAY_GRACE`].
     pub fn go_away(&self) {
         self.shared.goes_away.notify_waiters();
     }
@@ -255,8 +257,7 @@ async fn speak<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: T, sh
         _ = connection.as_mut() => return,
         () = shared.goes_away.notified() => connection.as_mut().graceful_shutdown(),
     }
-    // What becomes of it is the client's doing.
-    let _ = connection.await;
+    let _ = timeout(GOAWAY_GRACE, connection).await;
 }
 
 /// A listener that accepts, reads, and never says a word; its address, and how many connections it has had.

@@ -15,7 +15,7 @@ fn names() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named() {
+fn unusable_files_are_reported() {
     let missing = PathBuf::from("/nonexistent/file");
     let files = TlsFiles { ca: missing.clone(), cert: missing.clone(), key: missing };
     let error = files.read().err().map(|error| error.to_string()).unwrap_or_default();

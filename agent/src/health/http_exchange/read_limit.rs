@@ -8,29 +8,29 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Kind of the I/O error that is returned at the limit.
-pub(super) const KIND: io::ErrorKind = io::ErrorKind::FileTooLarge;
+pub(super) const LIMIT_ERROR: io::ErrorKind = io::ErrorKind::FileTooLarge;
 
 /// A stream and the number of bytes that may still be read from it.
 #[derive(Debug)]
-pub(super) struct Bounded<S> {
+pub(super) struct ReadLimit<S> {
     stream: S,
     left: usize,
 }
 
-impl<S> Bounded<S> {
+impl<S> ReadLimit<S> {
     pub(super) fn new(stream: S, bytes: usize) -> Self {
         Self { stream, left: bytes }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ReadLimit<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.left == 0 {
-            return Poll::Ready(Err(KIND.into()));
+            return Poll::Ready(Err(LIMIT_ERROR.into()));
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
@@ -40,7 +40,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReadLimit<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Publishes what the probe loop does: the watched [`HealthNow`], the probe history, metrics and
+//! Publishes what the probe loop does: the watched [`HealthSnapshot`], the probe history, metrics and
 //! log lines. It makes no decisions.
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,24 +10,24 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
 
-use super::HealthNow;
-use super::diary::Diary;
-use super::source::{Config, Source, shown};
+use super::HealthSnapshot;
+use super::history::History;
+use super::source::{ApplyResult, ProbeSource, redacted};
 use crate::metrics::Metrics;
 
-pub(super) struct Board {
+pub(super) struct Publisher {
     metrics: Arc<Metrics>,
     /// Text of the failure that was logged last.
-    told: Option<String>,
+    last_logged_failure: Option<String>,
     probe: Option<Arc<Value>>,
-    now: watch::Sender<HealthNow>,
-    diary: Arc<Mutex<Diary>>,
+    now: watch::Sender<HealthSnapshot>,
+    history: Arc<Mutex<History>>,
 }
 
-impl Board {
+impl Publisher {
     /// Publishes the initial state. `at` is the agent's start.
     pub(super) fn new(state: &HealthState, at: Instant, metrics: Arc<Metrics>) -> Self {
-        let now = HealthNow {
+        let now = HealthSnapshot {
             state: state.state(),
             reason: state.reason(),
             message: state.message().to_owned(),
@@ -39,72 +39,74 @@ impl Board {
             verdict_due: None,
         };
         metrics.health.state(state.state());
-        let (now, diary) = (watch::Sender::new(now), Arc::new(Mutex::new(Diary::new())));
-        Self { metrics, told: None, probe: None, now, diary }
+        let (now, history) = (watch::Sender::new(now), Arc::new(Mutex::new(History::new())));
+        Self { metrics, last_logged_failure: None, probe: None, now, history }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<HealthNow> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
         self.now.subscribe()
     }
 
-    pub(super) fn shared_diary(&self) -> Arc<Mutex<Diary>> {
-        self.diary.clone()
+    pub(super) fn shared_history(&self) -> Arc<Mutex<History>> {
+        self.history.clone()
     }
 
     /// Records that a file or a pushed probe was evaluated.
-    pub(super) fn looked(&self, config: Config, source: &Source) {
-        self.metrics.health.config(config.word());
-        self.diary().configured(source, self.probe.clone());
+    pub(super) fn config_evaluated(&self, config: ApplyResult, source: &ProbeSource) {
+        self.metrics.health.config(config.as_str());
+        self.history().configured(source, self.probe.clone());
     }
 
     /// Records that the probe in force has changed or was removed; the next probe begins at `next`.
-    pub(super) fn configured(&mut self, source: &Source, next: Instant, longest: Duration) {
+    pub(super) fn configured(&mut self, source: &ProbeSource, next: Instant, longest: Duration) {
         let probe = source.probe().map(Arc::as_ref);
-        self.probe = probe.map(|probe| Arc::new(shown(probe)));
+        self.probe = probe.map(|probe| Arc::new(redacted(probe)));
         match &self.probe {
-            Some(probe) => info!(%probe, source = source.word(), "probe configured"),
-            None => info!(source = source.word(), "no probe configured"),
+            Some(probe) => info!(%probe, source = source.as_str(), "probe configured"),
+            None => info!(source = source.as_str(), "no probe configured"),
         }
         let interval = probe.map(|probe| probe.period.saturating_add(probe.timeout));
-        let due = probe.map(|probe| next + verdict(probe).min(longest));
+        let due = probe.map(|probe| next + longest_verdict(probe).min(longest));
         self.now.send_modify(|known| {
             known.probe.clone_from(&self.probe);
             known.interval = interval;
             known.verdict_due = due.filter(|_| known.generation == 0);
         });
-        self.diary().configured(source, self.probe.clone());
+        self.history().configured(source, self.probe.clone());
     }
 
     /// Records the result of a probe of the given kind.
-    pub(super) fn ended(&mut self, kind: &'static str, outcome: &Outcome, at: Instant, took: Duration) {
+    pub(super) fn probe_ended(&mut self, kind: &'static str, outcome: &Outcome, at: Instant, took: Duration) {
         self.metrics.health.probe(kind, outcome, took);
-        self.diary().ended(outcome, at, took);
+        self.history().probe_ended(outcome, at, took);
         self.now.send_modify(|known| known.last_probe = Some(at));
-        self.tell(outcome);
+        self.log_outcome(outcome);
     }
 
     /// Logs a failure at info level if its text is new, and otherwise at debug level.
-    fn tell(&mut self, outcome: &Outcome) {
+    fn log_outcome(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Healthy => debug!("probe succeeded"),
-            Outcome::Unhealthy(unhealthy) if self.told.as_deref() == Some(unhealthy.text()) => {
+            Outcome::Unhealthy(unhealthy)
+                if self.last_logged_failure.as_deref() == Some(unhealthy.text()) =>
+            {
                 debug!(reason = %unhealthy.reason(), message = unhealthy.text(), "probe failed");
             }
             Outcome::Unhealthy(unhealthy) => {
                 info!(reason = %unhealthy.reason(), message = unhealthy.text(), "probe failed");
-                self.told = Some(unhealthy.text().to_owned());
+                self.last_logged_failure = Some(unhealthy.text().to_owned());
             }
         }
     }
 
     /// Publishes the state, and the transition if there was one.
-    pub(super) fn state(&mut self, state: &HealthState, flip: Option<Flip>) {
-        self.diary().counted(state.counters());
+    pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Flip>) {
+        self.history().set_counters(state.counters());
         if let Some(Flip { from, to, generation }) = flip {
             info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
             self.metrics.health.transition(to);
             if to == State::Healthy {
-                self.told = None;
+                self.last_logged_failure = None;
             }
         }
         self.now.send_if_modified(|known| {
@@ -122,13 +124,13 @@ impl Board {
         });
     }
 
-    fn diary(&self) -> MutexGuard<'_, Diary> {
-        self.diary.lock().expect("nothing panics while it holds this lock")
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().expect("nothing panics while it holds this lock")
     }
 }
 
 /// Returns the longest time from the start of the first probe to the first verdict.
-fn verdict(probe: &WorkloadProbe) -> Duration {
+fn longest_verdict(probe: &WorkloadProbe) -> Duration {
     let most = probe.thresholds.success.max(probe.thresholds.failure).get();
     probe.period.saturating_add(probe.timeout).saturating_mul(most)
 }

@@ -1,7 +1,7 @@
 //! One HTTP/1.1 or HTTP/2 request on a new connection. Errors are described in fixed words, because
 //! the text of a library error may contain bytes from the application.
 
-mod bounded;
+mod read_limit;
 
 use std::error::Error;
 use std::io;
@@ -17,23 +17,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use workload_health::{HealthReason, Unhealthy};
 
-use bounded::Bounded;
+use read_limit::ReadLimit;
 
 /// Size limit of the response headers in bytes.
-const HEAD_BYTES: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 /// Limit of the number of response headers.
-const HEAD_LINES: usize = HEAD_BYTES / 16;
+const MAX_HEADERS: usize = MAX_HEADER_BYTES / 16;
 /// Limit of all bytes that are read of an HTTP/1.1 response: interim (1xx) responses, headers, and
 /// the part of the body that arrives with them.
-const READ_BYTES: usize = 2 * HEAD_BYTES;
+const MAX_READ_BYTES: usize = 2 * MAX_HEADER_BYTES;
 
 /// A connection on which nothing has been sent yet.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
+pub(super) trait IoStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> IoStream for T {}
 
 /// Sends `request` over HTTP/1.1 and calls `read` once the response headers have arrived. Then the
 /// connection is closed.
-pub(super) async fn http1<S: Stream, B, T>(
+pub(super) async fn http1<S: IoStream, B, T>(
     stream: S,
     request: Request<B>,
     read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, Unhealthy>,
@@ -42,15 +42,15 @@ where
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES).max_headers(HEAD_LINES);
-    let stream = TokioIo::new(Bounded::new(stream, READ_BYTES));
-    let (mut sender, connection) = builder.handshake(stream).await.map_err(broken)?;
-    let answer = async move { read(sender.send_request(request).await.map_err(broken)?).await };
-    driven(connection, answer).await
+    builder.max_buf_size(MAX_HEADER_BYTES).max_header_size(MAX_HEADER_BYTES).max_headers(MAX_HEADERS);
+    let stream = TokioIo::new(ReadLimit::new(stream, MAX_READ_BYTES));
+    let (mut sender, connection) = builder.handshake(stream).await.map_err(to_unhealthy)?;
+    let response = async move { read(sender.send_request(request).await.map_err(to_unhealthy)?).await };
+    drive(connection, response).await
 }
 
 /// Sends `request` over HTTP/2, otherwise as [`http1`].
-pub(super) async fn http2<S: Stream, B, T>(
+pub(super) async fn http2<S: IoStream, B, T>(
     stream: S,
     request: Request<B>,
     read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, Unhealthy>,
@@ -60,21 +60,21 @@ where
 {
     let tasks = Tasks::default();
     let mut builder = http2::Builder::new(tasks.clone());
-    builder.max_header_list_size(HEAD_BYTES as u32);
+    builder.max_header_list_size(MAX_HEADER_BYTES as u32);
     let _end = AbortOnDrop(tasks);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let answer = async move { read(sender.send_request(request).await.map_err(broken)?).await };
-    driven(connection, answer).await
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(to_unhealthy)?;
+    let response = async move { read(sender.send_request(request).await.map_err(to_unhealthy)?).await };
+    drive(connection, response).await
 }
 
 /// Returns the response of a connection that is driven here instead of in its own task, so that the
 /// socket is closed as soon as this function returns.
-async fn driven<T>(connection: impl Future, answer: impl Future<Output = T>) -> T {
-    let mut answer = pin!(answer);
+async fn drive<T>(connection: impl Future, response: impl Future<Output = T>) -> T {
+    let mut response = pin!(response);
     tokio::select! {
         biased;
-        answer = &mut answer => answer,
-        _ = connection => answer.await,
+        response = &mut response => response,
+        _ = connection => response.await,
     }
 }
 
@@ -99,30 +99,30 @@ impl Drop for AbortOnDrop {
 
 /// Converts an error on an open connection to a probe failure.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
-pub(super) fn broken(error: hyper::Error) -> Unhealthy {
+pub(super) fn to_unhealthy(error: hyper::Error) -> Unhealthy {
     if let Some(error) = tls_error(&error) {
-        return super::tls::failed(&error);
+        return super::tls::to_unhealthy(&error);
     }
-    if error.is_parse_too_large() || is_bounded(&error) {
+    if error.is_parse_too_large() || is_read_limit(&error) {
         return Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB");
     }
     if error.is_parse() {
         return Unhealthy::new(HealthReason::BadResponse, "not a valid HTTP response");
     }
-    cut_off()
+    incomplete_response()
 }
 
 /// The connection was established but closed before the response was complete.
-pub(super) fn cut_off() -> Unhealthy {
+pub(super) fn incomplete_response() -> Unhealthy {
     Unhealthy::new(HealthReason::BadResponse, "the connection closed before the response was complete")
 }
 
 /// True if the read limit was exceeded.
-fn is_bounded(error: &hyper::Error) -> bool {
+fn is_read_limit(error: &hyper::Error) -> bool {
     error
         .source()
         .and_then(|error| error.downcast_ref::<io::Error>())
-        .is_some_and(|error| error.kind() == bounded::KIND)
+        .is_some_and(|error| error.kind() == read_limit::LIMIT_ERROR)
 }
 
 /// Returns the TLS error, if any. With TLS 1.3 the alert about a missing client certificate arrives

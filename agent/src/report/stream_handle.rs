@@ -5,15 +5,15 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::connection::{self, Connection, Target};
+use super::connection::{self, Connection, ServerTarget};
+use super::xds::{self, Request, Response};
 use crate::args::Xds;
-use crate::xds::{self, Request, Response};
 
 /// Capacity of each queue, in messages.
-const QUEUE: usize = 8;
+const QUEUE_CAPACITY: usize = 8;
 
 /// The current connection. Dropping the value closes it.
-pub(super) enum Link {
+pub(super) enum StreamHandle {
     None,
     Connecting(AbortOnDropHandle<Result<Connection, String>>),
     Open {
@@ -31,22 +31,22 @@ pub(super) enum Event {
     Connected(Connection),
     /// The connection attempt failed, with the reason.
     Failed(String),
-    Heard(Response),
+    Received(Response),
 }
 
-impl Link {
+impl StreamHandle {
     /// Starts to open a connection; the current one is dropped.
-    pub(super) fn connect(&mut self, targets: Vec<Target>, random: fn() -> f64) {
+    pub(super) fn connect(&mut self, targets: Vec<ServerTarget>, random: fastrand::Rng) {
         let task = tokio::spawn(async move { connection::connect(&targets, random).await });
         *self = Self::Connecting(AbortOnDropHandle::new(task));
     }
 
     /// Opens the stream and sends `first` as its first request.
     pub(super) fn open(&mut self, connection: Connection, variant: Xds, first: Request) {
-        let (requests, sent) = mpsc::channel(QUEUE);
-        let (heard, responses) = mpsc::channel(QUEUE);
+        let (requests, sent) = mpsc::channel(QUEUE_CAPACITY);
+        let (received, responses) = mpsc::channel(QUEUE_CAPACITY);
         requests.try_send(first).expect("an empty queue has room");
-        let task = tokio::spawn(xds::speak(connection, variant, sent, heard));
+        let task = tokio::spawn(xds::run_stream(connection, variant, sent, received));
         *self = Self::Open {
             requests: Some(requests),
             is_full: false,
@@ -56,7 +56,7 @@ impl Link {
     }
 
     /// Sends a request. If the queue is full, the server does not read, and the next
-    /// [`Link::event`] reports the end of the stream. If the queue is closed, the stream has ended,
+    /// [`StreamHandle::event`] reports the end of the stream. If the queue is closed, the stream has ended,
     /// which is reported as an event too.
     pub(super) fn send(&mut self, request: Request) {
         if let Self::Open { requests: Some(requests), is_full, .. } = self {
@@ -80,12 +80,13 @@ impl Link {
                 Ok(Err(why)) => Event::Failed(why),
                 Err(error) => Event::Failed(error.to_string()),
             },
-            Self::Open { is_full: true, .. } => {
-                Event::Heard(Response::Ended { refused: false, why: "the server does not read".to_owned() })
-            }
+            Self::Open { is_full: true, .. } => Event::Received(Response::Ended {
+                rejected: false,
+                why: "the server does not read".to_owned(),
+            }),
             Self::Open { responses, .. } => {
-                let ended = || Response::Ended { refused: false, why: "the stream ended".to_owned() };
-                Event::Heard(responses.recv().await.unwrap_or_else(ended))
+                let ended = || Response::Ended { rejected: false, why: "the stream ended".to_owned() };
+                Event::Received(responses.recv().await.unwrap_or_else(ended))
             }
         }
     }

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{advance, sleep};
 use workload_health::State;
 
-use super::super::HealthNow;
+use super::super::HealthSnapshot;
 use super::super::source::LocalRules;
 use super::*;
 use crate::args::Dynamic;
@@ -37,8 +37,8 @@ fn seconds(seconds: u64) -> Duration {
 /// A running probe loop with scripted probe results.
 struct Case {
     began: Arc<Mutex<Vec<u64>>>,
-    now: watch::Receiver<HealthNow>,
-    pushes: mpsc::Sender<Push>,
+    now: watch::Receiver<HealthSnapshot>,
+    pushes: mpsc::Sender<PushedProbe>,
     observer: AgentState,
     metrics: Arc<Metrics>,
     task: JoinHandle<()>,
@@ -52,7 +52,7 @@ impl Case {
         let observer = AgentState::new(policy, metrics.clone());
         let (began, started) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
         let seen = began.clone();
-        let ask = move |_: Arc<WorkloadProbe>| {
+        let run_probe = move |_: Arc<WorkloadProbe>| {
             let mut seen = seen.lock().unwrap();
             let (took, end) = script[seen.len().min(script.len() - 1)];
             seen.push(started.elapsed().as_secs());
@@ -63,22 +63,22 @@ impl Case {
         };
         let (push, pushes) = mpsc::channel(4);
         let rules = LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false };
-        let rounds = Rounds::new(
-            ask,
+        let probe_loop = ProbeLoop::new(
+            run_probe,
             move || not_ready.map(str::to_owned),
-            Source::new(None, rules),
+            ProbeSource::new(None, rules),
             pushes,
             observer.subscribe(),
             metrics.clone(),
         );
-        let now = rounds.board().subscribe();
-        Self { began, now, pushes: push, observer, metrics, task: tokio::spawn(rounds.run()) }
+        let now = probe_loop.publisher().subscribe();
+        Self { began, now, pushes: push, observer, metrics, task: tokio::spawn(probe_loop.run()) }
     }
 
     async fn push(&self, probe: Option<Value>) -> Result<(), String> {
-        let (answer, answered) = oneshot::channel();
-        self.pushes.send(Push { probe, answer }).await.unwrap();
-        answered.await.unwrap()
+        let (result, received) = oneshot::channel();
+        self.pushes.send(PushedProbe { probe, result }).await.unwrap();
+        received.await.unwrap()
     }
 
     fn began(&self) -> Vec<u64> {
@@ -126,7 +126,7 @@ async fn when_probes_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_pause_there_is_one_probe() {
+async fn missed_periods_are_skipped() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
@@ -139,7 +139,7 @@ async fn after_a_pause_there_is_one_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_does_not_wait_for_the_delay_nor_for_a_probe() {
+async fn shutdown_waits_neither_for_the_delay_nor_for_a_probe() {
     for (delay, took) in [(3600, 0), (0, 3600)] {
         let mut case = Case::start(vec![(seconds(took), good)], None);
         case.push(probe(delay, 10, 1)).await.unwrap();
@@ -156,7 +156,7 @@ async fn the_end_does_not_wait_for_the_delay_nor_for_a_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_is_an_end_and_then_there_is_the_end() {
+async fn draining_is_followed_by_terminating() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
@@ -170,7 +170,7 @@ async fn a_drain_is_an_end_and_then_there_is_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_ready_envoy_the_application_is_not_asked() {
+async fn without_a_ready_envoy_the_application_is_not_probed() {
     let case = Case::start(vec![(seconds(0), good)], Some("clusters not received"));
     case.push(probe(0, 10, 2)).await.unwrap();
     sleep(seconds(11)).await;
@@ -180,7 +180,7 @@ async fn without_a_ready_envoy_the_application_is_not_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prober_that_panics_is_a_failure_and_the_loop_goes_on() {
+async fn a_panicking_prober_is_a_failure_and_the_loop_continues() {
     let case = Case::start(vec![(seconds(0), good), (seconds(1), panics), (seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(15)).await;
@@ -191,7 +191,7 @@ async fn a_prober_that_panics_is_a_failure_and_the_loop_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_acts_at_once_and_does_not_flap() {
+async fn a_changed_probe_applies_immediately_without_a_flap() {
     let case = Case::start(vec![(seconds(0), good), (seconds(0), good), (seconds(5), bad)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
@@ -213,7 +213,7 @@ async fn an_edit_acts_at_once_and_does_not_flap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_push_may_not_do() {
+async fn rejected_pushes() {
     let case = Case::start(vec![(seconds(0), good)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(1)).await;
@@ -242,7 +242,7 @@ async fn what_a_push_may_not_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_is_taken_away() {
+async fn a_removed_probe() {
     let case = Case::start(vec![(seconds(0), good)], None);
     assert_eq!(case.state(), (State::Unknown, HealthReason::NoProbe, 0));
     assert!(case.now.borrow().probe.is_none());
@@ -259,7 +259,7 @@ async fn a_probe_that_is_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_counted() {
+async fn metrics() {
     let case = Case::start(vec![(seconds(0), good), (seconds(0), bad)], None);
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(15)).await;

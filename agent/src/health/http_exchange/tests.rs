@@ -18,14 +18,14 @@ async fn check(interim: &str, times: usize, expected: Result<u16, &str>) {
         let _ = server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
     });
     let request = Request::get("/").body(Empty::<Bytes>::new()).expect("a request");
-    let status = http1(client, request, async |answer| Ok(answer.status().as_u16())).await;
+    let status = http1(client, request, async |response| Ok(response.status().as_u16())).await;
     served.await.expect("the server task ends");
     let found = status.as_ref().copied().map_err(|unhealthy| unhealthy.text());
     assert_eq!(found, expected, "{times} times");
 }
 
 #[tokio::test]
-async fn interim_answers_are_skipped_but_not_for_ever() {
+async fn interim_responses_are_skipped_up_to_a_limit() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
     check(interim, 0, Ok(200)).await;
     check(interim, 100, Ok(200)).await;

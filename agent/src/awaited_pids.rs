@@ -8,17 +8,17 @@ use nix::unistd::Pid;
 
 /// Process ids that a task waits for; clones share the set.
 #[derive(Debug, Clone, Default)]
-pub struct Children(Arc<Mutex<BTreeSet<Pid>>>);
+pub struct AwaitedPids(Arc<Mutex<BTreeSet<Pid>>>);
 
 /// Guard that keeps a process id in the set until it is dropped.
 #[derive(Debug)]
-pub struct Awaited(Children, Pid);
+pub struct AwaitedPid(AwaitedPids, Pid);
 
-impl Children {
+impl AwaitedPids {
     /// Must be called before any other task runs, because the child may have exited already.
-    pub fn awaited(&self, pid: Pid) -> Awaited {
+    pub fn register(&self, pid: Pid) -> AwaitedPid {
         self.set().insert(pid);
-        Awaited(self.clone(), pid)
+        AwaitedPid(self.clone(), pid)
     }
 
     pub fn pids(&self) -> Vec<Pid> {
@@ -30,7 +30,7 @@ impl Children {
     }
 }
 
-impl Drop for Awaited {
+impl Drop for AwaitedPid {
     fn drop(&mut self) {
         self.0.set().remove(&self.1);
     }

@@ -9,88 +9,88 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
 
-use super::Push;
-use super::board::Board;
-use super::source::{Config, Source};
+use super::PushedProbe;
+use super::publisher::Publisher;
+use super::source::{ApplyResult, ProbeSource};
 use crate::metrics::Metrics;
 use crate::readiness::{Phase, Snapshot};
 
 /// Interval between two checks of the WorkloadGroup file.
-const POLL: Duration = Duration::from_secs(5);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Upper bound of periods and delays, a century, so that adding one to an [`Instant`] cannot
 /// overflow.
-const LONG: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// State of the loop. `A` performs a probe; `R` returns why Envoy is not ready, `None` if it is.
-pub(super) struct Rounds<A, R> {
-    ask: A,
+pub(super) struct ProbeLoop<A, R> {
+    run_probe: A,
     not_ready: R,
-    source: Source,
-    pushes: mpsc::Receiver<Push>,
+    source: ProbeSource,
+    pushes: mpsc::Receiver<PushedProbe>,
     phases: watch::Receiver<Arc<Snapshot>>,
     state: HealthState,
-    board: Board,
+    publisher: Publisher,
     /// The agent's start, from which the initial delay counts.
     started: Instant,
     /// Earliest start of the next probe.
-    next: Instant,
-    next_look: Instant,
+    next_probe_at: Instant,
+    next_file_check: Instant,
     /// The running probe, if any.
     running: JoinSet<Outcome>,
     began: Instant,
 }
 
-impl<A, R, F> Rounds<A, R>
+impl<A, R, F> ProbeLoop<A, R>
 where
     A: Fn(Arc<WorkloadProbe>) -> F,
     F: Future<Output = Outcome> + Send + 'static,
     R: Fn() -> Option<String>,
 {
     pub(super) fn new(
-        ask: A,
+        run_probe: A,
         not_ready: R,
-        source: Source,
-        pushes: mpsc::Receiver<Push>,
+        source: ProbeSource,
+        pushes: mpsc::Receiver<PushedProbe>,
         phases: watch::Receiver<Arc<Snapshot>>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let started = Instant::now();
         let state = HealthState::new(source.probe().map(|probe| probe.thresholds));
-        let board = Board::new(&state, started, metrics);
-        let mut rounds = Self {
-            ask,
+        let publisher = Publisher::new(&state, started, metrics);
+        let mut probe_loop = Self {
+            run_probe,
             not_ready,
             source,
             pushes,
             phases,
             state,
-            board,
+            publisher,
             started,
-            next: started,
-            next_look: started + POLL,
+            next_probe_at: started,
+            next_file_check: started + FILE_CHECK_INTERVAL,
             running: JoinSet::new(),
             began: started,
         };
-        rounds.configured();
-        rounds
+        probe_loop.configured();
+        probe_loop
     }
 
-    pub(super) fn board(&self) -> &Board {
-        &self.board
+    pub(super) fn publisher(&self) -> &Publisher {
+        &self.publisher
     }
 
     /// Runs until the task is aborted.
     pub(super) async fn run(mut self) {
         loop {
             let due = self.due();
-            let (look, has_file) = (self.next_look, self.source.has_file());
+            let (file_check, has_file) = (self.next_file_check, self.source.has_file());
             tokio::select! {
                 biased;
-                end = ended(&mut self.phases, self.state.reason()) => self.end(end).await,
+                end = final_phase(&mut self.phases, self.state.reason()) => self.end(end).await,
                 Some(push) = self.pushes.recv() => self.pushed(push).await,
-                Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| lost(&error))),
-                () = sleep_until(look), if has_file => self.look().await,
-                () = until(due) => self.begin(),
+                Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| probe_task_failed(&error))),
+                () = sleep_until(file_check), if has_file => self.check_file().await,
+                () = sleep_until_due(due) => self.begin(),
             }
         }
     }
@@ -98,7 +98,7 @@ where
     /// Returns when the next probe begins; `None` if another event must happen first.
     fn due(&self) -> Option<Instant> {
         let may = self.source.probe().is_some() && self.running.is_empty() && !self.state.is_final();
-        may.then_some(self.next)
+        may.then_some(self.next_probe_at)
     }
 
     fn begin(&mut self) {
@@ -110,54 +110,54 @@ where
             return;
         }
         // The probe runs in its own task, so that a panic does not end the loop.
-        self.running.spawn((self.ask)(probe));
+        self.running.spawn((self.run_probe)(probe));
     }
 
     fn observe(&mut self, outcome: Outcome) {
         let Some(probe) = self.source.probe() else { return };
         let now = Instant::now();
-        self.next = now.max(self.began + probe.period.min(LONG));
+        self.next_probe_at = now.max(self.began + probe.period.min(MAX_DURATION));
         let took = now.saturating_duration_since(self.began);
-        self.board.ended(probe.handler.kind(), &outcome, now, took);
+        self.publisher.probe_ended(probe.handler.kind(), &outcome, now, took);
         let flip = self.state.observe(outcome);
-        self.flipped(flip);
+        self.publish(flip);
     }
 
-    fn flipped(&mut self, flip: Option<Flip>) {
-        self.board.state(&self.state, flip);
+    fn publish(&mut self, flip: Option<Flip>) {
+        self.publisher.publish_state(&self.state, flip);
     }
 
-    async fn pushed(&mut self, push: Push) {
-        let (config, answer) = self.source.push(push.probe.as_ref());
-        self.take(config).await;
+    async fn pushed(&mut self, push: PushedProbe) {
+        let (config, result) = self.source.push(push.probe.as_ref());
+        self.apply_result(config).await;
         // Sending fails if the caller no longer waits.
-        let _ = push.answer.send(answer);
+        let _ = push.result.send(result);
     }
 
-    async fn look(&mut self) {
-        if let Some(config) = self.source.look() {
-            self.take(config).await;
+    async fn check_file(&mut self) {
+        if let Some(config) = self.source.reload() {
+            self.apply_result(config).await;
         }
-        self.next_look = Instant::now() + POLL;
+        self.next_file_check = Instant::now() + FILE_CHECK_INTERVAL;
     }
 
-    async fn take(&mut self, config: Config) {
-        self.board.looked(config, &self.source);
-        if config != Config::Applied {
+    async fn apply_result(&mut self, config: ApplyResult) {
+        self.publisher.config_evaluated(config, &self.source);
+        if config != ApplyResult::Applied {
             return;
         }
         // The result of a running probe of the previous configuration is discarded.
         self.running.shutdown().await;
         self.configured();
         let flip = self.state.set_probe(self.source.probe().map(|probe| probe.thresholds));
-        self.flipped(flip);
+        self.publish(flip);
     }
 
     /// Applies a changed or removed probe.
     fn configured(&mut self) {
-        let delay = self.source.probe().map_or(Duration::ZERO, |probe| probe.initial_delay.min(LONG));
-        self.next = Instant::now().max(self.started + delay);
-        self.board.configured(&self.source, self.next, LONG);
+        let delay = self.source.probe().map_or(Duration::ZERO, |probe| probe.initial_delay.min(MAX_DURATION));
+        self.next_probe_at = Instant::now().max(self.started + delay);
+        self.publisher.configured(&self.source, self.next_probe_at, MAX_DURATION);
     }
 
     async fn end(&mut self, end: Option<End>) {
@@ -167,18 +167,18 @@ where
         };
         self.running.shutdown().await;
         let flip = self.state.end(end);
-        self.flipped(flip);
+        self.publish(flip);
     }
 }
 
-fn lost(error: &JoinError) -> Outcome {
+fn probe_task_failed(error: &JoinError) -> Outcome {
     let how = if error.is_panic() { "the prober panicked" } else { "the probe task was cancelled" };
     Outcome::unhealthy(HealthReason::CannotRun, how)
 }
 
 /// Returns when the phase requires another final state than `reason`; `None` if the observer is
 /// gone.
-async fn ended(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<End> {
+async fn final_phase(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<End> {
     let end = |snapshot: &Arc<Snapshot>| match (snapshot.phase, reason) {
         (Phase::Terminating, HealthReason::Terminating) => None,
         (Phase::Terminating, _) => Some(End::Terminating),
@@ -190,7 +190,7 @@ async fn ended(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason
     end(&found)
 }
 
-async fn until(due: Option<Instant>) {
+async fn sleep_until_due(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use workload_health::{HealthReason, Outcome};
 
-use super::HealthNow;
-use super::source::Source;
+use super::HealthSnapshot;
+use super::source::ProbeSource;
 
 /// Number of outcomes that are kept.
-const LAST: usize = 20;
+const CAPACITY: usize = 20;
 
 /// History for diagnosis only; no decision depends on it.
 #[derive(Debug)]
-pub(super) struct Diary {
+pub(super) struct History {
     source: &'static str,
     file: Option<String>,
     error: Option<String>,
@@ -26,11 +26,11 @@ pub(super) struct Diary {
     counters: (u32, u32),
     successes: u64,
     failures: u64,
-    last: VecDeque<Ended>,
+    last: VecDeque<ProbeRecord>,
 }
 
 #[derive(Debug)]
-struct Ended {
+struct ProbeRecord {
     at: Instant,
     took: Duration,
     reason: HealthReason,
@@ -38,7 +38,7 @@ struct Ended {
     text: Option<String>,
 }
 
-impl Diary {
+impl History {
     pub(super) fn new() -> Self {
         Self {
             source: "none",
@@ -48,22 +48,22 @@ impl Diary {
             counters: (0, 0),
             successes: 0,
             failures: 0,
-            last: VecDeque::with_capacity(LAST),
+            last: VecDeque::with_capacity(CAPACITY),
         }
     }
 
-    pub(super) fn configured(&mut self, source: &Source, probe: Option<Arc<Value>>) {
-        self.source = source.word();
+    pub(super) fn configured(&mut self, source: &ProbeSource, probe: Option<Arc<Value>>) {
+        self.source = source.as_str();
         self.file = source.path();
         self.error = source.error().map(str::to_owned);
         self.probe = probe;
     }
 
-    pub(super) fn counted(&mut self, counters: (u32, u32)) {
+    pub(super) fn set_counters(&mut self, counters: (u32, u32)) {
         self.counters = counters;
     }
 
-    pub(super) fn ended(&mut self, outcome: &Outcome, at: Instant, took: Duration) {
+    pub(super) fn probe_ended(&mut self, outcome: &Outcome, at: Instant, took: Duration) {
         let (reason, text) = match outcome {
             Outcome::Healthy => {
                 self.successes += 1;
@@ -74,22 +74,22 @@ impl Diary {
                 (unhealthy.reason(), Some(unhealthy.text().to_owned()))
             }
         };
-        if self.last.len() == LAST {
+        if self.last.len() == CAPACITY {
             self.last.pop_back();
         }
-        self.last.push_front(Ended { at, took, reason, text });
+        self.last.push_front(ProbeRecord { at, took, reason, text });
     }
 
     /// Returns the history as JSON, newest outcome first; all times are ages in milliseconds.
-    pub(super) fn to_json(&self, now: &HealthNow, at: Instant) -> Value {
+    pub(super) fn to_json(&self, now: &HealthSnapshot, at: Instant) -> Value {
         let ago = |instant: Instant| millis(at.saturating_duration_since(instant));
-        let ended = |ended: &Ended| {
+        let record = |record: &ProbeRecord| {
             json!({
-                "healthy": ended.text.is_none(),
-                "reason": ended.reason.word(),
-                "message": ended.text,
-                "agoMs": ago(ended.at),
-                "tookMs": millis(ended.took),
+                "healthy": record.text.is_none(),
+                "reason": record.reason.word(),
+                "message": record.text,
+                "agoMs": ago(record.at),
+                "tookMs": millis(record.took),
             })
         };
         json!({
@@ -109,7 +109,7 @@ impl Diary {
                 "successes": self.successes,
                 "failures": self.failures,
             },
-            "last": self.last.iter().map(ended).collect::<Vec<_>>(),
+            "last": self.last.iter().map(record).collect::<Vec<_>>(),
         })
     }
 }

@@ -12,14 +12,14 @@ fn node() -> Node {
     }
 }
 
-fn report(error: Option<&str>, ours: bool) -> Request {
-    let ours = ours.then(|| Box::new(("id".to_owned(), json!({"generation": 7}))));
-    Request::Report { error: error.map(str::to_owned), ours }
+fn report(error: Option<&str>, extension: bool) -> Request {
+    let extension = extension.then(|| Box::new(("id".to_owned(), json!({"generation": 7}))));
+    Request::Report { error: error.map(str::to_owned), extension }
 }
 
-fn answer(refusal: Option<&str>) -> Request {
-    let refusal = refusal.map(str::to_owned);
-    Request::Answer { version: "v".into(), nonce: "n".into(), refusal }
+fn ack_or_nack(nack_reason: Option<&str>) -> Request {
+    let nack_reason = nack_reason.map(str::to_owned);
+    Request::AckOrNack { version: "v".into(), nonce: "n".into(), nack_reason }
 }
 
 /// Checks each request in both variants: type URL, version, nonce, code and message of the error,
@@ -32,8 +32,8 @@ fn requests() {
         (report(None, false), HEALTH_INFORMATION, "", "", None, &[]),
         (report(Some("bad"), false), HEALTH_INFORMATION, "", "", Some((13, "bad")), &[]),
         (report(Some("bad"), true), HEALTH_INFORMATION, "", "", Some((13, "bad")), &["APP_HEALTH_REPORT"]),
-        (answer(None), PROBE_TYPE, "v", "n", None, &[]),
-        (answer(Some("no")), PROBE_TYPE, "v", "n", Some((3, "no")), &[]),
+        (ack_or_nack(None), PROBE_TYPE, "v", "n", None, &[]),
+        (ack_or_nack(Some("no")), PROBE_TYPE, "v", "n", Some((3, "no")), &[]),
     ];
     for (request, type_url, version, nonce, error, names) in rows {
         let error = error.map(|(code, text)| status(code, text.to_owned()));
@@ -53,7 +53,7 @@ fn requests() {
 }
 
 #[test]
-fn the_first_request_says_who_we_are() {
+fn the_first_request_carries_the_node() {
     let sent = to_sotw(Request::First(Box::new(node()))).node.unwrap();
     assert_eq!(sent.id, "sidecar~10.0.0.7~host.shop~shop.svc");
     assert_eq!(sent.user_agent_name, "app-health-agent");
@@ -68,17 +68,17 @@ fn packed(value: Value) -> Any {
 #[test]
 fn responses() {
     let hello = json!({"session": 17, "heartbeatSeconds": 60, "probe": {"tcpSocket": {"port": 1.5}}});
-    let garbled = Any { type_url: String::new(), value: vec![0xff] };
+    let malformed = Any { type_url: String::new(), value: vec![0xff] };
     let rows = [
         (HEALTH_INFORMATION, vec![], "Acknowledged(\"v\")"),
         (PROBE_TYPE, vec![packed(hello)], "session\": Number(17)"),
         (PROBE_TYPE, vec![], "hello: expected one resource, got 0"),
-        (PROBE_TYPE, vec![garbled], "hello: not a google.protobuf.Struct"),
+        (PROBE_TYPE, vec![malformed], "hello: not a google.protobuf.Struct"),
         (CLUSTER_LOAD_ASSIGNMENT, vec![], "None"),
     ];
-    for (type_url, resources, words) in rows {
-        let read = format!("{:?}", from_wire(type_url, "v".into(), "n".into(), resources));
-        assert!(read.contains(words), "{type_url}: {read}");
+    for (type_url, resources, expected) in rows {
+        let read = format!("{:?}", to_response(type_url, "v".into(), "n".into(), resources));
+        assert!(read.contains(expected), "{type_url}: {read}");
     }
 }
 
@@ -100,7 +100,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn json_comes_back_as_it_went(value in json_value()) {
+    fn json_round_trips(value in json_value()) {
         let object = json!({ "value": value });
         prop_assert_eq!(from_struct(to_struct(object.clone())), object);
     }
