@@ -1,3 +1,4 @@
-//! TODO
+//! Tests of the workspace itself.
 
+mod module_cycles;
 mod workspace;

@@ -30,7 +30,7 @@ fn tree(package: &str) -> Vec<String> {
 
 /// Returns the files below `folder` with this ending, except those in `target` and hidden
 /// directories.
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
