@@ -28,7 +28,6 @@ pub mod program;
 pub mod random;
 pub mod readiness;
 pub mod readiness_server;
-pub mod reference;
 pub mod report;
 pub mod runtime;
 pub mod scrape;

@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of the agent as a process, mostly with a real Envoy.
 
 mod basics;
 mod descriptors;
@@ -10,5 +10,6 @@ mod flags;
 mod full_disk;
 mod local;
 mod metrics;
+mod reference;
 mod run;
 mod stages;

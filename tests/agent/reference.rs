@@ -1,40 +1,19 @@
-//! Generates docs/agent.md and the shell completions from the definition of the command line.
+//! Generates docs/agent.md from the definition of the command line and compares it with the file.
 
 use std::fmt::Write as _;
 
+use app_health_agent::args::Args;
 use clap::{Arg, Command, CommandFactory};
-use clap_complete::Shell;
-
-use crate::args::Args;
-use crate::exit::Failure;
-use crate::output;
+use kit::envoy::workspace;
 
 /// Introduction of docs/agent.md.
 const HEAD: &str = "# The agent's command line
 
-Generated from the definition of the command line by `app-health-agent reference`; `--help` prints the same
-texts. A flag takes precedence over its environment variable, and that over Istio's variable for the same
-setting, where one exists. An empty variable counts as unset. The responses and the exit codes of the
-commands are in [configuration.md](configuration.md#the-agent).
+Generated from the definition of the command line; `--help` prints the same texts. A flag takes precedence
+over its environment variable, and that over Istio's variable for the same setting, where one exists. An
+empty variable counts as unset. The responses and the exit codes of the commands are in
+[configuration.md](configuration.md#the-agent).
 ";
-
-/// Writes docs/agent.md to stdout.
-pub fn print() -> Result<(), Failure> {
-    to_stdout(page().as_bytes())
-}
-
-/// Writes the completion script for a shell to stdout.
-pub fn completion(shell: Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    let mut command = Args::command();
-    let name = command.get_name().to_owned();
-    clap_complete::generate(shell, &mut command, name, &mut script);
-    to_stdout(&script)
-}
-
-fn to_stdout(bytes: &[u8]) -> Result<(), Failure> {
-    output::write_stdout(bytes).map_err(|error| Failure::CannotWrite(format!("stdout: {error}")))
-}
 
 /// Renders docs/agent.md.
 fn page() -> String {
@@ -92,5 +71,27 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-#[cfg(test)]
-mod tests;
+/// With `UPDATE_GOLDEN=1` the test writes the page.
+#[test]
+fn the_page_matches_the_command_line() {
+    let file = workspace().join("docs/agent.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, page()).expect("the page is writable");
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == page(), "docs/agent.md is outdated: run ./justw bless and review the diff");
+}
+
+#[test]
+fn help_and_page_name_the_same_flags() {
+    let page = page();
+    for command in Args::command().get_subcommands_mut() {
+        let help = command.render_long_help().to_string();
+        for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            let flag = format!("--{flag}");
+            assert!(help.contains(&flag), "{flag}");
+            assert!(flag == "--help" || page.contains(&format!("`{flag}")), "{flag}");
+        }
+        assert!(command.is_hide_set() || page.contains(&format!("\n## {}\n", command.get_name())));
+    }
+}
