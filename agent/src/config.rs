@@ -2,19 +2,19 @@
 
 mod bootstrap;
 mod discovery;
+mod drain_quit;
 mod health;
 mod istio;
-mod local;
 mod metrics;
 mod run;
 mod wait;
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
 pub use discovery::{DiscoveryConfig, DiscoveryServer};
+pub use drain_quit::{DrainConfig, QuitConfig};
 pub use health::HealthConfig;
-pub use local::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
-pub use run::{EnvoyChild, EnvoyFiles, Live, RunConfig, level_filter};
+pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;
 
 pub use serving::environment::Environment;
@@ -24,12 +24,12 @@ use crate::args::Args;
 /// Search path for executables.
 const PATH: &str = "PATH";
 /// Prefix of the environment variables that correspond to flags.
-const FLAG_PREFIX: &str = "APP_HEALTH_";
+const VARIABLE_PREFIX: &str = "APP_HEALTH_";
 
 /// Returns the names that have the prefix of flag variables but belong to no flag. They cause only a
 /// warning, because kubelet sets such variables for a Service named `app-health`.
-pub fn unknown_variables(environment: &Environment) -> Option<String> {
-    environment.unknown_variables::<Args>(FLAG_PREFIX)
+pub fn unknown_flag_variables(environment: &Environment) -> Option<String> {
+    environment.unknown_variables::<Args>(VARIABLE_PREFIX)
 }
 
 #[cfg(test)]

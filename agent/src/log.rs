@@ -9,7 +9,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LogFormat, LogLevel};
-use crate::config::level_filter;
 use crate::exit::stderr_line;
 use crate::stderr::LogLine;
 
@@ -25,6 +24,17 @@ impl LogLevelHandle {
     /// Sets a level such as `debug`; returns false if there is no such level.
     pub fn set(&self, level: &str) -> bool {
         LogLevel::from_str(level, false).is_ok_and(|level| (self.0)(level_filter(level)))
+    }
+}
+
+/// Converts the level to tracing's type.
+pub fn level_filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 

@@ -9,8 +9,8 @@ use serving::environment::Environment;
 use serving::exit::Failure;
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
-    match environment.args_of_process::<Args>() {
+    let environment = Environment::from_process();
+    match environment.parse_args::<Args>() {
         Ok(args) => exit::of_command(command(args.command, &environment)),
         Err(error) => exit::of_clap(&error),
     }

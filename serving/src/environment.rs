@@ -15,7 +15,7 @@ pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
     /// Returns the environment of this process.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
@@ -31,7 +31,7 @@ impl Environment {
     }
 
     /// Parses the command line of this process.
-    pub fn args_of_process<A: Parser>(&self) -> Result<A, clap::Error> {
+    pub fn parse_args<A: Parser>(&self) -> Result<A, clap::Error> {
         self.args(std::env::args_os())
     }
 

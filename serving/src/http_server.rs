@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use crate::repeated::Repeated;
+use crate::log_limiter::LogLimiter;
 pub use body::{Body, Chunks};
 use connections::Connections;
 pub use connections::Slot;
@@ -152,7 +152,7 @@ pub async fn serve<T, H, F>(
     let listener = listener.into();
     let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
     let tracker = TaskTracker::new();
-    let mut failures = Repeated::default();
+    let mut failures = LogLimiter::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -177,7 +177,7 @@ pub async fn serve<T, H, F>(
                 }
             },
             Err(error) => {
-                if let Some(times) = failures.came(Instant::now()) {
+                if let Some(times) = failures.record(Instant::now()) {
                     warn!(%error, times, "accept failed");
                 }
                 sleep(ACCEPT_PAUSE).await;

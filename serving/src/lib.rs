@@ -5,7 +5,7 @@ pub mod environment;
 pub mod exit;
 pub mod files;
 pub mod http_server;
-pub mod repeated;
+pub mod log_limiter;
 pub mod runtime;
 pub mod shutdown;
 pub mod tls;

@@ -12,13 +12,13 @@ const DEPTH: usize = 64;
 
 /// A WorkloadGroup file that was valid when it was opened.
 #[derive(Debug, Clone)]
-pub struct GroupFile {
+pub struct WorkloadGroupFile {
     pub path: PathBuf,
     pub group: WorkloadGroup,
     content: Vec<u8>,
 }
 
-impl GroupFile {
+impl WorkloadGroupFile {
     /// Reads and parses the file. The error contains all problems in one line.
     pub fn open(path: PathBuf) -> Result<Checked<Self>, String> {
         let content = read(&path)?;

@@ -3,23 +3,23 @@
 use serving::watched::Watched;
 use tracing::{error, info};
 
-use super::connection::Target;
+use super::connection::ServerTarget;
 use super::tls::{TlsContent, TlsError, TlsFiles};
 use crate::config::DiscoveryServer;
 use crate::metrics::Metrics;
 
 /// The servers, each with its TLS client configuration.
 pub(super) struct Certificates {
-    targets: Vec<Target>,
+    targets: Vec<ServerTarget>,
     /// `None` for plaintext.
-    watched: Option<Watched<Vec<Target>>>,
+    watched: Option<Watched<Vec<ServerTarget>>>,
 }
 
 impl Certificates {
     /// Reads the files. Returns an error if they cannot be used.
     pub(super) fn new(servers: Vec<DiscoveryServer>, files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let Some(files) = files else {
-            let targets = servers.into_iter().map(|server| Target { server, tls: None }).collect();
+            let targets = servers.into_iter().map(|server| ServerTarget { server, tls: None }).collect();
             return Ok(Self { targets, watched: None });
         };
         let content = files.read()?;
@@ -29,7 +29,7 @@ impl Certificates {
         Ok(Self { targets: first, watched: Some(Watched::new(content, read, parse)) })
     }
 
-    pub(super) fn targets(&self) -> &[Target] {
+    pub(super) fn targets(&self) -> &[ServerTarget] {
         &self.targets
     }
 
@@ -54,9 +54,9 @@ impl Certificates {
     }
 }
 
-fn targets(servers: &[DiscoveryServer], content: &TlsContent) -> Result<Vec<Target>, TlsError> {
+fn targets(servers: &[DiscoveryServer], content: &TlsContent) -> Result<Vec<ServerTarget>, TlsError> {
     let target = |server: &DiscoveryServer| {
-        Ok(Target { server: server.clone(), tls: Some(content.client(&server.san)?) })
+        Ok(ServerTarget { server: server.clone(), tls: Some(content.client(&server.san)?) })
     };
     servers.iter().map(target).collect()
 }

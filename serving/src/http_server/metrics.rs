@@ -17,11 +17,14 @@ pub struct ServerMetrics {
 }
 
 impl ServerMetrics {
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register("requests", "Requests that were answered", self.requests.clone());
+    /// Creates the metrics and registers them.
+    pub fn registered(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register("requests", "Requests that were answered", metrics.requests.clone());
         let closed = "Connections that were closed before a response was sent, or before it was read";
-        registry.register("connections_closed", closed, self.connections_closed.clone());
-        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register("connections_closed", closed, metrics.connections_closed.clone());
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        metrics
     }
 
     /// Records a response; `path` is one of the server's paths or `other`.
