@@ -34,7 +34,7 @@ const NO_COLOR: &str = "NO_COLOR";
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
@@ -45,13 +45,13 @@ impl Environment {
 
     /// Parses the command line of this process. clap reads the environment variables of the flags
     /// itself; empty ones are hidden from it here, so that they count as unset.
-    pub fn args_of_process(&self) -> Result<Args, clap::Error> {
-        let mut command = self.without_empty_twins(Args::command());
+    pub fn parse_args(&self) -> Result<Args, clap::Error> {
+        let mut command = self.without_empty_variables(Args::command());
         let matches = command.try_get_matches_from_mut(std::env::args_os())?;
         Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    fn without_empty_twins(&self, command: Command) -> Command {
+    fn without_empty_variables(&self, command: Command) -> Command {
         let is_empty = |name: &OsStr| self.0.get(name).is_some_and(|value| value.is_empty());
         command.mut_subcommands(|command| {
             command.mut_args(|flag| {
@@ -78,7 +78,7 @@ fn read_template(file: &Path) -> Result<String, Failure> {
 
 /// Where `inject` writes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum OutputTarget {
     Stdout,
     File(PathBuf),
     /// Each input file is overwritten with its own documents.
@@ -97,7 +97,7 @@ pub struct InjectConfig {
     pub filenames: Vec<PathBuf>,
     /// Whether subdirectories are included.
     pub recursive: bool,
-    pub target: Target,
+    pub target: OutputTarget,
     /// Output format; `None` keeps the format of each document.
     pub format: Option<Format>,
     /// Whether a warning counts as an error.
@@ -125,13 +125,13 @@ impl InjectConfig {
             Color::Auto => environment.get(NO_COLOR).is_none() && std::io::stdout().is_terminal(),
         };
         let target = match (output, in_place, diff, dry_run) {
-            (Some(file), ..) => Target::File(file),
-            (None, true, ..) => Target::InPlace,
-            (None, _, true, _) => Target::Diff(colored),
-            (None, _, _, true) => Target::DryRun,
-            (None, ..) => Target::Stdout,
+            (Some(file), ..) => OutputTarget::File(file),
+            (None, true, ..) => OutputTarget::InPlace,
+            (None, _, true, _) => OutputTarget::Diff(colored),
+            (None, _, _, true) => OutputTarget::DryRun,
+            (None, ..) => OutputTarget::Stdout,
         };
-        if target == Target::InPlace && filename.iter().any(|name| name == Path::new("-")) {
+        if target == OutputTarget::InPlace && filename.iter().any(|name| name == Path::new("-")) {
             return Err(Failure::Usage(
                 "--in-place: cannot be used with stdin; name files with --filename".to_owned(),
             ));

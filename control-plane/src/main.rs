@@ -8,8 +8,8 @@ use app_health::{discovery, inject, webhook, workloads};
 use serving::exit::{self, Failure};
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
-    match environment.args_of_process() {
+    let environment = Environment::from_process();
+    match environment.parse_args() {
         Ok(args) => exit::of_command(command(args.command, &environment)),
         Err(error) => exit::of_clap(&error),
     }

@@ -1,9 +1,9 @@
 //! The command `webhook`: starts its tasks and stops them on shutdown.
 
+pub mod api_client;
 pub mod authority;
 mod certificates;
-pub mod cluster;
-pub mod exchange;
+pub mod handler;
 pub mod metrics;
 pub mod review;
 mod template;
@@ -18,8 +18,8 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::config::{Certificates, WebhookConfig};
-use cluster::Cluster;
-use exchange::Exchange;
+use api_client::ApiClient;
+use handler::Handler;
 use injector::settings::{Mode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
@@ -83,12 +83,12 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     };
     tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, Ending::default(), watch));
 
-    let cluster_client = cluster_client(cluster).await;
-    native_is_known(&settings, cluster_client.as_ref()).await?;
+    let api_client = api_client(cluster).await;
+    check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
         Certificates::Files(files) => certificates::from_files(files, &metrics, &pending)?,
         Certificates::SelfSigned(names) => {
-            let cluster = cluster_client.ok_or_else(|| {
+            let cluster = api_client.ok_or_else(|| {
                 let text = "no API server found, which a self-signed certificate requires; set --cert-dir to use your own certificate";
                 Failure::Unavailable(text.to_owned())
             })?;
@@ -103,8 +103,8 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     if let Some(template) = template {
         tokio::spawn(template::watch(template, settings.clone(), metrics.clone()));
     }
-    let exchange = Exchange::new(settings, metrics);
-    let answer = move |request| exchange.clone().answer(request);
+    let handler = Handler::new(settings, metrics);
+    let answer = move |request| handler.clone().answer(request);
     let mut serving =
         tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
     info!(%address, %monitoring_address, "webhook started");
@@ -123,18 +123,18 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
 }
 
 /// Connects to the API server of this cluster, or of the kubeconfig.
-async fn cluster_client((namespace, configuration): (String, String)) -> Option<Cluster> {
+async fn api_client((namespace, configuration): (String, String)) -> Option<ApiClient> {
     let config =
         kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
     let client = Client::try_from(config)
         .inspect_err(|error| warn!(%error, "creating the API server client failed"))
         .ok()?;
-    Some(Cluster::new(client, namespace, configuration))
+    Some(ApiClient::new(client, namespace, configuration))
 }
 
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
-async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Result<(), Failure> {
+async fn check_native_sidecars(settings: &Settings, cluster: Option<&ApiClient>) -> Result<(), Failure> {
     let Some(cluster) =
         cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {

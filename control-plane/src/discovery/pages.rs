@@ -64,7 +64,7 @@ impl Pages {
         if !self.debug_any && !is_local {
             return text(
                 StatusCode::FORBIDDEN,
-                "only available from this machine; --debug-any allows all addresses",
+                "only available from this machine; --debug-allow-remote allows all addresses",
             );
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {

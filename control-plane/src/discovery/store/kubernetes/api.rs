@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::decision::Step;
 use super::leases::Lease;
-use super::{object, writes};
+use super::{entry_writer, object};
 use discovery::objects::Key;
 
 /// Deadline of one request. A healthy API server answers within milliseconds.
@@ -24,16 +24,16 @@ const LABEL: (&str, &str) = ("app.kubernetes.io/name", "app-health-discovery");
 pub(super) enum ApiError {
     /// HTTP status 404.
     #[error("not found")]
-    Absent,
+    NotFound,
     /// HTTP status 409.
     #[error("conflict")]
     Conflict,
     /// The API server rejected the request.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
     /// The API server failed, is overloaded, or did not answer in time.
     #[error("{0}")]
-    Away(String),
+    Unreachable(String),
 }
 
 /// Client of the API server.
@@ -53,17 +53,17 @@ impl Api {
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request =
             Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
-        let request = request.map_err(|error| ApiError::Refused(error.to_string()))?;
+        let request = request.map_err(|error| ApiError::Rejected(error.to_string()))?;
         match timeout(DEADLINE, self.client.request(request)).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => Err(match status.code {
-                404 => ApiError::Absent,
+                404 => ApiError::NotFound,
                 409 => ApiError::Conflict,
-                429 | 500.. => ApiError::Away(status.message.clone()),
-                _ => ApiError::Refused(status.message.clone()),
+                429 | 500.. => ApiError::Unreachable(status.message.clone()),
+                _ => ApiError::Rejected(status.message.clone()),
             }),
-            Ok(Err(error)) => Err(ApiError::Away(error.to_string())),
-            Err(_) => Err(ApiError::Away(format!("no response within {} s", DEADLINE.as_secs()))),
+            Ok(Err(error)) => Err(ApiError::Unreachable(error.to_string())),
+            Err(_) => Err(ApiError::Unreachable(format!("no response within {} s", DEADLINE.as_secs()))),
         }
     }
 
@@ -71,14 +71,14 @@ impl Api {
     pub(super) async fn entry(
         &self,
         key: &Key,
-        request: &writes::Request,
-    ) -> (writes::Answer, Option<ApiError>) {
+        request: &entry_writer::Request,
+    ) -> (entry_writer::ApiResult, Option<ApiError>) {
         let all = format!("{ENTRIES}/{}/workloadentries", key.namespace);
         let one = format!("{all}/{}", key.name);
-        let is_delete = matches!(request, writes::Request::Write(Step::Delete { .. }));
+        let is_delete = matches!(request, entry_writer::Request::Write(Step::Delete { .. }));
         let answer = match request {
-            writes::Request::Read => self.send(Method::GET, &one, None).await,
-            writes::Request::Write(step) => match step {
+            entry_writer::Request::Read => self.send(Method::GET, &one, None).await,
+            entry_writer::Request::Write(step) => match step {
                 Step::Create(object) => self.send(Method::POST, &all, Some(object)).await,
                 Step::Replace(object) => self.send(Method::PUT, &one, Some(object)).await,
                 Step::ReplaceStatus(object) => {
@@ -91,16 +91,16 @@ impl Api {
                     });
                     self.send(Method::DELETE, &one, Some(&options)).await
                 }
-                Step::Done | Step::Lost => Err(ApiError::Absent),
+                Step::UpToDate | Step::OwnedByOther => Err(ApiError::NotFound),
             },
         };
         match answer {
-            Ok(_) if is_delete => (writes::Answer::Absent, None),
-            Ok(object) => (writes::Answer::Object(Box::new(object::trimmed(object))), None),
-            Err(ApiError::Absent) => (writes::Answer::Absent, None),
-            Err(ApiError::Conflict) => (writes::Answer::Conflict, None),
-            Err(error @ ApiError::Refused(_)) => (writes::Answer::Refused, Some(error)),
-            Err(error @ ApiError::Away(_)) => (writes::Answer::Away, Some(error)),
+            Ok(_) if is_delete => (entry_writer::ApiResult::NotFound, None),
+            Ok(object) => (entry_writer::ApiResult::Object(Box::new(object::trimmed(object))), None),
+            Err(ApiError::NotFound) => (entry_writer::ApiResult::NotFound, None),
+            Err(ApiError::Conflict) => (entry_writer::ApiResult::Conflict, None),
+            Err(error @ ApiError::Rejected(_)) => (entry_writer::ApiResult::Rejected, Some(error)),
+            Err(error @ ApiError::Unreachable(_)) => (entry_writer::ApiResult::Unreachable, Some(error)),
         }
     }
 
@@ -144,13 +144,13 @@ impl Api {
                 lease["metadata"]["resourceVersion"] = object::version(&there).into();
                 self.send(Method::PUT, &one, Some(&lease)).await.map(drop)
             }
-            Err(ApiError::Absent) => self.send(Method::POST, &all, Some(&lease)).await.map(drop),
+            Err(ApiError::NotFound) => self.send(Method::POST, &all, Some(&lease)).await.map(drop),
             Err(error) => Err(error),
         }
     }
 
     /// Deletes a Lease if it still has this version.
-    pub(super) async fn forget(&self, instance: &str, version: &str) -> Result<(), ApiError> {
+    pub(super) async fn delete_lease(&self, instance: &str, version: &str) -> Result<(), ApiError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version},
         });

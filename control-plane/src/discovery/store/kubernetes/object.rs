@@ -1,7 +1,7 @@
 //! Converts between a WorkloadEntry as JSON and a [`Record`]. Everything else is preserved: other
 //! conditions, unknown fields, labels, and annotations of other writers.
 
-mod written;
+mod serialize;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::{Key, Spec};
 
-pub use written::{created, updated, with_status};
+pub use serialize::{created, updated, with_status};
 
 /// Annotation with the WorkloadGroup of an auto-registered entry; other entries do not have it.
 pub const GROUP: &str = "istio.io/autoRegistrationGroup";
@@ -22,7 +22,7 @@ pub const OUR_CONTROLLER: &str = "app-health/";
 const CONNECTED_AT: &str = "istio.io/connectedAt";
 const DISCONNECTED_AT: &str = "istio.io/disconnectedAt";
 const SESSION: &str = "app-health.io/session";
-const BEFORE: &str = "app-health.io/before-unknown";
+const BEFORE_UNKNOWN: &str = "app-health.io/before-unknown";
 /// Annotation that says whether the condition decides about the endpoint.
 pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
 const HEALTHY: &str = "Healthy";
@@ -76,7 +76,7 @@ pub fn record(object: &Value) -> Record {
     let auto = || Auto {
         group: annotation(object, GROUP).unwrap_or_default().to_owned(),
         spec: Arc::new(spec(object)),
-        annotations: others(object),
+        annotations: foreign_annotations(object),
         health_checks: annotation(object, HEALTH_CHECKS).is_some_and(is_true),
     };
     Record {
@@ -86,7 +86,7 @@ pub fn record(object: &Value) -> Record {
         connected_at: time(CONNECTED_AT),
         disconnected_at: time(DISCONNECTED_AT),
         condition: healthy(object).and_then(condition),
-        before: annotation(object, BEFORE).and_then(|text| serde_json::from_value(text.into()).ok()),
+        before: annotation(object, BEFORE_UNKNOWN).and_then(|text| serde_json::from_value(text.into()).ok()),
         resource_version: version(object).map(str::to_owned),
     }
 }
@@ -101,17 +101,17 @@ fn spec(object: &Value) -> Spec {
 
 /// The part of an object that users or other controllers write.
 #[derive(Debug, PartialEq)]
-pub struct Configured<'a> {
+pub struct UserFields<'a> {
     spec: Option<&'a Value>,
     annotations: BTreeMap<String, String>,
     health_checks: Option<&'a str>,
 }
 
 /// Returns `None` for auto-registered entries.
-pub fn configured(object: Option<&Value>) -> Option<Configured<'_>> {
+pub fn user_fields(object: Option<&Value>) -> Option<UserFields<'_>> {
     let object = object.filter(|object| !is_auto(object))?;
     let health_checks = annotation(object, HEALTH_CHECKS);
-    Some(Configured { spec: object.get("spec"), annotations: others(object), health_checks })
+    Some(UserFields { spec: object.get("spec"), annotations: foreign_annotations(object), health_checks })
 }
 
 /// True if the object already has the record's spec.
@@ -120,8 +120,8 @@ pub fn has_spec(object: &Value, record: &Record) -> bool {
 }
 
 /// Returns the annotations that this control plane does not write.
-pub fn others(object: &Value) -> BTreeMap<String, String> {
-    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
+pub fn foreign_annotations(object: &Value) -> BTreeMap<String, String> {
+    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE_UNKNOWN, HEALTH_CHECKS];
     let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let all = annotations.and_then(Value::as_object).into_iter().flatten();
     all.filter(|(name, _)| !ours.contains(&name.as_str()))

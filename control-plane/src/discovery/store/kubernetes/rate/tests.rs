@@ -20,7 +20,7 @@ fn check(per_second: u32, rows: &[(u64, u32, u64)]) {
 }
 
 #[test]
-fn a_second_full_and_then_one_by_one() {
+fn the_burst_is_one_second_of_tokens() {
     check(50, &[(0, 50, 20), (20, 1, 40), (30, 0, 40), (100, 4, 120), (5000, 50, 5020)]);
     check(1, &[(0, 1, 1000), (999, 0, 1000), (1000, 1, 2000)]);
 }

@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
-use super::{Answer, Effect, Request, Writes};
-use crate::discovery::store::kubernetes::decision::{Step, Wish, Writer};
+use super::{ApiResult, Effect, EntryWriter, Request};
+use crate::discovery::store::kubernetes::decision::{DesiredState, ReplicaContext, Step};
 use crate::discovery::store::kubernetes::object::record as record_of;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
@@ -19,9 +19,10 @@ fn key() -> Key {
     Key::new("shop", "a")
 }
 
-fn writes(instance: &str) -> Writes {
-    let writer = Writer { instance: instance.to_owned(), alive: BTreeSet::from(["a".into(), "b".into()]) };
-    Writes::new(writer, NonZeroU32::new(50).expect("not 0"))
+fn writer(instance: &str) -> EntryWriter {
+    let replica =
+        ReplicaContext { instance: instance.to_owned(), alive: BTreeSet::from(["a".into(), "b".into()]) };
+    EntryWriter::new(replica, NonZeroU32::new(50).expect("not 0"))
 }
 
 fn record(controller: &str, session: u64, status: Status) -> Record {
@@ -40,12 +41,12 @@ fn record(controller: &str, session: u64, status: Status) -> Record {
     }
 }
 
-fn put(controller: &str, session: u64, status: Status) -> Wish {
-    Wish::Put(Box::new(record(controller, session, status)))
+fn put(controller: &str, session: u64, status: Status) -> DesiredState {
+    DesiredState::Put(Box::new(record(controller, session, status)))
 }
 
 /// Describes effects as text.
-fn words(effects: &[Effect]) -> Vec<String> {
+fn describe(effects: &[Effect]) -> Vec<String> {
     let word = |effect: &Effect| match effect {
         Effect::Send(_, Request::Read) => "read".to_owned(),
         Effect::Send(_, Request::Write(step)) => match step {
@@ -58,137 +59,140 @@ fn words(effects: &[Effect]) -> Vec<String> {
         Effect::Observed(_, record) => {
             format!("observed {:?}", record.as_ref().map(|record| record.session))
         }
-        Effect::Changed(key) => format!("changed {}", key.name),
+        Effect::ConfigChanged(key) => format!("changed {}", key.name),
     };
     effects.iter().map(word).collect()
 }
 
 /// Answers requests until nothing is left to do at `now`; returns all effects as text.
-fn settle(writes: &mut Writes, server: &mut Server, now: Duration) -> Vec<String> {
+fn settle(writer: &mut EntryWriter, server: &mut Server, now: Duration) -> Vec<String> {
     let mut all = Vec::new();
     loop {
-        let effects = writes.step(now);
+        let effects = writer.step(now);
         if effects.is_empty() {
             return all;
         }
-        all.extend(words(&effects));
+        all.extend(describe(&effects));
         for effect in effects {
             if let Effect::Send(key, request) = effect {
                 let answer = server.answer(&request);
-                let effects = writes.answered(now, key, answer);
-                all.extend(words(&effects));
+                let effects = writer.on_response(now, key, answer);
+                all.extend(describe(&effects));
             }
         }
     }
 }
 
 #[test]
-fn made_then_its_status_then_stored() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["create", "status", "stored 1"]);
-    writes.wish(key(), 2, put("a", 1, Status::False));
-    writes.wish(key(), 3, put("a", 1, Status::True));
+fn create_then_status_then_stored() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    assert_eq!(settle(&mut writer, &mut server, Duration::ZERO), ["create", "status", "stored 1"]);
+    writer.set_desired(key(), 2, put("a", 1, Status::False));
+    writer.set_desired(key(), 3, put("a", 1, Status::True));
     assert_eq!(
-        settle(&mut writes, &mut server, Duration::ZERO),
+        settle(&mut writer, &mut server, Duration::ZERO),
         ["stored 3"],
         "the object already has the newest state"
     );
-    writes.wish(key(), 4, Wish::Delete(1));
-    let done = settle(&mut writes, &mut server, Duration::ZERO);
+    writer.set_desired(key(), 4, DesiredState::Delete(1));
+    let done = settle(&mut writer, &mut server, Duration::ZERO);
     assert!(done[0].starts_with("Delete") && done[1] == "stored 4", "{done:?}");
     assert_eq!(server.object, None);
-    assert_eq!((writes.waiting(), writes.next_due()), (0, None));
+    assert_eq!((writer.pending_count(), writer.next_due()), (0, None));
 }
 
 #[test]
-fn ones_own_echo_is_no_news_and_anothers_word_is() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn own_writes_are_not_events_but_others_are() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     let own = server.object.clone().expect("it is there");
-    assert!(writes.seen(key(), own).is_empty());
+    assert!(writer.object_applied(key(), own).is_empty());
     server.edit(|object| object["metadata"]["labels"] = json!({"x": "y"}));
     assert!(
-        writes.seen(key(), server.object.clone().expect("it is there")).is_empty(),
+        writer.object_applied(key(), server.object.clone().expect("it is there")).is_empty(),
         "labels are not our fields"
     );
     server.edit(|object| object["status"]["conditions"][0]["status"] = "False".into());
-    assert_eq!(words(&writes.seen(key(), server.object.clone().expect("it is there"))), ["observed Some(1)"]);
+    assert_eq!(
+        describe(&writer.object_applied(key(), server.object.clone().expect("it is there"))),
+        ["observed Some(1)"]
+    );
     let last = server.object.take().expect("it is there");
-    assert_eq!(words(&writes.gone(key(), last)), ["observed None"]);
+    assert_eq!(describe(&writer.object_deleted(key(), last)), ["observed None"]);
 }
 
 #[test]
-fn after_a_conflict_it_is_read_again() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn a_conflict_causes_a_read() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     server.edit(|object| {
         object["status"]["conditions"].as_array_mut().expect("some").push(json!({"type": "X"}))
     });
-    writes.wish(key(), 2, put("a", 1, Status::False));
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["status", "read", "status", "stored 2"]);
+    writer.set_desired(key(), 2, put("a", 1, Status::False));
+    assert_eq!(settle(&mut writer, &mut server, Duration::ZERO), ["status", "read", "status", "stored 2"]);
     let object = server.object.expect("it is there");
     assert_eq!(object["status"]["conditions"][1], json!({"type": "X"}));
     assert_eq!(object["status"]["conditions"][0]["status"], "False");
 }
 
 #[test]
-fn a_conflict_with_a_newer_session_goes_back_to_the_brain() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn a_conflict_with_a_newer_session_is_reported_to_the_registry() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     server.edit(|object| {
         object["metadata"]["annotations"]["app-health.io/session"] = "2".into();
         object["metadata"]["annotations"]["istio.io/workloadController"] = "app-health/b".into();
     });
-    writes.wish(key(), 2, put("a", 1, Status::False));
-    let done = settle(&mut writes, &mut server, Duration::ZERO);
+    writer.set_desired(key(), 2, put("a", 1, Status::False));
+    let done = settle(&mut writer, &mut server, Duration::ZERO);
     assert_eq!(done[..2], ["status", "read"]);
     assert!(done[2..].iter().all(|word| word == "observed Some(2)") && done.len() > 2, "{done:?}");
-    assert_eq!(writes.waiting(), 0);
+    assert_eq!(writer.pending_count(), 0);
 }
 
 #[test]
-fn a_brain_that_insists_does_not_spin() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
+fn repeated_lost_writes_back_off() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
     server.object =
         Some(json!({"metadata": {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "3"}}));
-    writes.seen(key(), server.object.clone().expect("it is there"));
+    writer.object_applied(key(), server.object.clone().expect("it is there"));
     for (write, expected) in [(1, 1), (2, 0)] {
-        writes.wish(key(), write, put("a", 1, Status::True));
-        assert_eq!(settle(&mut writes, &mut server, Duration::ZERO).len(), expected);
+        writer.set_desired(key(), write, put("a", 1, Status::True));
+        assert_eq!(settle(&mut writer, &mut server, Duration::ZERO).len(), expected);
     }
-    assert_eq!(writes.next_due(), Some(Duration::from_secs(5)));
-    assert_eq!(settle(&mut writes, &mut server, Duration::from_secs(5)).len(), 1);
+    assert_eq!(writer.next_due(), Some(Duration::from_secs(5)));
+    assert_eq!(settle(&mut writer, &mut server, Duration::from_secs(5)).len(), 1);
 }
 
 #[test]
-fn an_api_server_that_is_away_is_asked_less_and_less_and_by_one() {
-    let mut writes = writes("a");
+fn an_unreachable_api_server_gets_single_requests_with_backoff() {
+    let mut writer = writer("a");
     for index in 0..100 {
-        writes.wish(Key::new("shop", format!("e{index}")), index, put("a", 1, Status::True));
+        writer.set_desired(Key::new("shop", format!("e{index}")), index, put("a", 1, Status::True));
     }
     let mut now = Duration::ZERO;
-    let mut sent: Vec<Key> = keys(&writes.step(now));
+    let mut sent: Vec<Key> = keys(&writer.step(now));
     assert_eq!(sent.len(), 16);
     let mut waits = Vec::new();
     for _ in 0..10 {
         for key in sent.drain(..) {
-            writes.answered(now, key, Answer::Away);
+            writer.on_response(now, key, ApiResult::Unreachable);
         }
-        assert!(writes.is_failing() && writes.step(now).is_empty());
-        let due = writes.next_due().expect("a next attempt");
+        assert!(writer.is_unreachable() && writer.step(now).is_empty());
+        let due = writer.next_due().expect("a next attempt");
         waits.push((due - now).as_millis());
         now = due;
-        sent = keys(&writes.step(now));
+        sent = keys(&writer.step(now));
         assert_eq!(sent.len(), 1);
     }
     assert_eq!(*waits.last().expect("some"), 5000, "{waits:?}");
-    assert_eq!(writes.waiting(), 100, "no write is lost");
-    writes.answered(now, sent.remove(0), Answer::Absent);
-    assert_eq!(keys(&writes.step(now)).len(), 16, "concurrency is restored");
+    assert_eq!(writer.pending_count(), 100, "no write is lost");
+    writer.on_response(now, sent.remove(0), ApiResult::NotFound);
+    assert_eq!(keys(&writer.step(now)).len(), 16, "concurrency is restored");
 }
 
 fn keys(effects: &[Effect]) -> Vec<Key> {
@@ -199,25 +203,25 @@ fn keys(effects: &[Effect]) -> Vec<Key> {
 }
 
 #[test]
-fn so_many_writes_a_second_and_transitions_first() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn writes_are_rate_limited() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     let mut sent = 0;
     let now = Duration::from_secs(10);
     for index in 0..200 {
-        writes.wish(Key::new("shop", format!("e{index}")), index + 10, put("a", 1, Status::True));
+        writer.set_desired(Key::new("shop", format!("e{index}")), index + 10, put("a", 1, Status::True));
     }
     for second in 0..3 {
         let now = now + Duration::from_secs(second);
         loop {
-            let effects = writes.step(now);
+            let effects = writer.step(now);
             if effects.is_empty() {
                 break;
             }
             for key in keys(&effects) {
                 sent += 1;
-                writes.answered(now, key, Answer::Refused);
+                writer.on_response(now, key, ApiResult::Rejected);
             }
         }
         assert_eq!(sent, 50 * (second as usize + 1));
@@ -225,37 +229,37 @@ fn so_many_writes_a_second_and_transitions_first() {
 }
 
 #[test]
-fn what_the_list_lacks_is_read_before_it_is_believed() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
-    writes.listed(None, &BTreeSet::new());
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["read"], "it was created after the list");
+fn objects_missing_from_a_list_are_read() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
+    writer.list_completed(None, &BTreeSet::new());
+    assert_eq!(settle(&mut writer, &mut server, Duration::ZERO), ["read"], "it was created after the list");
     server.object = None;
-    writes.listed(None, &BTreeSet::new());
-    assert_eq!(settle(&mut writes, &mut server, Duration::ZERO), ["read", "observed None"]);
+    writer.list_completed(None, &BTreeSet::new());
+    assert_eq!(settle(&mut writer, &mut server, Duration::ZERO), ["read", "observed None"]);
 }
 
 #[test]
-fn an_entry_that_vanished_is_made_again_with_its_status() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn a_deleted_entry_is_created_again_with_its_status() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     server.object = None;
-    writes.wish(key(), 2, put("a", 1, Status::False));
-    let done = settle(&mut writes, &mut server, Duration::ZERO);
+    writer.set_desired(key(), 2, put("a", 1, Status::False));
+    let done = settle(&mut writer, &mut server, Duration::ZERO);
     assert_eq!(done, ["status", "create", "status", "stored 2"]);
 }
 
 #[test]
-fn an_edit_of_the_spec_before_a_flip_is_written_survives() {
-    let (mut writes, mut server) = (writes("a"), Server::default());
-    writes.wish(key(), 1, put("a", 1, Status::True));
-    settle(&mut writes, &mut server, Duration::ZERO);
+fn an_edit_of_the_spec_survives_a_pending_write() {
+    let (mut writer, mut server) = (writer("a"), Server::default());
+    writer.set_desired(key(), 1, put("a", 1, Status::True));
+    settle(&mut writer, &mut server, Duration::ZERO);
     // The registry, which does not know of the edit, sees a reconnect and a change of health.
     server.edit(|object| object["spec"]["labels"] = json!({"edited": "yes"}));
-    writes.wish(key(), 2, put("a", 2, Status::False));
-    let done = settle(&mut writes, &mut server, Duration::ZERO);
+    writer.set_desired(key(), 2, put("a", 2, Status::False));
+    let done = settle(&mut writer, &mut server, Duration::ZERO);
     assert_eq!(done, ["replace", "read", "observed Some(1)", "replace", "status", "stored 2"]);
     assert_eq!(server.object.expect("it is there")["spec"]["labels"]["edited"], "yes");
 }
@@ -264,8 +268,8 @@ proptest! {
     /// Whatever is rejected, lost, delayed or written by others: the newest desired state is stored
     /// in the end, and fields of other writers are preserved.
     #[test]
-    fn the_newest_wish_wins_and_nothing_of_others_is_lost(dice in vec(0_u8..12, 1..200)) {
-        let (mut writes, mut server) = (writes("a"), Server::default());
+    fn the_newest_desired_state_is_stored_and_foreign_fields_are_preserved(dice in vec(0_u8..12, 1..200)) {
+        let (mut writer, mut server) = (writer("a"), Server::default());
         let (mut now, mut write, mut count, mut wanted, mut stored) = (Duration::ZERO, 0, 0, Status::True, 0);
         let mut sent: Vec<(Key, Request)> = Vec::new();
         for die in dice.into_iter().chain([0]).chain([9; 60]) {
@@ -275,7 +279,7 @@ proptest! {
                 0..3 => {
                     write += 1;
                     wanted = if die == 1 { Status::True } else { Status::False };
-                    writes.wish(key(), write, put("a", 1, wanted));
+                    writer.set_desired(key(), write, put("a", 1, wanted));
                 }
                 3 if server.object.is_some() => {
                     count += 1;
@@ -285,32 +289,32 @@ proptest! {
                     });
                 }
                 4 => if let Some(object) = server.object.clone() {
-                    effects = writes.seen(key(), object);
+                    effects = writer.object_applied(key(), object);
                 },
                 5 => if let Some((key, request)) = sent.pop() {
                     // The request was executed, but the response was lost.
                     server.answer(&request);
-                    effects = writes.answered(now, key, Answer::Away);
+                    effects = writer.on_response(now, key, ApiResult::Unreachable);
                 },
                 6 => if let Some((key, _)) = sent.pop() {
-                    effects = writes.answered(now, key, Answer::Refused);
+                    effects = writer.on_response(now, key, ApiResult::Rejected);
                 },
                 _ => if let Some((key, request)) = sent.pop() {
                     let answer = server.answer(&request);
-                    effects = writes.answered(now, key, answer);
+                    effects = writer.on_response(now, key, answer);
                 },
             }
-            effects.extend(writes.step(now));
+            effects.extend(writer.step(now));
             for effect in effects {
                 match effect {
                     Effect::Send(key, request) => sent.push((key, request)),
                     Effect::Stored(_, write) => stored = write,
-                    Effect::Observed(..) | Effect::Changed(_) => {}
+                    Effect::Observed(..) | Effect::ConfigChanged(_) => {}
                 }
             }
             prop_assert!(sent.len() <= 1, "one request at a time");
         }
-        prop_assert_eq!((stored, writes.waiting()), (write, 0));
+        prop_assert_eq!((stored, writer.pending_count()), (write, 0));
         let object = server.object.expect("it is there");
         let condition = record_of(&object).condition.map(|condition| condition.status);
         prop_assert_eq!(condition, Some(wanted));

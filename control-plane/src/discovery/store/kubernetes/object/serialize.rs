@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    BEFORE, CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, GROUP, HEALTH_CHECKS, HEALTHY, SESSION, condition,
-    conditions, spec,
+    BEFORE_UNKNOWN, CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, GROUP, HEALTH_CHECKS, HEALTHY, SESSION,
+    condition, conditions, spec,
 };
 use discovery::entries::{Auto, Before, Condition, Record, Timestamp};
 use discovery::objects::{Key, Spec};
@@ -54,7 +54,7 @@ fn write_main(object: &mut Value, record: &Record, with_spec: bool) {
         (CONNECTED_AT, time(connected_at)),
         (DISCONNECTED_AT, time(disconnected_at)),
         (SESSION, (*session > 0).then(|| session.to_string())),
-        (BEFORE, before.map(|before: Before| format!("{before:?}"))),
+        (BEFORE_UNKNOWN, before.map(|before: Before| format!("{before:?}"))),
     ];
     if let Some(auto) = auto {
         annotations.push((GROUP, Some(auto.group.clone())));
@@ -103,18 +103,18 @@ fn write_condition(object: &mut Value, wanted: Option<&Condition>) {
     if wanted.is_some_and(|wanted| current.is_some_and(|at| condition(&there[at]).as_ref() == Some(wanted))) {
         return;
     }
-    let written = wanted.map(|wanted| written(current.map(|at| &there[at]), wanted));
+    let condition_json = wanted.map(|wanted| condition_json(current.map(|at| &there[at]), wanted));
     let at = current.unwrap_or(there.len());
     let mut conditions: Vec<Value> = Vec::with_capacity(there.len() + 1);
     conditions.extend(there[..at].iter().cloned());
-    conditions.extend(written);
+    conditions.extend(condition_json);
     // Further conditions of this type are removed, since a client could read the wrong one.
     conditions.extend(there.into_iter().skip(at + 1).filter(|value| !is_healthy(value)));
     let Some(status) = fields(object, "status") else { return };
     status.insert("conditions".to_owned(), conditions.into());
 }
 
-fn written(current: Option<&Value>, wanted: &Condition) -> Value {
+fn condition_json(current: Option<&Value>, wanted: &Condition) -> Value {
     let mut condition = current.cloned().unwrap_or_else(|| json!({}));
     let Condition { status, reason, message, last_probe_time, last_transition_time } = wanted;
     let fields = [

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::{Answer, Request};
+use super::super::{ApiResult, Request};
 use crate::discovery::store::kubernetes::decision::Step;
 use crate::discovery::store::kubernetes::object;
 
@@ -14,11 +14,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn stamp(&mut self, mut object: Value) -> Answer {
+    fn stamp(&mut self, mut object: Value) -> ApiResult {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.object = Some(object.clone());
-        Answer::Object(Box::new(object))
+        ApiResult::Object(Box::new(object))
     }
 
     /// Changes the object as another writer would.
@@ -28,28 +28,31 @@ impl Server {
         self.stamp(object);
     }
 
-    pub(super) fn answer(&mut self, request: &Request) -> Answer {
+    pub(super) fn answer(&mut self, request: &Request) -> ApiResult {
         let step = match request {
             Request::Read => {
-                return self.object.clone().map_or(Answer::Absent, |object| Answer::Object(Box::new(object)));
+                return self
+                    .object
+                    .clone()
+                    .map_or(ApiResult::NotFound, |object| ApiResult::Object(Box::new(object)));
             }
             Request::Write(step) => step,
         };
         let there = self.object.clone();
         let is_current = |version: Option<&str>| there.as_ref().and_then(object::version) == version;
         match (step, &there) {
-            (Step::Create(_), Some(_)) => Answer::Conflict,
+            (Step::Create(_), Some(_)) => ApiResult::Conflict,
             (Step::Create(object), None) => {
                 let mut object = object.clone();
                 object["metadata"]["uid"] = format!("u{}", self.version).into();
                 object.as_object_mut().expect("an object").shift_remove("status");
                 self.stamp(object)
             }
-            (_, None) => Answer::Absent,
+            (_, None) => ApiResult::NotFound,
             (Step::Replace(object) | Step::ReplaceStatus(object), Some(_))
                 if !is_current(object::version(object)) =>
             {
-                Answer::Conflict
+                ApiResult::Conflict
             }
             (Step::Replace(object), Some(there)) => {
                 let mut object = object.clone();
@@ -61,12 +64,12 @@ impl Server {
                 after["status"] = object["status"].clone();
                 self.stamp(after)
             }
-            (Step::Delete { version, .. }, Some(_)) if !is_current(Some(version)) => Answer::Conflict,
+            (Step::Delete { version, .. }, Some(_)) if !is_current(Some(version)) => ApiResult::Conflict,
             (Step::Delete { .. }, Some(_)) => {
                 self.object = None;
-                Answer::Absent
+                ApiResult::NotFound
             }
-            (Step::Done | Step::Lost, Some(_)) => panic!("this step sends no request"),
+            (Step::UpToDate | Step::OwnedByOther, Some(_)) => panic!("this step sends no request"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Effects and requests of [`Writes`](super::Writes), and the responses to them.
+//! Effects and requests of [`EntryWriter`](super::EntryWriter), and the responses to them.
 
 use serde_json::Value;
 
@@ -8,14 +8,15 @@ use discovery::objects::Key;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Send this request; pass the response to [`Writes::answered`](super::Writes::answered).
+    /// Send this request; pass the response to
+    /// [`EntryWriter::on_response`](super::EntryWriter::on_response).
     Send(Key, Request),
     /// This write and all older ones of the entry have been stored.
     Stored(Key, u64),
     /// Another writer changed this entry; `None`: deleted it.
     Observed(Key, Option<Box<Record>>),
     /// Another writer created, changed or deleted configuration in this object.
-    Changed(Key),
+    ConfigChanged(Key),
 }
 
 /// A request on one WorkloadEntry.
@@ -28,15 +29,15 @@ pub enum Request {
 
 /// Result of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ApiResult {
     /// The object in its current state.
     Object(Box<Value>),
     /// The object does not exist.
-    Absent,
+    NotFound,
     /// The object has changed since it was read.
     Conflict,
     /// The API server rejected the request.
-    Refused,
+    Rejected,
     /// The API server failed or did not answer.
-    Away,
+    Unreachable,
 }

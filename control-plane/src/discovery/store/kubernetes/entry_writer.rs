@@ -16,15 +16,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decision::{Step, Wish, Writer, Written, decide};
+use super::decision::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use super::object;
-use super::objects::Objects;
+use super::object_cache::ObjectCache;
 use super::rate::Rate;
 use discovery::entries::Record;
 use discovery::objects::Key;
 use queue::Queue;
 
-pub use request::{Answer, Effect, Request};
+pub use request::{ApiResult, Effect, Request};
 
 /// Maximum number of concurrent requests.
 const IN_FLIGHT: usize = 16;
@@ -32,115 +32,115 @@ const IN_FLIGHT: usize = 16;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// How often the delay doubles after conflicts; the API server is reachable, so it stays short.
-const CONFLICTS: u32 = 2;
+const MAX_CONFLICT_DOUBLINGS: u32 = 2;
 
 /// Number of consecutive failures after which the API server counts as unreachable.
-const AWAY: u32 = 3;
+const UNREACHABLE_AFTER: u32 = 3;
 
 /// An entry with a desired state, or one that must be read.
 #[derive(Debug, Default)]
 struct Pending {
     /// Desired state, and the sequence number of its write.
-    wish: Option<(Wish, u64)>,
+    desired: Option<(DesiredState, u64)>,
     /// True if the object already had this spec when the desired state was set.
     same_spec: bool,
-    written: Written,
+    applied: AppliedParts,
     /// True if the known object may be outdated.
     read: bool,
     attempts: u32,
     /// Request in flight, and the sequence number of its write.
     sent: Option<(Request, Option<u64>)>,
     /// Watch event that arrived while a request is in flight; it may be caused by that request.
-    held: Option<Seen>,
+    deferred_event: Option<WatchedObject>,
 }
 
 #[derive(Debug)]
-enum Seen {
-    Is(Value),
-    Gone(Value),
+enum WatchedObject {
+    Applied(Value),
+    Deleted(Value),
 }
 
 #[derive(Debug)]
-pub struct Writes {
-    writer: Writer,
-    objects: Objects,
+pub struct EntryWriter {
+    replica: ReplicaContext,
+    objects: ObjectCache,
     pending: BTreeMap<Key, Pending>,
     queue: Queue,
     rate: Rate,
     in_flight: usize,
-    /// Consecutive failures of the API server; no request is sent before `rest`.
+    /// Consecutive failures of the API server; no request is sent before `paused_until`.
     failures: u32,
-    rest: Duration,
+    paused_until: Duration,
     /// Resource version at which an entry was last found to belong to another writer.
-    lost: BTreeMap<Key, Option<String>>,
+    owned_by_other: BTreeMap<Key, Option<String>>,
 }
 
 fn backoff(attempts: u32) -> Duration {
     (BACKOFF.0 * 2_u32.saturating_pow(attempts.min(16))).min(BACKOFF.1)
 }
 
-impl Writes {
+impl EntryWriter {
     /// Allows `per_second` writes per second.
-    pub fn new(writer: Writer, per_second: NonZeroU32) -> Self {
+    pub fn new(replica: ReplicaContext, per_second: NonZeroU32) -> Self {
         Self {
-            writer,
-            objects: Objects::default(),
+            replica,
+            objects: ObjectCache::default(),
             pending: BTreeMap::new(),
             queue: Queue::default(),
             rate: Rate::new(per_second),
             in_flight: 0,
             failures: 0,
-            rest: Duration::ZERO,
-            lost: BTreeMap::new(),
+            paused_until: Duration::ZERO,
+            owned_by_other: BTreeMap::new(),
         }
     }
 
-    pub fn objects(&self) -> &Objects {
+    pub fn objects(&self) -> &ObjectCache {
         &self.objects
     }
 
     /// Returns the number of entries that do not have their desired state yet.
-    pub fn waiting(&self) -> usize {
-        self.pending.values().filter(|pending| pending.wish.is_some()).count()
+    pub fn pending_count(&self) -> usize {
+        self.pending.values().filter(|pending| pending.desired.is_some()).count()
     }
 
     /// True after repeated failures of the API server.
-    pub fn is_failing(&self) -> bool {
-        self.failures >= AWAY
+    pub fn is_unreachable(&self) -> bool {
+        self.failures >= UNREACHABLE_AFTER
     }
 
     /// Sets the replicas that are alive.
-    pub fn alive(&mut self, alive: BTreeSet<String>) {
-        self.writer.alive = alive;
+    pub fn set_alive(&mut self, alive: BTreeSet<String>) {
+        self.replica.alive = alive;
     }
 
     /// Sets the desired state of an entry.
-    pub fn wish(&mut self, key: Key, write: u64, wish: Wish) {
+    pub fn set_desired(&mut self, key: Key, write: u64, desired: DesiredState) {
         let current = self.objects.get(&key).map(Arc::as_ref);
-        let is_urgent = is_urgent(current, &wish);
+        let is_urgent = is_urgent(current, &desired);
         let pending = self.pending.entry(key.clone()).or_default();
         let has_spec = |record: &Record| current.is_some_and(|object| object::has_spec(object, record));
-        pending.same_spec = matches!(&wish, Wish::Put(record) if has_spec(record));
-        pending.wish = Some((wish, write));
-        pending.written = Written::default();
+        pending.same_spec = matches!(&desired, DesiredState::Put(record) if has_spec(record));
+        pending.desired = Some((desired, write));
+        pending.applied = AppliedParts::default();
         if pending.sent.is_none() {
             self.queue.push(key, is_urgent);
         }
     }
 
     /// Processes an object from the watch.
-    pub fn seen(&mut self, key: Key, object: Value) -> Vec<Effect> {
-        self.take_in(key, Seen::Is(object))
+    pub fn object_applied(&mut self, key: Key, object: Value) -> Vec<Effect> {
+        self.process_event(key, WatchedObject::Applied(object))
     }
 
     /// Processes a deletion from the watch; `last` is the last state of the object.
-    pub fn gone(&mut self, key: Key, last: Value) -> Vec<Effect> {
-        self.take_in(key, Seen::Gone(last))
+    pub fn object_deleted(&mut self, key: Key, last: Value) -> Vec<Effect> {
+        self.process_event(key, WatchedObject::Deleted(last))
     }
 
     /// Processes a complete list of all namespaces or of one: objects that it does not contain are
     /// read.
-    pub fn listed(&mut self, namespace: Option<&str>, keys: &BTreeSet<Key>) {
+    pub fn list_completed(&mut self, namespace: Option<&str>, keys: &BTreeSet<Key>) {
         for key in self.objects.missing(namespace, keys) {
             let pending = self.pending.entry(key.clone()).or_default();
             pending.read = true;
@@ -150,35 +150,35 @@ impl Writes {
         }
     }
 
-    fn take_in(&mut self, key: Key, seen: Seen) -> Vec<Effect> {
+    fn process_event(&mut self, key: Key, event: WatchedObject) -> Vec<Effect> {
         if let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.sent.is_some()) {
-            pending.held = Some(seen);
+            pending.deferred_event = Some(event);
             return Vec::new();
         }
         let before = self.objects.get(&key).cloned();
-        let is_news = match seen {
-            Seen::Is(object) => self.objects.put(&key, object),
-            Seen::Gone(last) => self.objects.gone(&key, &last),
+        let changed = match event {
+            WatchedObject::Applied(object) => self.objects.upsert(&key, object),
+            WatchedObject::Deleted(last) => self.objects.remove(&key, &last),
         };
-        if !is_news {
+        if !changed {
             return Vec::new();
         }
         if let Some(pending) = self.pending.get_mut(&key) {
             // Another writer changed the object, so both parts may have to be written again.
-            pending.written = Written::default();
+            pending.applied = AppliedParts::default();
         }
-        self.news(key, before.as_deref())
+        self.change_effects(key, before.as_deref())
     }
 
     /// Returns the effects of a changed object for the registry.
-    fn news(&self, key: Key, before: Option<&Value>) -> Vec<Effect> {
+    fn change_effects(&self, key: Key, before: Option<&Value>) -> Vec<Effect> {
         let now = self.objects.get(&key).map(Arc::as_ref);
         let record = |object: Option<&Value>| {
             object.map(|object| Record { resource_version: None, ..object::record(object) })
         };
         let mut effects = Vec::new();
-        if object::configured(before) != object::configured(now) {
-            effects.push(Effect::Changed(key.clone()));
+        if object::user_fields(before) != object::user_fields(now) {
+            effects.push(Effect::ConfigChanged(key.clone()));
         }
         if record(before) != record(now) {
             effects.push(Effect::Observed(key, now.map(|object| Box::new(object::record(object)))));
@@ -190,10 +190,10 @@ impl Writes {
     pub fn step(&mut self, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
         let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
-        while self.in_flight < limit && now >= self.rest {
+        while self.in_flight < limit && now >= self.paused_until {
             let Some((key, is_urgent)) = self.queue.pop(now) else { break };
-            if let Err(ready) = self.next(now, &key, &mut effects) {
-                self.queue.hold((key, is_urgent), ready);
+            if let Err(ready) = self.send_next(now, &key, &mut effects) {
+                self.queue.push_back_until((key, is_urgent), ready);
                 break;
             }
         }
@@ -202,29 +202,29 @@ impl Writes {
 
     /// Sends the next request of one entry, or completes it. Returns the time of the next token as
     /// error if the rate limit is reached.
-    fn next(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) -> Result<(), Duration> {
+    fn send_next(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) -> Result<(), Duration> {
         let Some(pending) = self.pending.get_mut(key).filter(|pending| pending.sent.is_none()) else {
             return Ok(());
         };
-        let write = pending.wish.as_ref().map(|(_, write)| *write);
+        let write = pending.desired.as_ref().map(|(_, write)| *write);
         let request = if pending.read {
             Request::Read
         } else {
-            let Some((wish, write)) = &pending.wish else {
+            let Some((desired, write)) = &pending.desired else {
                 self.pending.remove(key);
                 return Ok(());
             };
             let current = self.objects.get(key).map(Arc::as_ref);
-            let written = Written { spec: pending.same_spec, ..pending.written };
-            match decide(key, current, wish, &self.writer, written) {
-                Step::Done => {
+            let applied = AppliedParts { spec: pending.same_spec, ..pending.applied };
+            match decide(key, current, desired, &self.replica, applied) {
+                Step::UpToDate => {
                     effects.push(Effect::Stored(key.clone(), *write));
-                    self.lost.remove(key);
+                    self.owned_by_other.remove(key);
                     self.pending.remove(key);
                     return Ok(());
                 }
-                Step::Lost => {
-                    self.lose(now, key, effects);
+                Step::OwnedByOther => {
+                    self.report_other_owner(now, key, effects);
                     return Ok(());
                 }
                 step => {
@@ -241,61 +241,61 @@ impl Writes {
 
     /// Lets the registry decide again; if nothing has changed since the last time, only after a
     /// pause.
-    fn lose(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) {
+    fn report_other_owner(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) {
         let current = self.objects.get(key);
         let version = current.and_then(|object| object::version(object)).map(str::to_owned);
-        if self.lost.get(key) == Some(&version) {
-            self.lost.remove(key);
+        if self.owned_by_other.get(key) == Some(&version) {
+            self.owned_by_other.remove(key);
             self.queue.delay(key.clone(), now + BACKOFF.1);
             return;
         }
         let record = current.map(|object| Box::new(object::record(object)));
         effects.push(Effect::Observed(key.clone(), record));
-        self.lost.insert(key.clone(), version);
+        self.owned_by_other.insert(key.clone(), version);
         self.pending.remove(key);
     }
 
     /// Processes the response to the request in flight for an entry.
-    pub fn answered(&mut self, now: Duration, key: Key, answer: Answer) -> Vec<Effect> {
+    pub fn on_response(&mut self, now: Duration, key: Key, result: ApiResult) -> Vec<Effect> {
         let Some(pending) = self.pending.get_mut(&key) else { return Vec::new() };
         let Some((request, write)) = pending.sent.take() else { return Vec::new() };
         self.in_flight -= 1;
-        let held = pending.held.take();
-        let is_newest = write == pending.wish.as_ref().map(|(_, write)| *write);
+        let deferred_event = pending.deferred_event.take();
+        let is_newest = write == pending.desired.as_ref().map(|(_, write)| *write);
         let before = self.objects.get(&key).cloned();
-        if answer != Answer::Away {
+        if result != ApiResult::Unreachable {
             self.failures = 0;
         }
         let mut delay = None;
-        match answer {
-            Answer::Object(object) => {
+        match result {
+            ApiResult::Object(object) => {
                 pending.read = false;
                 if request != Request::Read {
                     pending.attempts = 0;
                 }
                 if is_newest {
-                    pending.written.main |=
+                    pending.applied.main |=
                         matches!(request, Request::Write(Step::Replace(_) | Step::Create(_)));
-                    pending.written.status |= matches!(request, Request::Write(Step::ReplaceStatus(_)));
+                    pending.applied.status |= matches!(request, Request::Write(Step::ReplaceStatus(_)));
                 }
-                self.objects.put(&key, *object);
+                self.objects.upsert(&key, *object);
             }
-            Answer::Absent => {
+            ApiResult::NotFound => {
                 pending.read = false;
                 // The namespace does not exist; it may be created later.
                 delay = matches!(request, Request::Write(Step::Create(_))).then_some(pending.attempts);
-                self.objects.bury(&key);
+                self.objects.remove_deleted(&key);
             }
-            Answer::Conflict => {
+            ApiResult::Conflict => {
                 pending.read = true;
-                pending.written = Written::default();
+                pending.applied = AppliedParts::default();
                 // Capped, since a frequent writer would otherwise delay our write more and more.
-                delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(CONFLICTS));
+                delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(MAX_CONFLICT_DOUBLINGS));
             }
-            Answer::Refused => delay = Some(pending.attempts),
-            Answer::Away => {
+            ApiResult::Rejected => delay = Some(pending.attempts),
+            ApiResult::Unreachable => {
                 pending.read = true;
-                self.rest = now + backoff(self.failures);
+                self.paused_until = now + backoff(self.failures);
                 self.failures = self.failures.saturating_add(1);
             }
         }
@@ -306,10 +306,11 @@ impl Writes {
         if delay.is_some() || pending.read {
             pending.attempts = pending.attempts.saturating_add(1);
         }
-        let is_own = matches!(request, Request::Write(_));
-        let mut effects = if is_own { Vec::new() } else { self.news(key.clone(), before.as_deref()) };
-        if let Some(seen) = held {
-            effects.extend(self.take_in(key, seen));
+        let is_ours = matches!(request, Request::Write(_));
+        let mut effects =
+            if is_ours { Vec::new() } else { self.change_effects(key.clone(), before.as_deref()) };
+        if let Some(event) = deferred_event {
+            effects.extend(self.process_event(key, event));
         }
         effects
     }
@@ -318,20 +319,20 @@ impl Writes {
     pub fn next_due(&self) -> Option<Duration> {
         let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
         let due = self.queue.next_due().filter(|_| self.in_flight < limit)?;
-        Some(due.max(self.rest))
+        Some(due.max(self.paused_until))
     }
 }
 
 /// True if the desired state changes what other components act on, not only informative fields.
-fn is_urgent(current: Option<&Value>, wish: &Wish) -> bool {
-    let (Some(current), Wish::Put(record)) = (current, wish) else { return true };
-    let there = object::record(current);
+fn is_urgent(current: Option<&Value>, desired: &DesiredState) -> bool {
+    let (Some(current), DesiredState::Put(record)) = (current, desired) else { return true };
+    let known = object::record(current);
     let status =
         |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-    there.session != record.session
-        || there.controller != record.controller
-        || there.auto != record.auto
-        || status(&there) != status(record)
+    known.session != record.session
+        || known.controller != record.controller
+        || known.auto != record.auto
+        || status(&known) != status(record)
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::api::{Api, ApiError};
-use super::leases::{LOOK, Lease, RENEWAL, VALIDITY};
+use super::leases::{Lease, READ_INTERVAL, RENEWAL, VALIDITY};
 use discovery::entries::Timestamp;
 
 /// All Leases, or the error of the request.
-pub(super) type Look = Result<Vec<Lease>, ApiError>;
+pub(super) type LeaseList = Result<Vec<Lease>, ApiError>;
 
 /// Returns the time in the format of a Lease.
 fn now() -> String {
@@ -22,34 +22,39 @@ fn now() -> String {
 }
 
 /// Renews the Lease until `ending` is cancelled, then releases it; the Leases that are read go to
-/// `looks`.
-pub(super) async fn keep(api: Api, instance: String, looks: mpsc::Sender<Look>, ending: CancellationToken) {
-    let mut ticks = interval(LOOK);
+/// `lists`.
+pub(super) async fn run(
+    api: Api,
+    instance: String,
+    lists: mpsc::Sender<LeaseList>,
+    ending: CancellationToken,
+) {
+    let mut ticks = interval(READ_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut renewed: Option<Instant> = None;
-    let mut said = String::new();
+    let mut last_logged = String::new();
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = ending.cancelled() => break,
         }
         let mut failed = None;
-        if renewed.is_none_or(|at| at.elapsed() + LOOK > RENEWAL) {
+        if renewed.is_none_or(|at| at.elapsed() + READ_INTERVAL > RENEWAL) {
             match api.renew(&instance, Some(&instance), &now(), VALIDITY).await {
                 Ok(()) => renewed = Some(Instant::now()),
                 Err(error) => failed = Some(error),
             }
         }
-        let look = match failed {
+        let list = match failed {
             None => api.leases().await,
             Some(error) => Err(error),
         };
-        let text = look.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        if text != said && !text.is_empty() {
+        let text = list.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        if text != last_logged && !text.is_empty() {
             warn!(error = text, "reading or renewing leases failed");
         }
-        said = text;
-        if looks.send(look).await.is_err() {
+        last_logged = text;
+        if lists.send(list).await.is_err() {
             break;
         }
     }
