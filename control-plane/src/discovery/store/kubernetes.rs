@@ -5,13 +5,14 @@
 //! [`leases`].
 
 mod api;
+mod backoff;
 pub mod decision;
 pub mod entry_writer;
 mod lease_task;
 pub mod leases;
 pub mod object;
 pub mod object_cache;
-pub mod rate;
+pub mod request;
 mod task;
 pub mod watched_config;
 mod watches;
@@ -70,7 +71,7 @@ pub async fn client() -> Result<Client, String> {
 /// is unreachable.
 pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;
-    let api = Api::new(client.clone(), namespace);
+    let api = Api::new(client.clone(), &namespace);
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (configured_sender, configured) = watch::channel(Configured::default());
     let (degraded_sender, degraded) = watch::channel(None);

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::object;
+use super::request::Request;
 use discovery::entries::Record;
 use discovery::objects::Key;
 
@@ -39,6 +40,13 @@ pub struct AppliedParts {
     pub status: bool,
 }
 
+impl AppliedParts {
+    /// Both parts may have to be written again.
+    pub fn reset(&mut self) {
+        *self = Self { spec: self.spec, ..Self::default() };
+    }
+}
+
 /// Next action for an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -46,14 +54,7 @@ pub enum Step {
     UpToDate,
     /// Another replica or controller owns the entry: the registry must decide again.
     OwnedByOther,
-    Create(Value),
-    Replace(Value),
-    ReplaceStatus(Value),
-    /// Delete exactly this object.
-    Delete {
-        uid: String,
-        version: String,
-    },
+    Send(Request),
 }
 
 /// Returns the next step towards the desired state.
@@ -67,7 +68,9 @@ pub fn decide(
     match (current, desired) {
         (None, DesiredState::Delete(_)) => Step::UpToDate,
         (None, DesiredState::Put(record)) => match &record.auto {
-            Some(auto) if is_ours(record, replica) => Step::Create(object::created(key, record, auto)),
+            Some(auto) if is_ours(record, replica) => {
+                Step::Send(Request::Create(object::created(key, record, auto)))
+            }
             // An entry is not created again if its agent is connected to another replica or if a
             // user created it.
             _ => Step::OwnedByOther,
@@ -94,7 +97,7 @@ fn delete(current: &Value, session: u64, replica: &ReplicaContext) -> Step {
         return Step::OwnedByOther;
     }
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    Step::Delete { uid: text(object::uid(current)), version: text(object::version(current)) }
+    Step::Send(Request::Delete { uid: text(object::uid(current)), version: text(object::version(current)) })
 }
 
 fn put(current: &Value, record: &Record, replica: &ReplicaContext, applied: AppliedParts) -> Step {
@@ -118,12 +121,12 @@ fn put(current: &Value, record: &Record, replica: &ReplicaContext, applied: Appl
     if !applied.main
         && let Some(object) = object::updated(current, record, !applied.spec)
     {
-        return Step::Replace(object);
+        return Step::Send(Request::Replace(object));
     }
     if !applied.status
         && let Some(object) = object::with_status(current, record)
     {
-        return Step::ReplaceStatus(object);
+        return Step::Send(Request::ReplaceStatus(object));
     }
     Step::UpToDate
 }

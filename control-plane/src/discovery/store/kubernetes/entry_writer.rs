@@ -7,7 +7,7 @@
 //! receives the current object.
 
 mod queue;
-mod request;
+mod response;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -16,48 +16,47 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::backoff;
 use super::decision::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use super::object;
 use super::object_cache::ObjectCache;
-use super::rate::Rate;
+use super::request::Request;
 use discovery::entries::Record;
+use discovery::limits::TokenBucket;
 use discovery::objects::Key;
 use queue::Queue;
 
-pub use request::{ApiResult, Effect, Request};
-
 /// Maximum number of concurrent requests.
 const IN_FLIGHT: usize = 16;
-/// Backoff between attempts: the first delay, which doubles, and the maximum.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-
-/// How often the delay doubles after conflicts; the API server is reachable, so it stays short.
-const MAX_CONFLICT_DOUBLINGS: u32 = 2;
-
 /// Number of consecutive failures after which the API server counts as unreachable.
 const UNREACHABLE_AFTER: u32 = 3;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send this request; pass the response to [`EntryWriter::on_response`].
+    Send(Key, Request),
+    /// This write and all older ones of the entry have been stored.
+    Stored(Key, u64),
+    /// Another writer changed this entry; `None`: deleted it.
+    Observed(Key, Option<Box<Record>>),
+    /// Another writer created, changed or deleted configuration in this object.
+    ConfigChanged(Key),
+}
 
 /// An entry with a desired state, or one that must be read.
 #[derive(Debug, Default)]
 struct Pending {
     /// Desired state, and the sequence number of its write.
     desired: Option<(DesiredState, u64)>,
-    /// True if the object already had this spec when the desired state was set.
-    same_spec: bool,
     applied: AppliedParts,
     /// True if the known object may be outdated.
     read: bool,
     attempts: u32,
     /// Request in flight, and the sequence number of its write.
     sent: Option<(Request, Option<u64>)>,
-    /// Watch event that arrived while a request is in flight; it may be caused by that request.
-    deferred_event: Option<WatchedObject>,
-}
-
-#[derive(Debug)]
-enum WatchedObject {
-    Applied(Value),
-    Deleted(Value),
+    /// Watch event that arrived while a request is in flight, which may have caused it: the object,
+    /// and whether it exists.
+    deferred_event: Option<(Value, bool)>,
 }
 
 #[derive(Debug)]
@@ -66,7 +65,7 @@ pub struct EntryWriter {
     objects: ObjectCache,
     pending: BTreeMap<Key, Pending>,
     queue: Queue,
-    rate: Rate,
+    rate: TokenBucket,
     in_flight: usize,
     /// Consecutive failures of the API server; no request is sent before `paused_until`.
     failures: u32,
@@ -75,19 +74,16 @@ pub struct EntryWriter {
     owned_by_other: BTreeMap<Key, Option<String>>,
 }
 
-fn backoff(attempts: u32) -> Duration {
-    (BACKOFF.0 * 2_u32.saturating_pow(attempts.min(16))).min(BACKOFF.1)
-}
-
 impl EntryWriter {
-    /// Allows `per_second` writes per second.
+    /// Allows `per_second` writes per second, and as many at once.
     pub fn new(replica: ReplicaContext, per_second: NonZeroU32) -> Self {
+        let per_second = f64::from(per_second.get());
         Self {
             replica,
             objects: ObjectCache::default(),
             pending: BTreeMap::new(),
             queue: Queue::default(),
-            rate: Rate::new(per_second),
+            rate: TokenBucket::new(per_second, per_second),
             in_flight: 0,
             failures: 0,
             paused_until: Duration::ZERO,
@@ -109,33 +105,22 @@ impl EntryWriter {
         self.failures >= UNREACHABLE_AFTER
     }
 
-    /// Sets the replicas that are alive.
     pub fn set_alive(&mut self, alive: BTreeSet<String>) {
         self.replica.alive = alive;
     }
 
-    /// Sets the desired state of an entry.
+    /// Sets the desired state of an entry; `write` is its sequence number.
     pub fn set_desired(&mut self, key: Key, write: u64, desired: DesiredState) {
         let current = self.objects.get(&key).map(Arc::as_ref);
         let is_urgent = is_urgent(current, &desired);
-        let pending = self.pending.entry(key.clone()).or_default();
         let has_spec = |record: &Record| current.is_some_and(|object| object::has_spec(object, record));
-        pending.same_spec = matches!(&desired, DesiredState::Put(record) if has_spec(record));
+        let spec = matches!(&desired, DesiredState::Put(record) if has_spec(record));
+        let pending = self.pending.entry(key.clone()).or_default();
+        pending.applied = AppliedParts { spec, ..AppliedParts::default() };
         pending.desired = Some((desired, write));
-        pending.applied = AppliedParts::default();
         if pending.sent.is_none() {
             self.queue.push(key, is_urgent);
         }
-    }
-
-    /// Processes an object from the watch.
-    pub fn object_applied(&mut self, key: Key, object: Value) -> Vec<Effect> {
-        self.process_event(key, WatchedObject::Applied(object))
-    }
-
-    /// Processes a deletion from the watch; `last` is the last state of the object.
-    pub fn object_deleted(&mut self, key: Key, last: Value) -> Vec<Effect> {
-        self.process_event(key, WatchedObject::Deleted(last))
     }
 
     /// Processes a complete list of all namespaces or of one: objects that it does not contain are
@@ -150,22 +135,20 @@ impl EntryWriter {
         }
     }
 
-    fn process_event(&mut self, key: Key, event: WatchedObject) -> Vec<Effect> {
+    /// Processes an object from the watch; if it no longer exists, `object` is its last state.
+    pub fn object_changed(&mut self, key: Key, object: Value, exists: bool) -> Vec<Effect> {
         if let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.sent.is_some()) {
-            pending.deferred_event = Some(event);
+            pending.deferred_event = Some((object, exists));
             return Vec::new();
         }
         let before = self.objects.get(&key).cloned();
-        let changed = match event {
-            WatchedObject::Applied(object) => self.objects.upsert(&key, object),
-            WatchedObject::Deleted(last) => self.objects.remove(&key, &last),
-        };
+        let changed =
+            if exists { self.objects.upsert(&key, object) } else { self.objects.remove(&key, &object) };
         if !changed {
             return Vec::new();
         }
         if let Some(pending) = self.pending.get_mut(&key) {
-            // Another writer changed the object, so both parts may have to be written again.
-            pending.applied = AppliedParts::default();
+            pending.applied.reset();
         }
         self.change_effects(key, before.as_deref())
     }
@@ -186,140 +169,81 @@ impl EntryWriter {
         effects
     }
 
+    fn in_flight_limit(&self) -> usize {
+        if self.failures > 0 { 1 } else { IN_FLIGHT }
+    }
+
+    /// Returns when [`Self::step`] has something to do without other events.
+    pub fn next_due(&self) -> Option<Duration> {
+        let due = self.queue.next_due().filter(|_| self.in_flight < self.in_flight_limit())?;
+        Some(due.max(self.paused_until))
+    }
+
     /// Returns everything that can be done now.
     pub fn step(&mut self, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
-        while self.in_flight < limit && now >= self.paused_until {
+        while self.in_flight < self.in_flight_limit() && now >= self.paused_until {
             let Some((key, is_urgent)) = self.queue.pop(now) else { break };
-            if let Err(ready) = self.send_next(now, &key, &mut effects) {
-                self.queue.push_back_until((key, is_urgent), ready);
-                break;
+            match self.next_effect(now, &key) {
+                Ok(effect) => effects.extend(effect),
+                Err(wait) => {
+                    self.queue.push_back_until((key, is_urgent), now + wait);
+                    break;
+                }
             }
         }
         effects
     }
 
-    /// Sends the next request of one entry, or completes it. Returns the time of the next token as
-    /// error if the rate limit is reached.
-    fn send_next(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) -> Result<(), Duration> {
+    /// Sends the next request of one entry, or completes it. Returns the time until the next token
+    /// as error if the rate limit is reached.
+    fn next_effect(&mut self, now: Duration, key: &Key) -> Result<Option<Effect>, Duration> {
         let Some(pending) = self.pending.get_mut(key).filter(|pending| pending.sent.is_none()) else {
-            return Ok(());
+            return Ok(None);
         };
         let write = pending.desired.as_ref().map(|(_, write)| *write);
-        let request = if pending.read {
-            Request::Read
-        } else {
-            let Some((desired, write)) = &pending.desired else {
+        let request = match &pending.desired {
+            _ if pending.read => Request::Read,
+            None => {
                 self.pending.remove(key);
-                return Ok(());
-            };
-            let current = self.objects.get(key).map(Arc::as_ref);
-            let applied = AppliedParts { spec: pending.same_spec, ..pending.applied };
-            match decide(key, current, desired, &self.replica, applied) {
-                Step::UpToDate => {
-                    effects.push(Effect::Stored(key.clone(), *write));
-                    self.owned_by_other.remove(key);
-                    self.pending.remove(key);
-                    return Ok(());
-                }
-                Step::OwnedByOther => {
-                    self.report_other_owner(now, key, effects);
-                    return Ok(());
-                }
-                step => {
-                    self.rate.take(now)?;
-                    Request::Write(step)
+                return Ok(None);
+            }
+            Some((desired, write)) => {
+                let current = self.objects.get(key).map(Arc::as_ref);
+                match decide(key, current, desired, &self.replica, pending.applied) {
+                    Step::UpToDate => {
+                        let stored = Effect::Stored(key.clone(), *write);
+                        self.owned_by_other.remove(key);
+                        self.pending.remove(key);
+                        return Ok(Some(stored));
+                    }
+                    Step::OwnedByOther => return Ok(self.report_other_owner(now, key)),
+                    Step::Send(request) => {
+                        self.rate.take(now)?;
+                        request
+                    }
                 }
             }
         };
         pending.sent = Some((request.clone(), write));
         self.in_flight += 1;
-        effects.push(Effect::Send(key.clone(), request));
-        Ok(())
+        Ok(Some(Effect::Send(key.clone(), request)))
     }
 
     /// Lets the registry decide again; if nothing has changed since the last time, only after a
     /// pause.
-    fn report_other_owner(&mut self, now: Duration, key: &Key, effects: &mut Vec<Effect>) {
+    fn report_other_owner(&mut self, now: Duration, key: &Key) -> Option<Effect> {
         let current = self.objects.get(key);
         let version = current.and_then(|object| object::version(object)).map(str::to_owned);
         if self.owned_by_other.get(key) == Some(&version) {
             self.owned_by_other.remove(key);
-            self.queue.delay(key.clone(), now + BACKOFF.1);
-            return;
+            self.queue.delay(key.clone(), now + backoff::MAX);
+            return None;
         }
         let record = current.map(|object| Box::new(object::record(object)));
-        effects.push(Effect::Observed(key.clone(), record));
         self.owned_by_other.insert(key.clone(), version);
         self.pending.remove(key);
-    }
-
-    /// Processes the response to the request in flight for an entry.
-    pub fn on_response(&mut self, now: Duration, key: Key, result: ApiResult) -> Vec<Effect> {
-        let Some(pending) = self.pending.get_mut(&key) else { return Vec::new() };
-        let Some((request, write)) = pending.sent.take() else { return Vec::new() };
-        self.in_flight -= 1;
-        let deferred_event = pending.deferred_event.take();
-        let is_newest = write == pending.desired.as_ref().map(|(_, write)| *write);
-        let before = self.objects.get(&key).cloned();
-        if result != ApiResult::Unreachable {
-            self.failures = 0;
-        }
-        let mut delay = None;
-        match result {
-            ApiResult::Object(object) => {
-                pending.read = false;
-                if request != Request::Read {
-                    pending.attempts = 0;
-                }
-                if is_newest {
-                    pending.applied.main |=
-                        matches!(request, Request::Write(Step::Replace(_) | Step::Create(_)));
-                    pending.applied.status |= matches!(request, Request::Write(Step::ReplaceStatus(_)));
-                }
-                self.objects.upsert(&key, *object);
-            }
-            ApiResult::NotFound => {
-                pending.read = false;
-                // The namespace does not exist; it may be created later.
-                delay = matches!(request, Request::Write(Step::Create(_))).then_some(pending.attempts);
-                self.objects.remove_deleted(&key);
-            }
-            ApiResult::Conflict => {
-                pending.read = true;
-                pending.applied = AppliedParts::default();
-                // Capped, since a frequent writer would otherwise delay our write more and more.
-                delay = pending.attempts.checked_sub(1).map(|attempts| attempts.min(MAX_CONFLICT_DOUBLINGS));
-            }
-            ApiResult::Rejected => delay = Some(pending.attempts),
-            ApiResult::Unreachable => {
-                pending.read = true;
-                self.paused_until = now + backoff(self.failures);
-                self.failures = self.failures.saturating_add(1);
-            }
-        }
-        match delay {
-            Some(attempts) => self.queue.delay(key.clone(), now + backoff(attempts)),
-            None => self.queue.push(key.clone(), true),
-        }
-        if delay.is_some() || pending.read {
-            pending.attempts = pending.attempts.saturating_add(1);
-        }
-        let is_ours = matches!(request, Request::Write(_));
-        let mut effects =
-            if is_ours { Vec::new() } else { self.change_effects(key.clone(), before.as_deref()) };
-        if let Some(event) = deferred_event {
-            effects.extend(self.process_event(key, event));
-        }
-        effects
-    }
-
-    /// Returns when [`Self::step`] has something to do without other events.
-    pub fn next_due(&self) -> Option<Duration> {
-        let limit = if self.failures > 0 { 1 } else { IN_FLIGHT };
-        let due = self.queue.next_due().filter(|_| self.in_flight < limit)?;
-        Some(due.max(self.paused_until))
+        Some(Effect::Observed(key.clone(), record))
     }
 }
 

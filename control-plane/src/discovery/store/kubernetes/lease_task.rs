@@ -1,25 +1,16 @@
 //! Renews this replica's own Lease, and reads the Leases of all replicas.
 
-use std::time::Duration;
-
-use time::OffsetDateTime;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::api::{Api, ApiError};
+use super::api::Api;
 use super::leases::{Lease, READ_INTERVAL, RENEWAL, VALIDITY};
-use discovery::entries::Timestamp;
+use super::request::ApiError;
 
 /// All Leases, or the error of the request.
 pub(super) type LeaseList = Result<Vec<Lease>, ApiError>;
-
-/// Returns the time in the format of a Lease.
-fn now() -> String {
-    let now = Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp()).to_string();
-    now.replace('Z', ".000000Z")
-}
 
 /// Renews the Lease until `ending` is cancelled, then releases it; the Leases that are read go to
 /// `lists`.
@@ -32,33 +23,30 @@ pub(super) async fn run(
     let mut ticks = interval(READ_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut renewed: Option<Instant> = None;
-    let mut last_logged = String::new();
+    let mut last_error = None;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = ending.cancelled() => break,
         }
-        let mut failed = None;
-        if renewed.is_none_or(|at| at.elapsed() + READ_INTERVAL > RENEWAL) {
-            match api.renew(&instance, Some(&instance), &now(), VALIDITY).await {
-                Ok(()) => renewed = Some(Instant::now()),
-                Err(error) => failed = Some(error),
+        let list = async {
+            if renewed.is_none_or(|at| at.elapsed() + READ_INTERVAL > RENEWAL) {
+                api.renew(&instance, Some(&instance), VALIDITY.as_secs()).await?;
+                renewed = Some(Instant::now());
             }
+            api.leases().await
         }
-        let list = match failed {
-            None => api.leases().await,
-            Some(error) => Err(error),
-        };
-        let text = list.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        if text != last_logged && !text.is_empty() {
-            warn!(error = text, "reading or renewing leases failed");
+        .await;
+        let error = list.as_ref().err().cloned();
+        if let Some(error) = error.as_ref().filter(|_| error != last_error) {
+            warn!(%error, "reading or renewing leases failed");
         }
-        last_logged = text;
+        last_error = error;
         if lists.send(list).await.is_err() {
             break;
         }
     }
-    if let Err(error) = api.renew(&instance, None, &now(), Duration::from_secs(1)).await {
+    if let Err(error) = api.renew(&instance, None, 1).await {
         warn!(%error, "releasing the lease of this replica failed, it expires");
     }
 }

@@ -6,6 +6,7 @@ mod serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
@@ -28,16 +29,16 @@ pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
 const HEALTHY: &str = "Healthy";
 
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    object["metadata"]["annotations"][name].as_str()
 }
 
 /// Returns `resourceVersion`, which is opaque.
 pub fn version(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("resourceVersion")?.as_str()
+    object["metadata"]["resourceVersion"].as_str()
 }
 
 pub fn uid(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("uid")?.as_str()
+    object["metadata"]["uid"].as_str()
 }
 
 /// Removes `managedFields`, the larger part of many objects. The API server keeps them if a PUT
@@ -50,8 +51,8 @@ pub fn trimmed(mut object: Value) -> Value {
 }
 
 pub fn key(object: &Value) -> Option<Key> {
-    let metadata = object.get("metadata")?;
-    Some(Key::new(metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?))
+    let metadata = &object["metadata"];
+    Some(Key::new(metadata["namespace"].as_str()?, metadata["name"].as_str()?))
 }
 
 /// Returns the session number; an annotation that is not a number counts as 0.
@@ -96,13 +97,13 @@ fn is_true(text: &str) -> bool {
 }
 
 fn spec(object: &Value) -> Spec {
-    object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
+    Spec::deserialize(&object["spec"]).unwrap_or_default()
 }
 
 /// The part of an object that users or other controllers write.
 #[derive(Debug, PartialEq)]
 pub struct UserFields<'a> {
-    spec: Option<&'a Value>,
+    spec: &'a Value,
     annotations: BTreeMap<String, String>,
     health_checks: Option<&'a str>,
 }
@@ -111,7 +112,7 @@ pub struct UserFields<'a> {
 pub fn user_fields(object: Option<&Value>) -> Option<UserFields<'_>> {
     let object = object.filter(|object| !is_auto(object))?;
     let health_checks = annotation(object, HEALTH_CHECKS);
-    Some(UserFields { spec: object.get("spec"), annotations: foreign_annotations(object), health_checks })
+    Some(UserFields { spec: &object["spec"], annotations: foreign_annotations(object), health_checks })
 }
 
 /// True if the object already has the record's spec.
@@ -122,24 +123,26 @@ pub fn has_spec(object: &Value, record: &Record) -> bool {
 /// Returns the annotations that this control plane does not write.
 pub fn foreign_annotations(object: &Value) -> BTreeMap<String, String> {
     let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE_UNKNOWN, HEALTH_CHECKS];
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let all = annotations.and_then(Value::as_object).into_iter().flatten();
+    let all = object["metadata"]["annotations"].as_object().into_iter().flatten();
     all.filter(|(name, _)| !ours.contains(&name.as_str()))
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()
 }
 
 fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    let conditions = object.get("status").and_then(|status| status.get("conditions"));
-    conditions.and_then(Value::as_array).into_iter().flatten()
+    object["status"]["conditions"].as_array().into_iter().flatten()
 }
 
 fn healthy(object: &Value) -> Option<&Value> {
-    conditions(object).find(|condition| condition.get("type").is_some_and(|kind| kind == HEALTHY))
+    conditions(object).find(|condition| is_healthy(condition))
+}
+
+fn is_healthy(condition: &Value) -> bool {
+    condition["type"] == HEALTHY
 }
 
 fn condition(value: &Value) -> Option<Condition> {
-    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let text = |name: &str| value[name].as_str();
     let time = |name: &str| text(name).and_then(|text| text.parse::<Timestamp>().ok());
     let status = match text("status")? {
         "True" => Status::True,

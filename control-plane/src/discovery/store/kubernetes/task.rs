@@ -1,6 +1,7 @@
 //! The task of the store: processes watch events, desired states, API responses and Leases one
 //! after the other, and sends requests and outputs.
 
+mod reachability;
 mod watch_events;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +14,14 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::api::{Api, ApiError};
+use super::api::Api;
 use super::decision::{DesiredState, ReplicaContext};
-use super::entry_writer::{ApiResult, Effect, EntryWriter};
+use super::entry_writer::{Effect, EntryWriter};
 use super::lease_task::LeaseList;
 use super::leases::Leases;
+use super::request::ApiError;
 use super::watched_config::WatchedConfig;
 use super::watches::{Kind, WatchScope, Watched, Watches};
 use super::{object, store};
@@ -39,14 +41,6 @@ pub(super) struct Outputs {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Result of a request.
-struct RequestResult {
-    key: Key,
-    answer: ApiResult,
-    error: Option<ApiError>,
-    took: Duration,
-}
-
 /// State of the store task.
 pub(super) struct Task {
     api: Api,
@@ -59,7 +53,7 @@ pub(super) struct Task {
     config: WatchedConfig,
     publish_at: Option<Instant>,
     writer: EntryWriter,
-    requests: JoinSet<RequestResult>,
+    requests: JoinSet<(Key, Result<Value, ApiError>, Duration)>,
     /// Last rejection of each entry, so that it is logged once.
     rejected: BTreeMap<Key, String>,
     leases: Leases,
@@ -147,7 +141,7 @@ impl Task {
                     Vec::new()
                 }
                 Some(watched) = watches.next() => self.on_watch_event(watched),
-                Some(Ok(answered)) = self.requests.join_next() => self.on_response(answered).await,
+                Some(Ok(response)) = self.requests.join_next() => self.on_response(response).await,
                 Some(list) = lease_lists.recv() => { self.leases_read(list).await; Vec::new() }
                 () = inputs.closed() => return,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Vec::new(),
@@ -173,8 +167,8 @@ impl Task {
                     let api = self.api.clone();
                     self.requests.spawn(async move {
                         let begin = Instant::now();
-                        let (answer, error) = api.entry(&key, &request).await;
-                        RequestResult { key, answer, error, took: begin.elapsed() }
+                        let response = api.entry(&key, &request).await;
+                        (key, response, begin.elapsed())
                     });
                     continue;
                 }
@@ -222,70 +216,20 @@ impl Task {
 
     async fn on_response(
         &mut self,
-        RequestResult { key, answer, error, took }: RequestResult,
+        (key, response, took): (Key, Result<Value, ApiError>, Duration),
     ) -> Vec<Effect> {
-        match error {
-            None => {
-                self.rejected.remove(&key);
-                self.outputs.metrics.committed(took.as_secs_f64(), true);
+        let failed = matches!(response, Err(ApiError::Rejected(_) | ApiError::Unreachable(_)));
+        self.outputs.metrics.committed(took.as_secs_f64(), !failed);
+        if let Err(ApiError::Rejected(text)) = &response {
+            if self.rejected.get(&key) != Some(text) {
+                warn!(entry = %key, error = text, "API server rejected the write of an entry");
+                self.rejected.insert(key.clone(), text.clone());
             }
-            Some(error) => {
-                self.outputs.metrics.committed(took.as_secs_f64(), false);
-                let text = error.to_string();
-                if answer == ApiResult::Rejected && self.rejected.get(&key) != Some(&text) {
-                    warn!(entry = %key, error = text, "API server rejected the write of an entry");
-                    self.rejected.insert(key.clone(), text);
-                }
-            }
+        } else if !failed {
+            self.rejected.remove(&key);
         }
-        let effects = self.writer.on_response(self.now(), key, answer);
+        let effects = self.writer.on_response(self.now(), key, response);
         self.update_reachability().await;
         effects
-    }
-
-    pub(super) async fn leases_read(&mut self, list: LeaseList) {
-        // A rejected request does not affect the other Leases, and it shows that the API server is
-        // reachable.
-        self.leases_unreachable = matches!(list, Err(ApiError::Unreachable(_)));
-        self.update_reachability().await;
-        let Ok(leases) = list else { return };
-        let replicas = self.leases.update(self.now(), leases);
-        for (instance, version) in replicas.stale {
-            let api = self.api.clone();
-            // Ignores errors, since another replica may have deleted it.
-            tokio::spawn(async move { api.delete_lease(&instance, &version).await.ok() });
-        }
-        if replicas.alive != self.alive {
-            info!(replicas = ?replicas.alive, "live replicas changed");
-            self.alive.clone_from(&replicas.alive);
-            self.writer.set_alive(replicas.alive.clone());
-            self.send_to_registry(Input::Replicas { alive: replicas.alive }).await;
-        }
-    }
-
-    /// Updates whether the API server is reachable, and the reason for degraded health.
-    async fn update_reachability(&mut self) {
-        let unreachable = self.leases_unreachable || self.writer.is_unreachable();
-        if unreachable != self.unreachable {
-            self.unreachable = unreachable;
-            if unreachable {
-                warn!(entries = self.writer.pending_count(), "API server unreachable");
-            } else {
-                info!("API server reachable again");
-            }
-            self.send_to_registry(Input::StoreAway(unreachable)).await;
-        }
-        let entries = self.writer.pending_count();
-        let rejected = self.rejected.iter().next();
-        let degraded = match rejected {
-            _ if unreachable => Some(format!("store: API server unreachable, {entries} entries not written")),
-            Some((key, text)) => Some(format!("store: API server rejected entry {key}: {text}")),
-            None => None,
-        };
-        self.outputs.degraded.send_if_modified(|current| {
-            let changed = current.is_some() != degraded.is_some();
-            *current = degraded;
-            changed
-        });
     }
 }

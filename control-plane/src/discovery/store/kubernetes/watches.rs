@@ -1,7 +1,6 @@
 //! Watches of the three kinds, merged into one stream. Failed watches are restarted indefinitely.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use futures_util::{Stream, StreamExt as _};
@@ -9,10 +8,10 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, TypeMeta};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 
+use super::backoff::ShortBackoff;
 use super::object;
 
 /// Timeout of a watch request in seconds; a new request detects a connection that was lost
@@ -20,8 +19,6 @@ use super::object;
 const WATCH: u32 = 60;
 /// Objects per page of a list response.
 const PAGE: u32 = 2000;
-/// Backoff before a failed watch is restarted: the first delay, which doubles, and the maximum.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Kind of a watched object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,30 +107,5 @@ fn watch_event(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResou
         Ok(Event::Apply(object)) => WatchEvent::Applied(value(object)),
         Ok(Event::Delete(object)) => WatchEvent::Deleted(value(object)),
         Err(error) => WatchEvent::Failed(error.to_string()),
-    }
-}
-
-/// Exponential backoff with a short maximum, since users wait for changes.
-struct ShortBackoff(Duration);
-
-impl Default for ShortBackoff {
-    fn default() -> Self {
-        Self(BACKOFF.0)
-    }
-}
-
-impl Iterator for ShortBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let wait = self.0;
-        self.0 = (wait * 2).min(BACKOFF.1);
-        Some(wait)
-    }
-}
-
-impl Backoff for ShortBackoff {
-    fn reset(&mut self) {
-        *self = Self::default();
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use crate::discovery::store::kubernetes::object;
+use crate::discovery::store::kubernetes::request::Request;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
 
@@ -51,10 +52,11 @@ fn check(current: Option<Value>, desired: &DesiredState, expected: &str) {
     let word = match step {
         Step::UpToDate => "done",
         Step::OwnedByOther => "lost",
-        Step::Create(_) => "create",
-        Step::Replace(_) => "replace",
-        Step::ReplaceStatus(_) => "status",
-        Step::Delete { uid, version } => {
+        Step::Send(Request::Create(_)) => "create",
+        Step::Send(Request::Read) => "read",
+        Step::Send(Request::Replace(_)) => "replace",
+        Step::Send(Request::ReplaceStatus(_)) => "status",
+        Step::Send(Request::Delete { uid, version }) => {
             assert_eq!((uid.as_str(), version.as_str()), ("u", "5"));
             "delete"
         }
@@ -122,7 +124,7 @@ fn a_part_is_written_only_once() {
             AppliedParts { main, status, spec: false },
         )
     };
-    assert!(matches!(decide(true, false), Step::ReplaceStatus(_)));
+    assert!(matches!(decide(true, false), Step::Send(Request::ReplaceStatus(_))));
     assert_eq!(decide(true, true), Step::UpToDate);
 }
 
@@ -132,7 +134,7 @@ fn the_status_keeps_other_fields() {
     current["status"] = json!({"conditions": [{"type": "Ready"}], "x": 1});
     let replica = ReplicaContext { instance: "a".to_owned(), alive: BTreeSet::new() };
     let desired = put("auto", A, 3, "");
-    let Step::ReplaceStatus(after) =
+    let Step::Send(Request::ReplaceStatus(after)) =
         decide(&Key::new("shop", "a"), Some(&current), &desired, &replica, AppliedParts::default())
     else {
         panic!("the status is replaced");

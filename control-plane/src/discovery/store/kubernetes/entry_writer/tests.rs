@@ -8,9 +8,10 @@ use proptest::collection::vec;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
-use super::{ApiResult, Effect, EntryWriter, Request};
-use crate::discovery::store::kubernetes::decision::{DesiredState, ReplicaContext, Step};
+use super::{Effect, EntryWriter};
+use crate::discovery::store::kubernetes::decision::{DesiredState, ReplicaContext};
 use crate::discovery::store::kubernetes::object::record as record_of;
+use crate::discovery::store::kubernetes::request::{ApiError, Request};
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
 use server::Server;
@@ -48,12 +49,12 @@ fn put(controller: &str, session: u64, status: Status) -> DesiredState {
 /// Describes effects as text.
 fn describe(effects: &[Effect]) -> Vec<String> {
     let word = |effect: &Effect| match effect {
-        Effect::Send(_, Request::Read) => "read".to_owned(),
-        Effect::Send(_, Request::Write(step)) => match step {
-            Step::Create(_) => "create".to_owned(),
-            Step::Replace(_) => "replace".to_owned(),
-            Step::ReplaceStatus(_) => "status".to_owned(),
-            step => format!("{step:?}"),
+        Effect::Send(_, request) => match request {
+            Request::Read => "read".to_owned(),
+            Request::Create(_) => "create".to_owned(),
+            Request::Replace(_) => "replace".to_owned(),
+            Request::ReplaceStatus(_) => "status".to_owned(),
+            Request::Delete { .. } => "delete".to_owned(),
         },
         Effect::Stored(_, write) => format!("stored {write}"),
         Effect::Observed(_, record) => {
@@ -97,7 +98,7 @@ fn create_then_status_then_stored() {
     );
     writer.set_desired(key(), 4, DesiredState::Delete(1));
     let done = settle(&mut writer, &mut server, Duration::ZERO);
-    assert!(done[0].starts_with("Delete") && done[1] == "stored 4", "{done:?}");
+    assert_eq!(done, ["delete", "stored 4"]);
     assert_eq!(server.object, None);
     assert_eq!((writer.pending_count(), writer.next_due()), (0, None));
 }
@@ -108,19 +109,19 @@ fn own_writes_are_not_events_but_others_are() {
     writer.set_desired(key(), 1, put("a", 1, Status::True));
     settle(&mut writer, &mut server, Duration::ZERO);
     let own = server.object.clone().expect("it is there");
-    assert!(writer.object_applied(key(), own).is_empty());
+    assert!(writer.object_changed(key(), own, true).is_empty());
     server.edit(|object| object["metadata"]["labels"] = json!({"x": "y"}));
     assert!(
-        writer.object_applied(key(), server.object.clone().expect("it is there")).is_empty(),
+        writer.object_changed(key(), server.object.clone().expect("it is there"), true).is_empty(),
         "labels are not our fields"
     );
     server.edit(|object| object["status"]["conditions"][0]["status"] = "False".into());
     assert_eq!(
-        describe(&writer.object_applied(key(), server.object.clone().expect("it is there"))),
+        describe(&writer.object_changed(key(), server.object.clone().expect("it is there"), true)),
         ["observed Some(1)"]
     );
     let last = server.object.take().expect("it is there");
-    assert_eq!(describe(&writer.object_deleted(key(), last)), ["observed None"]);
+    assert_eq!(describe(&writer.object_changed(key(), last, false)), ["observed None"]);
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn repeated_lost_writes_back_off() {
     let (mut writer, mut server) = (writer("a"), Server::default());
     server.object =
         Some(json!({"metadata": {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "3"}}));
-    writer.object_applied(key(), server.object.clone().expect("it is there"));
+    writer.object_changed(key(), server.object.clone().expect("it is there"), true);
     for (write, expected) in [(1, 1), (2, 0)] {
         writer.set_desired(key(), write, put("a", 1, Status::True));
         assert_eq!(settle(&mut writer, &mut server, Duration::ZERO).len(), expected);
@@ -180,7 +181,7 @@ fn an_unreachable_api_server_gets_single_requests_with_backoff() {
     let mut waits = Vec::new();
     for _ in 0..10 {
         for key in sent.drain(..) {
-            writer.on_response(now, key, ApiResult::Unreachable);
+            writer.on_response(now, key, Err(ApiError::Unreachable(String::new())));
         }
         assert!(writer.is_unreachable() && writer.step(now).is_empty());
         let due = writer.next_due().expect("a next attempt");
@@ -191,7 +192,7 @@ fn an_unreachable_api_server_gets_single_requests_with_backoff() {
     }
     assert_eq!(*waits.last().expect("some"), 5000, "{waits:?}");
     assert_eq!(writer.pending_count(), 100, "no write is lost");
-    writer.on_response(now, sent.remove(0), ApiResult::NotFound);
+    writer.on_response(now, sent.remove(0), Err(ApiError::NotFound));
     assert_eq!(keys(&writer.step(now)).len(), 16, "concurrency is restored");
 }
 
@@ -221,7 +222,7 @@ fn writes_are_rate_limited() {
             }
             for key in keys(&effects) {
                 sent += 1;
-                writer.on_response(now, key, ApiResult::Rejected);
+                writer.on_response(now, key, Err(ApiError::Rejected(String::new())));
             }
         }
         assert_eq!(sent, 50 * (second as usize + 1));
@@ -289,15 +290,15 @@ proptest! {
                     });
                 }
                 4 => if let Some(object) = server.object.clone() {
-                    effects = writer.object_applied(key(), object);
+                    effects = writer.object_changed(key(), object, true);
                 },
                 5 => if let Some((key, request)) = sent.pop() {
                     // The request was executed, but the response was lost.
-                    server.answer(&request);
-                    effects = writer.on_response(now, key, ApiResult::Unreachable);
+                    let _ = server.answer(&request);
+                    effects = writer.on_response(now, key, Err(ApiError::Unreachable(String::new())));
                 },
                 6 => if let Some((key, _)) = sent.pop() {
-                    effects = writer.on_response(now, key, ApiResult::Rejected);
+                    effects = writer.on_response(now, key, Err(ApiError::Rejected(String::new())));
                 },
                 _ => if let Some((key, request)) = sent.pop() {
                     let answer = server.answer(&request);

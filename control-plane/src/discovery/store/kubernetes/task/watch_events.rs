@@ -60,13 +60,10 @@ impl Task {
 
     fn object_changed(&mut self, kind: Kind, object: Value, exists: bool) -> Vec<Effect> {
         let Some(key) = object::key(&object) else { return Vec::new() };
-        match (kind, exists) {
-            (Kind::Entry, true) => self.writer.object_applied(key, object),
-            (Kind::Entry, false) => self.writer.object_deleted(key, object),
-            (_, exists) => {
-                self.update_config(kind, &key, exists.then_some(&object));
-                Vec::new()
-            }
+        if kind == Kind::Entry {
+            return self.writer.object_changed(key, object, exists);
         }
+        self.update_config(kind, &key, exists.then_some(&object));
+        Vec::new()
     }
 }

@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 
-use super::super::{ApiResult, Request};
-use crate::discovery::store::kubernetes::decision::Step;
 use crate::discovery::store::kubernetes::object;
+use crate::discovery::store::kubernetes::request::{ApiError, Request};
+
+type Response = Result<Value, ApiError>;
 
 #[derive(Default)]
 pub(super) struct Server {
@@ -14,62 +15,54 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn stamp(&mut self, mut object: Value) -> ApiResult {
+    fn stamp(&mut self, mut object: Value) -> Response {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.object = Some(object.clone());
-        ApiResult::Object(Box::new(object))
+        Ok(object)
     }
 
     /// Changes the object as another writer would.
     pub(super) fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut object = self.object.clone().expect("it is there");
         change(&mut object);
-        self.stamp(object);
+        let _ = self.stamp(object);
     }
 
-    pub(super) fn answer(&mut self, request: &Request) -> ApiResult {
-        let step = match request {
-            Request::Read => {
-                return self
-                    .object
-                    .clone()
-                    .map_or(ApiResult::NotFound, |object| ApiResult::Object(Box::new(object)));
-            }
-            Request::Write(step) => step,
+    pub(super) fn answer(&mut self, request: &Request) -> Response {
+        let current = match &self.object {
+            None => match request {
+                Request::Create(object) => {
+                    let mut object = object.clone();
+                    object["metadata"]["uid"] = format!("u{}", self.version).into();
+                    object.as_object_mut().expect("an object").shift_remove("status");
+                    return self.stamp(object);
+                }
+                _ => return Err(ApiError::NotFound),
+            },
+            Some(current) => current.clone(),
         };
-        let there = self.object.clone();
-        let is_current = |version: Option<&str>| there.as_ref().and_then(object::version) == version;
-        match (step, &there) {
-            (Step::Create(_), Some(_)) => ApiResult::Conflict,
-            (Step::Create(object), None) => {
-                let mut object = object.clone();
-                object["metadata"]["uid"] = format!("u{}", self.version).into();
-                object.as_object_mut().expect("an object").shift_remove("status");
-                self.stamp(object)
-            }
-            (_, None) => ApiResult::NotFound,
-            (Step::Replace(object) | Step::ReplaceStatus(object), Some(_))
-                if !is_current(object::version(object)) =>
-            {
-                ApiResult::Conflict
-            }
-            (Step::Replace(object), Some(there)) => {
-                let mut object = object.clone();
-                object["status"] = there["status"].clone();
-                self.stamp(object)
-            }
-            (Step::ReplaceStatus(object), Some(there)) => {
-                let mut after = there.clone();
-                after["status"] = object["status"].clone();
-                self.stamp(after)
-            }
-            (Step::Delete { version, .. }, Some(_)) if !is_current(Some(version)) => ApiResult::Conflict,
-            (Step::Delete { .. }, Some(_)) => {
-                self.object = None;
-                ApiResult::NotFound
-            }
-            (Step::UpToDate | Step::OwnedByOther, Some(_)) => panic!("this step sends no request"),
+        let version = match request {
+            Request::Read => return Ok(current),
+            Request::Create(_) => None,
+            Request::Replace(object) | Request::ReplaceStatus(object) => object::version(object),
+            Request::Delete { version, .. } => Some(version.as_str()),
+        };
+        if version != object::version(&current) {
+            return Err(ApiError::Conflict);
         }
+        let mut after = current.clone();
+        match request {
+            Request::Replace(object) => {
+                after = object.clone();
+                after["status"] = current["status"].clone();
+            }
+            Request::ReplaceStatus(object) => after["status"] = object["status"].clone(),
+            _ => {
+                self.object = None;
+                return Err(ApiError::NotFound);
+            }
+        }
+        self.stamp(after)
     }
 }
