@@ -42,7 +42,7 @@ fn read_template(file: &Path) -> Result<String, Failure> {
 
 /// Where `inject` writes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum OutputTarget {
     Stdout,
     File(PathBuf),
     /// Each input file is overwritten with its own documents.
@@ -61,7 +61,7 @@ pub struct InjectConfig {
     pub filenames: Vec<PathBuf>,
     /// Whether subdirectories are included.
     pub recursive: bool,
-    pub target: Target,
+    pub target: OutputTarget,
     /// Output format; `None` keeps the format of each document.
     pub format: Option<Format>,
     /// Whether a warning counts as an error.
@@ -89,13 +89,13 @@ impl InjectConfig {
             Color::Auto => environment.get(NO_COLOR).is_none() && std::io::stdout().is_terminal(),
         };
         let target = match (output, in_place, diff, dry_run) {
-            (Some(file), ..) => Target::File(file),
-            (None, true, ..) => Target::InPlace,
-            (None, _, true, _) => Target::Diff(colored),
-            (None, _, _, true) => Target::DryRun,
-            (None, ..) => Target::Stdout,
+            (Some(file), ..) => OutputTarget::File(file),
+            (None, true, ..) => OutputTarget::InPlace,
+            (None, _, true, _) => OutputTarget::Diff(colored),
+            (None, _, _, true) => OutputTarget::DryRun,
+            (None, ..) => OutputTarget::Stdout,
         };
-        if target == Target::InPlace && filename.iter().any(|name| name == Path::new("-")) {
+        if target == OutputTarget::InPlace && filename.iter().any(|name| name == Path::new("-")) {
             return Err(Failure::Usage(
                 "--in-place: cannot be used with stdin; name files with --filename".to_owned(),
             ));

@@ -92,26 +92,26 @@ pub fn write_all(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     for (path, text) in files {
         // Symbolic links are kept; their target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.app-health", std::process::id()));
-        let beside = PathBuf::from(beside);
-        let result = write_beside(&path, &beside, text.as_bytes());
-        written.push((path.clone(), beside));
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}.app-health", std::process::id()));
+        let temporary = PathBuf::from(temporary);
+        let result = write_temporary(&path, &temporary, text.as_bytes());
+        written.push((path.clone(), temporary));
         if let Err(error) = result {
-            remove(&written);
+            remove_temporary(&written);
             return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
         }
     }
-    for (path, beside) in &written {
-        if let Err(error) = fs::rename(beside, path) {
-            remove(&written);
+    for (path, temporary) in &written {
+        if let Err(error) = fs::rename(temporary, path) {
+            remove_temporary(&written);
             return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
         }
     }
     Ok(())
 }
 
-fn write_beside(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_temporary(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     let permissions = match fs::metadata(path) {
         Ok(found) if found.permissions().readonly() => {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "is read-only"));
@@ -119,14 +119,14 @@ fn write_beside(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(found) => Some(found.permissions()),
         Err(_) => None,
     };
-    let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
     file.write_all(bytes)?;
     permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))
 }
 
-fn remove(written: &[(PathBuf, PathBuf)]) {
-    for (_, beside) in written {
-        let _ = fs::remove_file(beside);
+fn remove_temporary(written: &[(PathBuf, PathBuf)]) {
+    for (_, temporary) in written {
+        let _ = fs::remove_file(temporary);
     }
 }
 

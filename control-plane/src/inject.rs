@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::config::{InjectConfig, Target};
+use crate::config::{InjectConfig, OutputTarget};
 use crate::exit;
 use crate::files::{self, Source};
 use injector::document::{self, Injected};
@@ -37,11 +37,11 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
         return Err(Failure::Data(errors.join("\n")));
     }
     match target {
-        Target::Stdout => files::write_stdout(&all(&results, format)),
-        Target::File(path) => files::write(&path, &all(&results, format)),
-        Target::InPlace => in_place(&results, format),
-        Target::DryRun => files::write_stdout(&dry_run(&results)),
-        Target::Diff(colored) => {
+        OutputTarget::Stdout => files::write_stdout(&all(&results, format)),
+        OutputTarget::File(path) => files::write(&path, &all(&results, format)),
+        OutputTarget::InPlace => in_place(&results, format),
+        OutputTarget::DryRun => files::write_stdout(&dry_run(&results)),
+        OutputTarget::Diff(colored) => {
             let diff = diff(&results, format, colored);
             files::write_stdout(&diff)?;
             if diff.is_empty() { Ok(()) } else { Err(Failure::General(String::new())) }

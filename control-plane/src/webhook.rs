@@ -1,9 +1,9 @@
 //! The command `webhook`: starts its tasks and stops them on shutdown.
 
+pub mod api_client;
 pub mod authority;
 mod certificates;
-pub mod cluster;
-pub mod exchange;
+pub mod handler;
 pub mod metrics;
 pub mod review;
 mod x509;
@@ -19,8 +19,8 @@ use tracing::{info, warn};
 
 use crate::config::{Certificates, TemplateFile, WebhookConfig};
 use crate::monitoring::{self as monitoring_port, Pending};
-use cluster::Cluster;
-use exchange::Exchange;
+use api_client::ApiClient;
+use handler::Handler;
 use injector::settings::{Mode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
@@ -74,12 +74,12 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     let server = monitoring_port::server();
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
-    let cluster_client = cluster_client(cluster).await;
-    native_is_known(&settings, cluster_client.as_ref()).await?;
+    let api_client = api_client(cluster).await;
+    check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
         Certificates::Files(files) => certificates::from_files(files, &metrics, &pending)?,
         Certificates::SelfSigned(names) => {
-            let cluster = cluster_client.ok_or_else(|| {
+            let cluster = api_client.ok_or_else(|| {
                 let text = "no API server found, which a self-signed certificate requires; set --cert-dir to use your own certificate";
                 Failure::Unavailable(text.to_owned())
             })?;
@@ -94,8 +94,8 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         Some(template) => watch_template(template, settings, metrics.clone()),
         None => watch::channel(Arc::new(settings)).1,
     };
-    let exchange = Exchange::new(settings, metrics);
-    let answer = move |request| exchange.clone().answer(request);
+    let handler = Handler::new(settings, metrics);
+    let answer = move |request| handler.clone().answer(request);
     let limits = Limits { connections: CONNECTIONS, ..Limits::KEEP_ALIVE };
     let server = Server { name: "webhook", paths: &[], limits, metrics: ServerMetrics::default() };
     let mut serving = tokio::spawn(http_server::serve(listener, Tls(tls), server, stages.clone(), answer));
@@ -128,18 +128,18 @@ fn watch_template(
 }
 
 /// Connects to the API server of this cluster, or of the kubeconfig.
-async fn cluster_client((namespace, configuration): (String, String)) -> Option<Cluster> {
+async fn api_client((namespace, configuration): (String, String)) -> Option<ApiClient> {
     let config =
         kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
     let client = Client::try_from(config)
         .inspect_err(|error| warn!(%error, "creating the API server client failed"))
         .ok()?;
-    Some(Cluster::new(client, namespace, configuration))
+    Some(ApiClient::new(client, namespace, configuration))
 }
 
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
-async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Result<(), Failure> {
+async fn check_native_sidecars(settings: &Settings, cluster: Option<&ApiClient>) -> Result<(), Failure> {
     let Some(cluster) =
         cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {

@@ -39,7 +39,7 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     let WorkloadsConfig { authority, path, output, watch } = config;
     let mut last = None;
     loop {
-        let text = ask(&authority, &path).await?;
+        let text = fetch(&authority, &path).await?;
         let view: Value = serde_json::from_slice(&text).map_err(|error| {
             Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
         })?;
@@ -60,11 +60,11 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     }
 }
 
-async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
+async fn fetch(authority: &str, path: &str) -> Result<Bytes, Failure> {
     let unavailable = |error: String| {
         Failure::Unavailable(format!("--url: {authority}: {error}; is app-health discovery running there?"))
     };
-    match timeout(DEADLINE, exchange(authority, path)).await {
+    match timeout(DEADLINE, send_request(authority, path)).await {
         Err(_) => Err(unavailable("no response within 5 s".to_owned())),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
@@ -75,7 +75,7 @@ async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
     }
 }
 
-async fn exchange(
+async fn send_request(
     authority: &str,
     path: &str,
 ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {

@@ -39,8 +39,8 @@ pub struct DiscoveryArgs {
     )]
     pub monitoring_address: SocketAddr,
     /// Allow /debug for clients that are not on this machine
-    #[arg(long, env = "APP_HEALTH_DEBUG_ANY", value_parser = BoolishValueParser::new())]
-    pub debug_any: bool,
+    #[arg(long, env = "APP_HEALTH_DEBUG_ALLOW_REMOTE", value_parser = BoolishValueParser::new())]
+    pub debug_allow_remote: bool,
     /// Trust domain that is accepted in client certificates; repeatable
     #[arg(
         long,

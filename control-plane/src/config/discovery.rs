@@ -32,7 +32,7 @@ pub struct DiscoveryConfig {
     pub plaintext_listen: Option<SocketAddr>,
     pub monitoring_address: SocketAddr,
     /// Whether /debug is allowed for clients on other machines.
-    pub debug_any: bool,
+    pub debug_allow_remote: bool,
     /// Contains at least one trust domain.
     pub trust_domains: Vec<String>,
     pub store: StoreConfig,
@@ -64,7 +64,7 @@ pub enum StoreConfig {
 
 impl StoreConfig {
     /// Value of `--store`.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Redb { .. } => "redb",
             Self::Kubernetes { .. } => "kubernetes",
@@ -83,7 +83,7 @@ impl DiscoveryConfig {
             plaintext_listen,
             insecure,
             monitoring_address,
-            debug_any,
+            debug_allow_remote,
             trust_domain,
             store,
             store_path,
@@ -160,7 +160,7 @@ impl DiscoveryConfig {
             listen,
             plaintext_listen,
             monitoring_address,
-            debug_any,
+            debug_allow_remote,
             trust_domains: trust_domain,
             store,
             namespaces,

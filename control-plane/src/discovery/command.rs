@@ -82,7 +82,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         listen,
         plaintext_listen,
         monitoring_address,
-        debug_any,
+        debug_allow_remote,
         trust_domains,
         store,
         namespaces,
@@ -107,9 +107,9 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     }
 
     let pages = Pages {
-        debug_any,
+        debug_any: debug_allow_remote,
         instance: settings.instance.clone(),
-        store: store.word(),
+        store: store.name(),
         insecure,
         pending: Pending::new([CONFIGURATION, STORE]),
         metrics: metrics.clone(),

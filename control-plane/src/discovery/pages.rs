@@ -61,7 +61,7 @@ impl Pages {
         if !self.debug_any && !request.peer.is_local() {
             return text(
                 StatusCode::FORBIDDEN,
-                "only available from this machine; --debug-any allows all addresses\n",
+                "only available from this machine; --debug-allow-remote allows all addresses\n",
             );
         }
         if !request.is_read() {

@@ -95,7 +95,7 @@ struct Registry {
     /// Time of the first change that is not published yet.
     changed: Option<Instant>,
     senders: HashMap<StreamId, mpsc::Sender<ToStream>>,
-    writes: super::store::Writes,
+    writes: super::store::PendingWrites,
     snapshots: watch::Sender<Arc<Snapshot>>,
     configured: watch::Receiver<Configured>,
     /// The configuration errors that were logged last.
@@ -216,7 +216,7 @@ impl Registry {
                 self.senders.remove(&stream);
             }
             Effect::Write { key, write, record, session } => {
-                self.writes.push(key, Write { write, record, session });
+                self.writes.push(key, Write { sequence: write, record, session });
             }
             Effect::Changed { .. } => self.change(),
             Effect::Note(event) => events::noted(&event, &self.metrics),

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::authority::{Authority, LEAF_LIFE, Pair, is_due};
-use super::cluster::{Cluster, ClusterError};
+use super::api_client::{ApiClient, ApiClientError};
+use super::authority::{Authority, LEAF_VALIDITY, Pair, is_due};
 use super::metrics::Metrics;
 use super::x509::{NameVerifier, not_after};
 use crate::config::{CertificateFiles, SelfSigned};
@@ -90,7 +90,7 @@ pub(super) fn from_files(
 /// Issues a certificate from the CA that all replicas share, and renews CA, leaf and caBundle in
 /// the background. Returns when the first certificate exists.
 pub(super) async fn self_signed(
-    cluster: Cluster,
+    cluster: ApiClient,
     own: SelfSigned,
     metrics: &Arc<Metrics>,
     pending: &Pending,
@@ -134,7 +134,7 @@ fn now() -> OffsetDateTime {
 
 /// Renews a self-signed certificate.
 struct Renewer {
-    cluster: Cluster,
+    cluster: ApiClient,
     own: SelfSigned,
     client_ca: Option<Pem>,
     tls: watch::Sender<Arc<ServerConfig>>,
@@ -161,10 +161,10 @@ impl Renewer {
         }
     }
 
-    async fn reconcile(&mut self) -> Result<(), ClusterError> {
+    async fn reconcile(&mut self) -> Result<(), ApiClientError> {
         let authority = self.cluster.authority(now(), self.published_bundle.as_deref()).await?;
         let bundle = authority.bundle();
-        if self.cluster.announce(&bundle).await? {
+        if self.cluster.publish_bundle(&bundle).await? {
             info!("caBundle updated");
             self.metrics.reloaded("caBundle", true);
         }
@@ -174,9 +174,9 @@ impl Renewer {
         Ok(())
     }
 
-    fn renew(&mut self, authority: &Authority) -> Result<(), ClusterError> {
+    fn renew(&mut self, authority: &Authority) -> Result<(), ApiClientError> {
         let same = authority.current.certificate == self.signer;
-        if same && !is_due(self.leaf.made, LEAF_LIFE, now()) {
+        if same && !is_due(self.leaf.created_at, LEAF_VALIDITY, now()) {
             return Ok(());
         }
         let leaf = authority.leaf(&self.own.names, now())?;

@@ -36,7 +36,7 @@ struct Status {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Reload {
-    what: &'static str,
+    kind: &'static str,
     result: &'static str,
 }
 
@@ -107,10 +107,10 @@ impl Metrics {
         self.errors.get_or_create(&Status { status }).inc();
     }
 
-    /// Counts a reload of `what` (`certificate` or `template`) after its content had changed.
-    pub fn reloaded(&self, what: &'static str, worked: bool) {
+    /// Counts a reload of `kind` (`certificate` or `template`) after its content had changed.
+    pub fn reloaded(&self, kind: &'static str, worked: bool) {
         let result = if worked { "success" } else { "failure" };
-        self.reloads.get_or_create(&Reload { what, result }).inc();
+        self.reloads.get_or_create(&Reload { kind, result }).inc();
     }
 
     /// Sets when the certificate in use expires, in seconds since 1970.

@@ -23,7 +23,7 @@ const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 /// client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadReview(String);
+pub struct InvalidReview(String);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +57,7 @@ struct Resource {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct AdmissionReviewResponse<'a> {
     api_version: &'a str,
     kind: &'a str,
     response: Response<'a>,
@@ -105,7 +105,7 @@ pub fn uid(body: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// Returns an error if the body is not an AdmissionReview of a supported version.
-pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
+pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidReview> {
     // Parts that are not needed are skipped: a body of any shape costs no more memory than its
     // bytes.
     let review: Review = parse(body)?;
@@ -115,15 +115,15 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
     let version = VERSIONS
         .into_iter()
         .find(|known| version.as_deref() == Some(known))
-        .ok_or_else(|| BadReview("apiVersion: must be admission.k8s.io/v1 or v1beta1".to_owned()))?;
+        .ok_or_else(|| InvalidReview("apiVersion: must be admission.k8s.io/v1 or v1beta1".to_owned()))?;
     if kind.as_deref() != Some(KIND) {
-        return Err(BadReview(format!("kind: must be {KIND}")));
+        return Err(InvalidReview(format!("kind: must be {KIND}")));
     }
-    let needed = |field: &str| BadReview(format!("{field}: required"));
+    let needed = |field: &str| InvalidReview(format!("{field}: required"));
     let request =
         review.request.filter(|request| request.get() != "null").ok_or_else(|| needed("request"))?;
     let request: Request = serde_json::from_str(request.get())
-        .map_err(|error| BadReview(format!("request: {}", reason(&error))))?;
+        .map_err(|error| InvalidReview(format!("request: {}", reason(&error))))?;
     let uid = request.uid.clone().filter(|uid| !uid.is_empty()).ok_or_else(|| needed("request.uid"))?;
     let (namespace, object) = (request.namespace.clone().unwrap_or_default(), object(&request)?);
     let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| {
@@ -157,20 +157,20 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
         allowed: true,
         patch_type: patch.as_ref().map(|_| "JSONPatch"),
         patch: patch.map(|patch| STANDARD.encode(patch)),
-        warnings: shown(&injection.warnings),
+        warnings: truncated_warnings(&injection.warnings),
         audit_annotations: AuditAnnotations { result: injection.outcome.word() },
     };
-    let answer = Answer { api_version: version, kind: KIND, response };
+    let answer = AdmissionReviewResponse { api_version: version, kind: KIND, response };
     let body = serde_json::to_vec(&answer).expect("an answer can be written as JSON");
     let Injection { outcome, probes, warnings, .. } = injection;
     Ok(Reviewed { body, outcome, namespace, name, probes, warnings })
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadReview> {
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, InvalidReview> {
     // Invalid UTF-8 is rejected first, so that the code below need not handle it.
     let text = std::str::from_utf8(body)
-        .map_err(|error| BadReview(format!("body: invalid UTF-8 at byte {}", error.valid_up_to())))?;
-    serde_json::from_str(text).map_err(|error| BadReview(format!("body: {}", reason(&error))))
+        .map_err(|error| InvalidReview(format!("body: invalid UTF-8 at byte {}", error.valid_up_to())))?;
+    serde_json::from_str(text).map_err(|error| InvalidReview(format!("body: {}", reason(&error))))
 }
 
 /// Returns the parser's message without text of the client.
@@ -189,7 +189,7 @@ fn reason(error: &serde_json::Error) -> String {
 
 /// Returns the Pod that is being created; `None` for anything else, and JSON `null` if the object
 /// is missing.
-fn object(request: &Request) -> Result<Option<Value>, BadReview> {
+fn object(request: &Request) -> Result<Option<Value>, InvalidReview> {
     let Resource { group, version, resource } = &request.resource;
     let is_pod = group.as_deref().unwrap_or_default().is_empty()
         && version.as_deref() == Some("v1")
@@ -201,12 +201,12 @@ fn object(request: &Request) -> Result<Option<Value>, BadReview> {
     }
     let Some(object) = request.object else { return Ok(Some(Value::Null)) };
     let object = serde_json::from_str(object.get());
-    object.map(Some).map_err(|error| BadReview(format!("request.object: {}", reason(&error))))
+    object.map(Some).map_err(|error| InvalidReview(format!("request.object: {}", reason(&error))))
 }
 
 /// Returns the warnings within the limits of the API server, on each and on all together.
-fn shown(warnings: &[Warning]) -> Vec<String> {
-    let mut shown: Vec<String> = Vec::new();
+fn truncated_warnings(warnings: &[Warning]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
     let mut length = 0;
     let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS}");
     for (index, warning) in warnings.iter().enumerate() {
@@ -214,12 +214,12 @@ fn shown(warnings: &[Warning]) -> Vec<String> {
         length += text.chars().count();
         let rest = warnings.len() - index;
         if length + more(rest).len() > ALL_WARNINGS {
-            shown.push(more(rest));
+            texts.push(more(rest));
             break;
         }
-        shown.push(text);
+        texts.push(text);
     }
-    shown
+    texts
 }
 
 #[cfg(test)]

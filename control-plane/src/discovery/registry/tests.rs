@@ -4,13 +4,13 @@ use serde_json::json;
 use workload_health::{HealthReport, WorkloadGroup};
 
 use super::*;
-use crate::discovery::store::Writes;
+use crate::discovery::store::PendingWrites;
 use discovery::entries::{Code, Node, Record, Report};
 use discovery::objects::{Group, Key, Service};
 
 struct World {
     handle: Handle,
-    writes: Writes,
+    writes: PendingWrites,
     stored: mpsc::Sender<Input>,
     configured: watch::Sender<Configured>,
     closing: CancellationToken,
@@ -50,7 +50,7 @@ fn config() -> Configured {
 fn world(records: Vec<(Key, Record)>) -> World {
     let (stored, inputs) = mpsc::channel(8);
     let (_, degraded) = watch::channel(None);
-    let writes = Writes::default();
+    let writes = PendingWrites::default();
     let (configured, configured_receiver) = watch::channel(config());
     let store =
         Store { is_new: records.is_empty(), stored: records, writes: writes.clone(), inputs, degraded };
@@ -92,8 +92,8 @@ impl World {
 
     /// Confirms the next batch of writes.
     async fn store(&self) {
-        for (key, Write { write, .. }) in self.writes.take().await {
-            self.stored.send(Input::Stored { key, write }).await.expect("the registry runs");
+        for (key, Write { sequence, .. }) in self.writes.take().await {
+            self.stored.send(Input::Stored { key, write: sequence }).await.expect("the registry runs");
         }
     }
 }

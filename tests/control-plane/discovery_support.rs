@@ -25,7 +25,7 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
-use crate::webhook_kit::{self, Ca, page};
+use crate::webhook_support::{self, Ca, page};
 
 pub(crate) fn binary() -> PathBuf {
     kit::agent::binary_of("app-health")
@@ -89,7 +89,7 @@ impl Discovery {
         fs::write(folder.join("mesh/shop.yaml"), MESH).expect("a file");
         let ca = Ca::new("mesh CA");
         fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
-        webhook_kit::write_pair(&folder, &ca.sign("discovery", &[NAME]));
+        webhook_support::write_pair(&folder, &ca.sign("discovery", &[NAME]));
         let (child, secure, monitoring) = spawn(command, &folder, flags);
         Self { child, folder, ca, secure, monitoring }
     }
@@ -105,7 +105,7 @@ impl Discovery {
     }
 
     pub(crate) fn trusting(&self, own: Option<&(String, String)>) -> Arc<ClientConfig> {
-        webhook_kit::client(&self.ca.pem, own)
+        webhook_support::client(&self.ca.pem, own)
     }
 
     /// Returns a page of the monitoring port.

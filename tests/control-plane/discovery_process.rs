@@ -9,17 +9,17 @@ use tokio::time::{Instant, timeout};
 use tonic::Code;
 
 use crate::discovery_frames::Frames;
-use crate::discovery_kit::{
+use crate::discovery_support::{
     CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, SHORT, binary, client, files, has_machine, health, reporter,
     request,
 };
-use crate::webhook_kit::{self, Ca};
+use crate::webhook_support::{self, Ca};
 
 /// Time within which the process ends or a client is served.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
+async fn shutdown_with_open_streams_keeps_reports() {
     let flags = ["--plaintext-listen", "127.0.0.1:0", "--restart-grace", "300s"];
     let mut discovery = Discovery::start("ends", &flags);
     let (mut client, mut reporter) = (client(&discovery).await, reporter(&discovery).await);
@@ -44,7 +44,7 @@ async fn it_ends_with_streams_open_and_keeps_what_it_was_told() {
     assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
     drop((deaf, silent, mute));
     discovery.start_again(&flags);
-    let mut again = crate::discovery_kit::client(&discovery).await;
+    let mut again = crate::discovery_support::client(&discovery).await;
     assert!(
         has_machine(&again.assignment(|_| true).await),
         "served immediately, although no agent has reported yet"
@@ -57,7 +57,7 @@ fn check_configuration(folder: &std::path::Path) -> Output {
 }
 
 #[test]
-fn a_check_tells_every_error() {
+fn check_prints_every_error() {
     let folder = std::env::temp_dir().join(format!("app-health-discovery-{}-check", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("mesh")).expect("a folder");
@@ -86,7 +86,7 @@ fn a_check_tells_every_error() {
     assert_eq!(output.status.code(), Some(65), "{text}");
 
     let ca = Ca::new("mesh CA");
-    webhook_kit::write_pair(&folder, &ca.sign("discovery", &["discovery.test"]));
+    webhook_support::write_pair(&folder, &ca.sign("discovery", &["discovery.test"]));
     fs::write(folder.join("ca.crt"), &ca.pem).expect("a file");
     fs::write(folder.join("mesh/a.yaml"), group("{ grpc: { port: 9000 } }")).expect("a file");
     fs::remove_file(folder.join("mesh/b.yaml")).expect("a file");
@@ -103,7 +103,7 @@ fn a_check_tells_every_error() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_wait_for_a_place() {
+async fn connections_over_the_limit_wait() {
     let discovery = Discovery::start("places", &["--max-streams", "2"]);
     let tls = discovery.identity(GATEWAY);
     let open = || Peer::open(discovery.secure, tls.clone(), request(EDS, &[PAY], &CLIENT));
@@ -122,7 +122,7 @@ async fn connections_over_the_limit_wait_for_a_place() {
 /// Opens three times as many idle connections as there are handshake permits, and more: an idle
 /// connection is closed after one second if permits are scarce, else after five.
 #[tokio::test]
-async fn who_does_not_greet_keeps_nobody_out() {
+async fn idle_handshakes_do_not_block_other_clients() {
     let discovery = Discovery::start("greet", &["--accept-rate", "2000"]);
     let mut idle = Vec::new();
     for _ in 0..800 {
@@ -136,7 +136,7 @@ async fn who_does_not_greet_keeps_nobody_out() {
 }
 
 #[test]
-fn it_takes_all_descriptors_that_it_may_have() {
+fn the_descriptor_limit_is_raised_to_the_hard_limit() {
     let under = |limits: &str, flags| {
         let mut command = Command::new("prlimit");
         command.arg(format!("--nofile={limits}")).arg(binary());
@@ -153,7 +153,7 @@ fn it_takes_all_descriptors_that_it_may_have() {
 /// Five descriptors are needed before anything can be printed; with three, shared libraries cannot
 /// be loaded.
 #[test]
-fn too_few_descriptors_are_told() {
+fn too_few_descriptors_are_reported() {
     for limit in 5..=8 {
         for arguments in
             [&["discovery", "--plaintext-listen", "127.0.0.1:0", "--config-dir", "/"][..], &["workloads"]]

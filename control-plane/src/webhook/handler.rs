@@ -23,29 +23,29 @@ const PATH: &str = "/inject";
 /// Maximum size of a body in bytes. The API server itself accepts 3 MiB from its clients.
 const BODY_LIMIT: usize = 8 << 20;
 /// Timeout from a complete header section to a complete body.
-const BODY: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent requests.
-const IN_WORK: usize = 64;
+const CONCURRENT_REVIEWS: usize = 64;
 /// How long a further request waits for a permit, and a body for memory.
 const WAIT: Duration = Duration::from_secs(2);
 /// Memory for bodies in KiB, shared by all requests.
-const ROOM: u32 = 10 << 10;
+const BODY_MEMORY: u32 = 10 << 10;
 /// Bodies of at least this size are reviewed one at a time outside of the worker threads.
 const LARGE: usize = 256 << 10;
 
 /// Handler of review requests.
 #[derive(Clone)]
-pub struct Exchange {
+pub struct Handler {
     settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
-    in_work: Arc<Semaphore>,
-    room: Arc<Semaphore>,
+    concurrent_reviews: Arc<Semaphore>,
+    body_memory: Arc<Semaphore>,
     large: Arc<Semaphore>,
 }
 
 /// A request that is answered with an HTTP error.
 #[derive(Debug)]
-struct Refusal(StatusCode, String);
+struct HttpError(StatusCode, String);
 
 /// A body as it was received. Its chunks are joined only when it is complete, so that an incomplete
 /// body costs no more than its bytes.
@@ -62,52 +62,58 @@ fn whole(mut chunks: Vec<Bytes>) -> Bytes {
     }
 }
 
-impl Exchange {
+impl Handler {
     /// Creates a handler; the settings may be replaced while it runs.
     pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
-        Self { settings, metrics, in_work: places(IN_WORK), room: places(ROOM as usize), large: places(1) }
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Self {
+            settings,
+            metrics,
+            concurrent_reviews: permits(CONCURRENT_REVIEWS),
+            body_memory: permits(BODY_MEMORY as usize),
+            large: permits(1),
+        }
     }
 
     pub async fn answer(self, request: HttpRequest) -> Response {
         let response = match self.review(request).await {
             Ok(body) => return json(StatusCode::OK, Bytes::from(body)),
-            Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
-            Err(Refusal(status, line)) => text(status, line + "\n"),
+            Err(HttpError(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
+            Err(HttpError(status, line)) => text(status, line + "\n"),
         };
         self.metrics.refused(response.status().as_u16());
-        closed(response)
+        with_connection_close(response)
     }
 
-    async fn review(&self, request: HttpRequest) -> Result<Vec<u8>, Refusal> {
+    async fn review(&self, request: HttpRequest) -> Result<Vec<u8>, HttpError> {
         if request.path() != PATH {
-            return refuse(StatusCode::NOT_FOUND, "not found");
+            return http_error(StatusCode::NOT_FOUND, "not found");
         }
         if request.method != Method::POST {
-            return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
+            return http_error(StatusCode::METHOD_NOT_ALLOWED, "");
         }
         is_json(&request.headers)?;
         if declared(&request.headers) > BODY_LIMIT as u64 {
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+            return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
-        let Ok(Ok(_turn)) = timeout(WAIT, self.in_work.acquire()).await else {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "busy");
+        let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
+            return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
         };
-        let (Chunks { length, chunks }, _room) = self.body(request.body).await?;
+        let (Chunks { length, chunks }, _body_memory) = self.body(request.body).await?;
         if length == 0 {
-            return refuse(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
+            return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
         let started = Instant::now();
         let settings = self.settings.borrow().clone();
         let review = move || {
             let body = whole(chunks);
-            guarded(&body, || review::review(&body, &settings))
+            catch_panic(&body, || review::review(&body, &settings))
         };
         let reviewed = if length < LARGE {
             review()?
         } else {
             let _large = self.large.acquire().await;
-            tokio::task::spawn_blocking(review).await.map_err(|_| broken())??
+            tokio::task::spawn_blocking(review).await.map_err(|_| internal_error())??
         };
         self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
         log(&reviewed);
@@ -115,59 +121,60 @@ impl Exchange {
     }
 
     /// Reads a body. Its share of the memory limit is released when the permit is dropped.
-    async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), Refusal> {
-        let deadline = Instant::now() + BODY;
+    async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), HttpError> {
+        let deadline = Instant::now() + BODY_TIMEOUT;
         let mut read = Chunks::default();
-        let mut room: Option<OwnedSemaphorePermit> = None;
+        let mut body_memory: Option<OwnedSemaphorePermit> = None;
         while !body.is_end_stream() {
             let frame = match timeout_at(deadline, body.frame()).await {
-                Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
+                Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
                 Ok(None) => break,
-                Ok(Some(Err(_))) => return refuse(StatusCode::BAD_REQUEST, "body: read failed"),
+                Ok(Some(Err(_))) => return http_error(StatusCode::BAD_REQUEST, "body: read failed"),
                 Ok(Some(Ok(frame))) => frame,
             };
             let Ok(data) = frame.into_data() else { continue };
             if read.length + data.len() > BODY_LIMIT {
-                return refuse(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+                return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
             }
             read.length += data.len();
             read.chunks.push(data);
-            let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let held = body_memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             let wanted = read.length.div_ceil(1 << 10);
             if wanted > held {
                 let more = u32::try_from(wanted - held).expect("at most 8 MiB");
-                let Ok(Ok(more)) = timeout(WAIT, self.room.clone().acquire_many_owned(more)).await else {
-                    return refuse(StatusCode::SERVICE_UNAVAILABLE, "busy");
+                let Ok(Ok(more)) = timeout(WAIT, self.body_memory.clone().acquire_many_owned(more)).await
+                else {
+                    return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
                 };
-                match &mut room {
-                    None => room = Some(more),
-                    Some(room) => room.merge(more),
+                match &mut body_memory {
+                    None => body_memory = Some(more),
+                    Some(body_memory) => body_memory.merge(more),
                 }
             }
         }
-        Ok((read, room))
+        Ok((read, body_memory))
     }
 }
 
-fn refuse<T>(status: StatusCode, line: &str) -> Result<T, Refusal> {
-    Err(Refusal(status, line.to_owned()))
+fn http_error<T>(status: StatusCode, line: &str) -> Result<T, HttpError> {
+    Err(HttpError(status, line.to_owned()))
 }
 
-fn broken() -> Refusal {
-    Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
+fn internal_error() -> HttpError {
+    HttpError(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
 }
 
 /// Closes the connection, so that an unread rest of the body is discarded.
-fn closed(mut response: Response) -> Response {
+fn with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
     if !content_type.eq_ignore_ascii_case("application/json") || headers.contains_key(CONTENT_ENCODING) {
-        return refuse(
+        return http_error(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "content-type: must be application/json, without an encoding",
         );
@@ -181,16 +188,16 @@ fn declared(headers: &HeaderMap) -> u64 {
 }
 
 /// Limits a panic to the request that caused it.
-fn guarded(
+fn catch_panic(
     body: &[u8],
-    review: impl FnOnce() -> Result<Reviewed, review::BadReview>,
-) -> Result<Reviewed, Refusal> {
+    review: impl FnOnce() -> Result<Reviewed, review::InvalidReview>,
+) -> Result<Reviewed, HttpError> {
     match catch_unwind(AssertUnwindSafe(review)) {
         Ok(Ok(reviewed)) => Ok(reviewed),
-        Ok(Err(bad)) => Err(Refusal(StatusCode::BAD_REQUEST, bad.to_string())),
+        Ok(Err(bad)) => Err(HttpError(StatusCode::BAD_REQUEST, bad.to_string())),
         Err(_) => {
             error!(uid = ?review::uid(body), "review panicked, which is a bug in app-health");
-            Err(broken())
+            Err(internal_error())
         }
     }
 }
@@ -203,13 +210,13 @@ fn log(reviewed: &Reviewed) {
     }
     let count = |result| probes.iter().filter(|probe| probe.result == result).count();
     let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
-    let (rewritten, left) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
+    let (rewritten, unchanged) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
     info!(
         ?namespace,
         ?name,
         result = outcome.word(),
         rewritten,
-        left,
+        unchanged,
         warnings = codes.join(","),
         "pod reviewed"
     );

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    BEFORE, CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, GROUP, HEALTH_CHECKS, HEALTHY, SESSION, condition,
-    conditions, spec,
+    BEFORE_UNKNOWN, CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, GROUP, HEALTH_CHECKS, HEALTHY, SESSION,
+    condition, conditions, is_healthy, spec,
 };
 use discovery::entries::{Auto, Before, Condition, Record, Timestamp};
 use discovery::objects::{Key, Spec};
@@ -54,7 +54,7 @@ fn write_main(object: &mut Value, record: &Record, with_spec: bool) {
         (CONNECTED_AT, time(connected_at)),
         (DISCONNECTED_AT, time(disconnected_at)),
         (SESSION, (*session > 0).then(|| session.to_string())),
-        (BEFORE, before.map(|before: Before| format!("{before:?}"))),
+        (BEFORE_UNKNOWN, before.map(|before: Before| format!("{before:?}"))),
     ];
     if let Some(auto) = auto {
         annotations.push((GROUP, Some(auto.group.clone())));
@@ -67,55 +67,40 @@ fn write_main(object: &mut Value, record: &Record, with_spec: bool) {
     if annotations.iter().all(|(_, value)| value.is_none()) && metadata.get("annotations").is_none() {
         return;
     }
-    let Some(there) = fields(metadata, "annotations") else { return };
-    for (name, value) in annotations {
-        match value {
-            Some(value) if there.get(name).is_none_or(|there| *there != value.as_str()) => {
-                there.insert(name.to_owned(), value.into());
-            }
-            Some(_) => {}
-            None => {
-                there.shift_remove(name);
-            }
-        }
+    if let Some(current) = fields(metadata, "annotations") {
+        set_all(current, annotations);
     }
 }
 
 /// Sets or removes every field that a spec has; unknown fields are kept.
 fn write_spec(object: &mut Value, wanted: &Spec) {
     let Ok(Value::Object(wanted)) = serde_json::to_value(wanted) else { return };
-    let Some(there) = fields(object, "spec") else { return };
+    let Some(current) = fields(object, "spec") else { return };
     for name in ["ports", "labels", "network", "locality", "weight", "serviceAccount"] {
         if !wanted.contains_key(name) {
-            there.shift_remove(name);
+            current.shift_remove(name);
         }
     }
-    there.extend(wanted);
+    current.extend(wanted);
 }
 
 fn write_condition(object: &mut Value, wanted: Option<&Condition>) {
-    let there: Vec<Value> = conditions(object).cloned().collect();
-    let is_healthy = |value: &Value| value.get("type").is_some_and(|kind| kind == HEALTHY);
-    let current = there.iter().position(is_healthy);
-    if wanted.is_none() && current.is_none() {
+    let before: Vec<Value> = conditions(object).cloned().collect();
+    let current = before.iter().find(|value| is_healthy(value));
+    if current.is_some() == wanted.is_some() && current.and_then(condition).as_ref() == wanted {
         return;
     }
-    if wanted.is_some_and(|wanted| current.is_some_and(|at| condition(&there[at]).as_ref() == Some(wanted))) {
-        return;
-    }
-    let written = wanted.map(|wanted| written(current.map(|at| &there[at]), wanted));
-    let at = current.unwrap_or(there.len());
-    let mut conditions: Vec<Value> = Vec::with_capacity(there.len() + 1);
-    conditions.extend(there[..at].iter().cloned());
-    conditions.extend(written);
+    let mut new = wanted.map(|wanted| condition_json(current, wanted));
     // Further conditions of this type are removed, since a client could read the wrong one.
-    conditions.extend(there.into_iter().skip(at + 1).filter(|value| !is_healthy(value)));
+    let replace = |value: &Value| if is_healthy(value) { new.take() } else { Some(value.clone()) };
+    let mut conditions: Vec<Value> = before.iter().filter_map(replace).collect();
+    conditions.extend(new);
     let Some(status) = fields(object, "status") else { return };
     status.insert("conditions".to_owned(), conditions.into());
 }
 
-fn written(current: Option<&Value>, wanted: &Condition) -> Value {
-    let mut condition = current.cloned().unwrap_or_else(|| json!({}));
+fn condition_json(current: Option<&Value>, wanted: &Condition) -> Value {
+    let mut condition = current.and_then(Value::as_object).cloned().unwrap_or_default();
     let Condition { status, reason, message, last_probe_time, last_transition_time } = wanted;
     let fields = [
         ("type", Some(HEALTHY.to_owned())),
@@ -125,13 +110,19 @@ fn written(current: Option<&Value>, wanted: &Condition) -> Value {
         ("lastProbeTime", last_probe_time.map(|time| time.to_string())),
         ("lastTransitionTime", Some(last_transition_time.to_string())),
     ];
-    if let Some(condition) = condition.as_object_mut() {
-        for (name, value) in fields {
-            match value {
-                Some(value) => condition.insert(name.to_owned(), value.into()),
-                None => condition.shift_remove(name),
-            };
-        }
+    set_all(&mut condition, fields);
+    condition.into()
+}
+
+/// Sets the fields that have a value, and removes the others.
+fn set_all<'a>(
+    mapping: &mut Map<String, Value>,
+    fields: impl IntoIterator<Item = (&'a str, Option<String>)>,
+) {
+    for (name, value) in fields {
+        match value {
+            Some(value) => mapping.insert(name.to_owned(), value.into()),
+            None => mapping.shift_remove(name),
+        };
     }
-    condition
 }

@@ -10,10 +10,10 @@ use super::object;
 use discovery::objects::Key;
 
 #[derive(Debug, Default)]
-pub struct Objects {
+pub struct ObjectCache {
     known: BTreeMap<Key, Arc<Value>>,
     /// UIDs of objects that we deleted; watch events about them are outdated.
-    buried: BTreeSet<String>,
+    deleted_uids: BTreeSet<String>,
 }
 
 /// True if `object` is not newer than `known`. Versions are compared as increasing numbers; a
@@ -23,7 +23,7 @@ fn is_old(known: &Value, object: &Value) -> bool {
     matches!((number(known), number(object)), (Some(known), Some(new)) if new <= known)
 }
 
-impl Objects {
+impl ObjectCache {
     pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.known.get(key)
     }
@@ -33,9 +33,9 @@ impl Objects {
     }
 
     /// Stores an object unless it is outdated; returns whether it was stored.
-    pub fn put(&mut self, key: &Key, object: Value) -> bool {
-        let buried = object::uid(&object).is_some_and(|uid| self.buried.contains(uid));
-        if buried || self.known.get(key).is_some_and(|known| is_old(known, &object)) {
+    pub fn upsert(&mut self, key: &Key, object: Value) -> bool {
+        let deleted_uids = object::uid(&object).is_some_and(|uid| self.deleted_uids.contains(uid));
+        if deleted_uids || self.known.get(key).is_some_and(|known| is_old(known, &object)) {
             return false;
         }
         self.known.insert(key.clone(), Arc::new(object));
@@ -44,9 +44,9 @@ impl Objects {
 
     /// Removes a deleted object, of which `last` is the last state; returns whether it was removed.
     /// An object of the same name that was created since is kept.
-    pub fn gone(&mut self, key: &Key, last: &Value) -> bool {
+    pub fn remove(&mut self, key: &Key, last: &Value) -> bool {
         if let Some(uid) = object::uid(last) {
-            self.buried.remove(uid);
+            self.deleted_uids.remove(uid);
         }
         if self.known.get(key).is_none_or(|known| object::uid(known) != object::uid(last)) {
             return false;
@@ -55,9 +55,9 @@ impl Objects {
     }
 
     /// Removes an object that we deleted or that a read did not find.
-    pub fn bury(&mut self, key: &Key) {
+    pub fn remove_deleted(&mut self, key: &Key) {
         if let Some(uid) = self.known.remove(key).as_deref().and_then(object::uid) {
-            self.buried.insert(uid.to_owned());
+            self.deleted_uids.insert(uid.to_owned());
         }
     }
 

@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Configuration, Kind};
+use super::{Kind, WatchedConfig};
 use discovery::objects::Key;
 
 fn object(kind: Kind, name: &str, spec: &Value) -> Value {
     json!({
-        "apiVersion": "networking.istio.io/v1", "kind": kind.words().0,
+        "apiVersion": "networking.istio.io/v1", "kind": kind.names().0,
         "metadata": {"namespace": "shop", "name": name}, "spec": spec,
     })
 }
@@ -25,22 +25,22 @@ fn service(resolution: &str) -> Value {
 
 type Row<'a> = (Kind, Value, bool, [usize; 3], &'a [&'a str]);
 
-/// Each row has: kind; spec (`null`: deleted); whether `put` reports a change; the resulting
+/// Each row has: kind; spec (`null`: deleted); whether `update` reports a change; the resulting
 /// numbers of groups, entries and services; and the resulting errors and warnings.
 fn check(rows: &[Row]) {
-    let mut configuration = Configuration::default();
-    for (kind, spec, is_news, counts, errors) in rows {
+    let mut watched = WatchedConfig::default();
+    for (kind, spec, changed, counts, errors) in rows {
         let object = (!spec.is_null()).then(|| object(*kind, "a", spec));
-        assert_eq!(configuration.put(*kind, &Key::new("shop", "a"), object.as_ref()), *is_news, "{spec}");
-        let config = configuration.config();
+        assert_eq!(watched.update(*kind, &Key::new("shop", "a"), object.as_ref()), *changed, "{spec}");
+        let config = watched.config();
         assert_eq!([config.groups.len(), config.entries.len(), config.services.len()], *counts, "{spec}");
-        let found = [configuration.errors(), configuration.warnings()].concat();
+        let found = [watched.errors(), watched.warnings()].concat();
         assert_eq!(found, *errors, "{spec}");
     }
 }
 
 #[test]
-fn the_last_good_one_stays() {
+fn the_last_valid_object_stays_in_effect() {
     let bad = "WorkloadGroup shop/a: spec.probe.tcpSocket.port: must be between 1 and 65535, got 0";
     check(&[
         (Kind::Group, group(0), true, [0; 3], &[bad]),
@@ -55,7 +55,7 @@ fn the_last_good_one_stays() {
 }
 
 #[test]
-fn services_of_another_resolution_are_counted_and_nothing_more() {
+fn services_with_another_resolution_are_only_counted() {
     let ignored = "ServiceEntry: 1 ignored because their resolution is not STATIC";
     check(&[
         (Kind::Service, service("STATIC"), true, [0, 0, 1], &[]),
@@ -66,56 +66,56 @@ fn services_of_another_resolution_are_counted_and_nothing_more() {
 }
 
 #[test]
-fn services_with_the_same_host_and_port_are_one_line() {
-    let mut configuration = Configuration::default();
+fn conflicting_services_are_one_warning() {
+    let mut watched = WatchedConfig::default();
     let first =
         "ServiceEntry shop/b: spec.hosts[0]: \"a.test\" port 80 is already defined by ServiceEntry shop/a";
     for (name, expected) in [("a", None), ("b", Some("")), ("c", Some("; 1 more like this"))] {
         let object = object(Kind::Service, name, &service("STATIC"));
-        configuration.put(Kind::Service, &Key::new("shop", name), Some(&object));
+        watched.update(Kind::Service, &Key::new("shop", name), Some(&object));
         let expected: Vec<String> = expected.map(|more| format!("{first}{more}")).into_iter().collect();
-        assert_eq!((configuration.warnings(), configuration.errors()), (expected, Vec::new()), "{name}");
+        assert_eq!((watched.warnings(), watched.errors()), (expected, Vec::new()), "{name}");
     }
 }
 
 #[test]
-fn what_could_never_be_read_makes_it_incomplete() {
-    let mut configuration = Configuration::default();
+fn an_object_that_was_never_valid_makes_the_config_incomplete() {
+    let mut watched = WatchedConfig::default();
     for (kind, spec, expected) in [
         (Kind::Service, json!({"resolution": "STATIC"}), false),
         (Kind::Group, group(0), true),
         (Kind::Group, group(1), false),
         (Kind::Group, group(0), false),
     ] {
-        configuration.put(kind, &Key::new("shop", "a"), Some(&object(kind, "a", &spec)));
-        assert_eq!(configuration.config().incomplete, expected, "{spec}");
+        watched.update(kind, &Key::new("shop", "a"), Some(&object(kind, "a", &spec)));
+        assert_eq!(watched.config().incomplete, expected, "{spec}");
     }
 }
 
 #[test]
-fn our_own_entries_are_no_configuration_and_sessions_are_no_change() {
-    let mut configuration = Configuration::default();
+fn auto_registered_entries_and_sessions_are_not_configuration() {
+    let mut watched = WatchedConfig::default();
     let key = Key::new("shop", "a");
     let mut entry = object(Kind::Entry, "a", &json!({"address": "10.0.0.1"}));
-    for (annotation, is_news, count) in
+    for (annotation, changed, count) in
         [("owner", true, 1), ("app-health.io/session", false, 1), ("istio.io/autoRegistrationGroup", true, 0)]
     {
         entry["metadata"]["annotations"][annotation] = "1".into();
-        assert_eq!(configuration.put(Kind::Entry, &key, Some(&entry)), is_news, "{annotation}");
-        assert_eq!(configuration.config().entries.len(), count, "{annotation}");
+        assert_eq!(watched.update(Kind::Entry, &key, Some(&entry)), changed, "{annotation}");
+        assert_eq!(watched.config().entries.len(), count, "{annotation}");
     }
 }
 
 #[test]
-fn missing_ones_are_those_of_the_kind_and_the_scope_bad_ones_too() {
-    let mut configuration = Configuration::default();
+fn missing_includes_invalid_objects_of_the_kind_and_namespace() {
+    let mut watched = WatchedConfig::default();
     for (name, port) in [("good", 1), ("bad", 0), ("listed", 1)] {
         let object = object(Kind::Group, name, &group(port));
-        configuration.put(Kind::Group, &Key::new("shop", name), Some(&object));
+        watched.update(Kind::Group, &Key::new("shop", name), Some(&object));
     }
     let listed = BTreeSet::from([Key::new("shop", "listed")]);
-    let missing = configuration.missing(Kind::Group, Some("shop"), &listed);
+    let missing = watched.missing(Kind::Group, Some("shop"), &listed);
     assert_eq!(missing, [Key::new("shop", "bad"), Key::new("shop", "good")]);
-    assert!(configuration.missing(Kind::Group, Some("other"), &listed).is_empty());
-    assert!(configuration.missing(Kind::Service, None, &listed).is_empty());
+    assert!(watched.missing(Kind::Group, Some("other"), &listed).is_empty());
+    assert!(watched.missing(Kind::Service, None, &listed).is_empty());
 }

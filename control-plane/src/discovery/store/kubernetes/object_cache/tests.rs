@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Objects;
+use super::ObjectCache;
 use discovery::objects::Key;
 
 /// Parses `uid@version`.
@@ -15,23 +15,23 @@ fn object(text: &str) -> Value {
 /// changed anything, and the object that is known then.
 fn check(rows: &[(&str, bool, Option<&str>)]) {
     let key = Key::new("shop", "a");
-    let mut objects = Objects::default();
-    for (event, is_news, known) in rows {
-        let news = match event.split_at(1) {
-            ("+", text) => objects.put(&key, object(text)),
-            ("-", text) => objects.gone(&key, &object(text)),
+    let mut cache = ObjectCache::default();
+    for (event, changed, known) in rows {
+        let has_changed = match event.split_at(1) {
+            ("+", text) => cache.upsert(&key, object(text)),
+            ("-", text) => cache.remove(&key, &object(text)),
             _ => {
-                objects.bury(&key);
+                cache.remove_deleted(&key);
                 false
             }
         };
-        assert_eq!(news, *is_news, "{event}");
-        assert_eq!(objects.get(&key).map(|known| (**known).clone()), known.map(object), "{event}");
+        assert_eq!(has_changed, *changed, "{event}");
+        assert_eq!(cache.get(&key).map(|known| (**known).clone()), known.map(object), "{event}");
     }
 }
 
 #[test]
-fn the_newest_stays() {
+fn outdated_versions_are_ignored() {
     check(&[
         ("+u@9", true, Some("u@9")),
         ("+u@10", true, Some("u@10")),
@@ -42,7 +42,7 @@ fn the_newest_stays() {
 }
 
 #[test]
-fn a_delete_of_ours_is_not_undone_by_what_the_watch_still_brings() {
+fn watch_events_of_deleted_objects_are_ignored() {
     check(&[
         ("+u@9", true, Some("u@9")),
         ("!", false, None),
@@ -55,12 +55,12 @@ fn a_delete_of_ours_is_not_undone_by_what_the_watch_still_brings() {
 }
 
 #[test]
-fn missing_is_what_was_not_listed_in_the_scope() {
-    let mut objects = Objects::default();
+fn missing_returns_unlisted_objects_of_the_namespace() {
+    let mut cache = ObjectCache::default();
     for (namespace, name) in [("a", "1"), ("a", "2"), ("b", "1")] {
-        objects.put(&Key::new(namespace, name), object("u@1"));
+        cache.upsert(&Key::new(namespace, name), object("u@1"));
     }
     let listed = BTreeSet::from([Key::new("a", "1")]);
-    assert_eq!(objects.missing(Some("a"), &listed), [Key::new("a", "2")]);
-    assert_eq!(objects.missing(None, &listed), [Key::new("a", "2"), Key::new("b", "1")]);
+    assert_eq!(cache.missing(Some("a"), &listed), [Key::new("a", "2")]);
+    assert_eq!(cache.missing(None, &listed), [Key::new("a", "2"), Key::new("b", "1")]);
 }

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::webhook_kit::{Webhook, review};
+use crate::webhook_support::{Webhook, review};
 
 /// Returns resident memory in KiB.
 fn rss(pid: u32) -> u64 {
@@ -17,7 +17,7 @@ fn head(change: &str) -> String {
 }
 
 #[test]
-fn every_refusal_has_its_status_and_the_next_review_works() {
+fn invalid_requests_get_an_error_status_and_later_reviews_work() {
     let webhook = Webhook::start("garbage", &[], &[]);
     assert_eq!(webhook.call().post(&review("a")).expect("an answer").status, 200);
     let json = "content-type: application/json\r\n";
@@ -81,7 +81,7 @@ fn every_refusal_has_its_status_and_the_next_review_works() {
 }
 
 #[test]
-fn a_body_without_end_is_counted() {
+fn an_endless_body_is_limited() {
     let webhook = Webhook::start("endless", &[], &[]);
     assert_eq!(webhook.call().post(&review("a")).expect("an answer").status, 200);
     let before = rss(webhook.pid());
@@ -100,7 +100,7 @@ fn a_body_without_end_is_counted() {
 }
 
 #[test]
-fn who_dawdles_is_closed() {
+fn slow_requests_time_out() {
     let webhook = Webhook::start("slow", &[], &[]);
     let (mut silent, mut dripping, mut body, mut again) =
         (webhook.call(), webhook.call(), webhook.call(), webhook.call());
@@ -125,7 +125,7 @@ fn who_dawdles_is_closed() {
 }
 
 #[test]
-fn more_than_can_be_done_is_refused() {
+fn requests_over_the_limit_get_503() {
     let webhook = Webhook::start("busy", &[], &[]);
     let mut held: Vec<_> = (0..64).map(|_| webhook.call()).collect();
     for call in &mut held {

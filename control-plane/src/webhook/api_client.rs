@@ -18,7 +18,7 @@ const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebh
 
 /// Error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
+pub enum ApiClientError {
     /// The request failed or was rejected.
     #[error("{0}")]
     Kube(#[from] kube::Error),
@@ -32,20 +32,20 @@ pub enum ClusterError {
 
 /// Client of the API server, with the names of the objects.
 #[derive(Clone)]
-pub struct Cluster {
+pub struct ApiClient {
     client: Client,
     namespace: String,
     configuration: String,
 }
 
-impl Cluster {
+impl ApiClient {
     /// Creates a client; `configuration` is the name of the MutatingWebhookConfiguration.
     pub fn new(client: Client, namespace: String, configuration: String) -> Self {
         Self { client, namespace, configuration }
     }
 
     /// Returns the minor version of the API server's Kubernetes 1.x.
-    pub async fn minor_version(&self) -> Result<Option<u32>, ClusterError> {
+    pub async fn minor_version(&self) -> Result<Option<u32>, ApiClientError> {
         let info = self.client.apiserver_version().await?;
         let digits: String = info.minor.chars().take_while(char::is_ascii_digit).collect();
         Ok(digits.parse().ok())
@@ -69,24 +69,24 @@ impl Cluster {
     }
 
     /// Returns the authority that all replicas share: reads it, creates it if it does not exist,
-    /// and advances it when that is due. `announced` is the bundle that the API server was last
+    /// and advances it when that is due. `published` is the bundle that the API server was last
     /// seen to have.
     pub async fn authority(
         &self,
         now: OffsetDateTime,
-        announced: Option<&str>,
-    ) -> Result<Authority, ClusterError> {
+        published: Option<&str>,
+    ) -> Result<Authority, ApiClientError> {
         let path = format!("{}/{SECRET}", self.secrets());
         let secret = match self.send(Method::GET, &path, "application/json", None).await {
             Ok(secret) => secret,
             Err(error) if is(&error, 404) => {
-                let made = Authority::new(now)?;
+                let created = Authority::new(now)?;
                 let secret = json!({
                     "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-                    "metadata": {"name": SECRET}, "data": {KEY: encoded(&made)},
+                    "metadata": {"name": SECRET}, "data": {KEY: encoded(&created)},
                 });
                 match self.send(Method::POST, &self.secrets(), "application/json", Some(&secret)).await {
-                    Ok(_) => return Ok(made),
+                    Ok(_) => return Ok(created),
                     // Another replica created it first.
                     Err(error) if is(&error, 409) => {
                         self.send(Method::GET, &path, "application/json", None).await?
@@ -96,9 +96,9 @@ impl Cluster {
             }
             Err(error) => return Err(error.into()),
         };
-        let there = decoded(&secret)?;
-        let Some(after) = there.step(now, announced == Some(there.bundle().as_str()))? else {
-            return Ok(there);
+        let stored = decoded(&secret)?;
+        let Some(after) = stored.advance(now, published == Some(stored.bundle().as_str()))? else {
+            return Ok(stored);
         };
         let mut changed = secret;
         changed["data"][KEY] = encoded(&after).into();
@@ -113,10 +113,10 @@ impl Cluster {
 
     /// Writes `bundle` to every webhook of the configuration that does not have it; returns whether
     /// one was changed.
-    pub async fn announce(&self, bundle: &str) -> Result<bool, ClusterError> {
+    pub async fn publish_bundle(&self, bundle: &str) -> Result<bool, ApiClientError> {
         let path = format!("{CONFIGURATIONS}/{}", self.configuration);
         let configuration = self.send(Method::GET, &path, "application/json", None).await?;
-        let Some(patch) = announcement(&configuration, bundle) else { return Ok(false) };
+        let Some(patch) = bundle_patch(&configuration, bundle) else { return Ok(false) };
         self.send(Method::PATCH, &path, "application/json-patch+json", Some(&patch)).await?;
         Ok(true)
     }
@@ -124,7 +124,7 @@ impl Cluster {
 
 /// Returns the JSON patch that sets the bundle in every webhook; it fails if the configuration has
 /// changed since it was read.
-fn announcement(configuration: &Value, bundle: &str) -> Option<Value> {
+fn bundle_patch(configuration: &Value, bundle: &str) -> Option<Value> {
     let bundle = STANDARD.encode(bundle);
     let entries = configuration["webhooks"].as_array()?.iter().enumerate();
     let missing = entries.filter(|(_, entry)| entry["clientConfig"]["caBundle"] != bundle.as_str());
@@ -143,10 +143,10 @@ fn encoded(authority: &Authority) -> String {
     STANDARD.encode(serde_json::to_string(authority).expect("an authority can be written as JSON"))
 }
 
-fn decoded(secret: &Value) -> Result<Authority, ClusterError> {
-    let text = secret["data"][KEY].as_str().ok_or_else(|| ClusterError::Secret("missing".to_owned()))?;
-    let bytes = STANDARD.decode(text).map_err(|error| ClusterError::Secret(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| ClusterError::Secret(error.to_string()))
+fn decoded(secret: &Value) -> Result<Authority, ApiClientError> {
+    let text = secret["data"][KEY].as_str().ok_or_else(|| ApiClientError::Secret("missing".to_owned()))?;
+    let bytes = STANDARD.decode(text).map_err(|error| ApiClientError::Secret(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| ApiClientError::Secret(error.to_string()))
 }
 
 fn is(error: &kube::Error, code: u16) -> bool {

@@ -14,69 +14,69 @@ use discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
 
 /// Configuration from the watched objects.
 #[derive(Debug, Default)]
-pub struct Configuration {
+pub struct WatchedConfig {
     config: Config,
     findings: BTreeMap<(Kind, Key), Findings>,
     /// ServiceEntries with a resolution other than STATIC. Istio users have many of them, and
     /// discovery does not serve them.
-    others: BTreeSet<Key>,
+    non_static_services: BTreeSet<Key>,
 }
 
 /// Stores a parsed object, or removes it, and returns whether that changed anything.
-fn place<T: PartialEq>(
-    there: &mut BTreeMap<Key, Arc<T>>,
+fn store_parsed<T: PartialEq>(
+    known: &mut BTreeMap<Key, Arc<T>>,
     findings: &mut BTreeMap<(Kind, Key), Findings>,
     at: (Kind, Key),
     read: Option<Result<Checked<T>, Vec<String>>>,
 ) -> bool {
     let before = findings.remove(&at).unwrap_or_default();
     let (object, now) = match read {
-        None => return there.remove(&at.1).is_some() | (before != Findings::default()),
+        None => return known.remove(&at.1).is_some() | (before != Findings::default()),
         Some(Ok(Checked { value, warnings })) => (Some(value), Findings { errors: Vec::new(), warnings }),
         Some(Err(errors)) => (None, Findings { errors, warnings: Vec::new() }),
     };
-    let mut is_news = before != now;
-    if let Some(object) = object.filter(|object| there.get(&at.1).is_none_or(|there| **there != *object)) {
-        there.insert(at.1.clone(), Arc::new(object));
-        is_news = true;
+    let mut changed = before != now;
+    if let Some(object) = object.filter(|object| known.get(&at.1).is_none_or(|known| **known != *object)) {
+        known.insert(at.1.clone(), Arc::new(object));
+        changed = true;
     }
     if now != Findings::default() {
         findings.insert(at, now);
     }
-    is_news
+    changed
 }
 
-impl Configuration {
+impl WatchedConfig {
     /// Updates an object, or removes it if it is `None`. Returns whether the configuration or its
     /// errors changed.
-    pub fn put(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
+    pub fn update(&mut self, kind: Kind, key: &Key, object: Option<&Value>) -> bool {
         let (config, findings, at) = (&mut self.config, &mut self.findings, (kind, key.clone()));
-        if object.is_none() && self.others.remove(key) && kind == Kind::Service {
+        if object.is_none() && self.non_static_services.remove(key) && kind == Kind::Service {
             return true;
         }
         match kind {
-            Kind::Group => place(&mut config.groups, findings, at, object.map(Group::parse)),
+            Kind::Group => store_parsed(&mut config.groups, findings, at, object.map(Group::parse)),
             Kind::Service => {
                 let object = object.filter(|object| {
                     let is_static = object.pointer("/spec/resolution").is_some_and(|word| word == "STATIC");
                     if is_static {
-                        self.others.remove(key)
+                        self.non_static_services.remove(key)
                     } else {
-                        self.others.insert(key.clone())
+                        self.non_static_services.insert(key.clone())
                     };
                     is_static
                 });
-                place(&mut config.services, findings, at, object.map(Service::parse))
+                store_parsed(&mut config.services, findings, at, object.map(Service::parse))
             }
             Kind::Entry => {
                 // Auto-registered entries are not configuration.
                 let object = object.filter(|object| !object::is_auto(object));
                 let read = object.map(|object| {
                     let Checked { value: (_, mut value), warnings } = ManualEntry::parse(object)?;
-                    value.annotations = object::others(object);
+                    value.annotations = object::foreign_annotations(object);
                     Ok(Checked { value, warnings })
                 });
-                place(&mut config.entries, findings, at, read)
+                store_parsed(&mut config.entries, findings, at, read)
             }
         }
     }
@@ -85,11 +85,11 @@ impl Configuration {
     pub fn missing(&self, kind: Kind, namespace: Option<&str>, listed: &BTreeSet<Key>) -> Vec<Key> {
         let known: BTreeSet<&Key> = match kind {
             Kind::Group => self.config.groups.keys().collect(),
-            Kind::Service => self.config.services.keys().chain(&self.others).collect(),
+            Kind::Service => self.config.services.keys().chain(&self.non_static_services).collect(),
             Kind::Entry => self.config.entries.keys().collect(),
         };
-        let bad = self.findings.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
-        let all: BTreeSet<&Key> = known.into_iter().chain(bad).collect();
+        let invalid = self.findings.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key);
+        let all: BTreeSet<&Key> = known.into_iter().chain(invalid).collect();
         let in_scope = |key: &&&Key| namespace.is_none_or(|namespace| key.namespace == namespace);
         all.iter().filter(in_scope).filter(|key| !listed.contains(**key)).map(|key| (*key).clone()).collect()
     }
@@ -103,8 +103,8 @@ impl Configuration {
             Kind::Service => true,
             Kind::Entry => entries.contains_key(key),
         };
-        let mut bad = self.findings.iter().filter(|(_, findings)| !findings.errors.is_empty());
-        let incomplete = !bad.all(|(at, _)| is_known(at));
+        let mut invalid = self.findings.iter().filter(|(_, findings)| !findings.errors.is_empty());
+        let incomplete = !invalid.all(|(at, _)| is_known(at));
         Arc::new(Config { incomplete, ..self.config.clone() })
     }
 
@@ -116,10 +116,10 @@ impl Configuration {
 
     /// Returns all warnings: questionable settings that are accepted.
     pub fn warnings(&self) -> Vec<String> {
-        let others = self.others.len();
-        let ignored = format!("ServiceEntry: {others} ignored because their resolution is not STATIC");
+        let count = self.non_static_services.len();
+        let ignored = format!("ServiceEntry: {count} ignored because their resolution is not STATIC");
         let mut lines = self.lines(|findings| &findings.warnings);
-        lines.extend((others > 0).then_some(ignored));
+        lines.extend((count > 0).then_some(ignored));
         lines.extend(self.conflicts());
         lines
     }
@@ -141,7 +141,7 @@ impl Configuration {
 
     fn lines(&self, of: impl Fn(&Findings) -> &Vec<String>) -> Vec<String> {
         let lines = self.findings.iter().flat_map(|((kind, key), findings)| {
-            of(findings).iter().map(move |text| format!("{} {key}: {text}", kind.words().0))
+            of(findings).iter().map(move |text| format!("{} {key}: {text}", kind.names().0))
         });
         lines.collect()
     }

@@ -6,7 +6,7 @@ use envoy_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 use tokio::time::{Instant, sleep};
 
 use crate::discovery_frames::Frames;
-use crate::discovery_kit::{
+use crate::discovery_support::{
     CDS, CLIENT, Discovery, EDS, GATEWAY, PAY, Peer, acknowledgement, client, has_machine, health, reporter,
     request,
 };
@@ -96,7 +96,7 @@ async fn check(discovery: &Discovery, node: &str, names: &[&str], window: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_is_let_go_and_nobody_else_notices() {
+async fn slow_readers_are_disconnected_without_affecting_others() {
     let discovery = discovery("slow").await;
     let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
     reporter.send(health("")).await;
