@@ -14,7 +14,7 @@ const STREAM_RATE: f64 = 1.0;
 /// Number of streams that a peer may open in a burst.
 const STREAM_BURST: f64 = 5.0;
 /// Number of peers kept in memory before idle ones with a full bucket are removed.
-const REMEMBERED: usize = 1024;
+const MAX_PEERS: usize = 1024;
 
 /// A token bucket rate limiter.
 #[derive(Clone, Debug)]
@@ -68,18 +68,18 @@ pub type Peer = (Identity, IpAddr);
 /// Tracks the open streams and the stream rate of each peer.
 #[derive(Debug, Default)]
 pub struct Admission {
-    peers: HashMap<Peer, Place>,
+    peers: HashMap<Peer, PeerState>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct PeerState {
     open: u32,
     bucket: TokenBucket,
 }
 
 /// Reason why a stream is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AdmissionError {
     #[error("too many open streams for this identity and address, at most {STREAMS} are allowed")]
     Streams,
     #[error("new streams for this identity and address are opened too fast")]
@@ -87,26 +87,26 @@ pub enum Refused {
 }
 
 impl Admission {
-    /// Admits a new stream of `peer`. [`Admission::leave`] releases it.
+    /// Admits a new stream of `peer`. [`Admission::release`] releases it.
     ///
     /// # Errors
     /// Returns the limit that the stream exceeds.
-    pub fn enter(&mut self, peer: &Peer, now: Duration) -> Result<(), Refused> {
-        if self.peers.len() >= REMEMBERED && !self.peers.contains_key(peer) {
+    pub fn admit(&mut self, peer: &Peer, now: Duration) -> Result<(), AdmissionError> {
+        if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(peer) {
             self.peers.retain(|_, place| place.open > 0 || !place.bucket.is_full(now));
         }
-        let new = || Place { open: 0, bucket: TokenBucket::new(STREAM_RATE, STREAM_BURST) };
+        let new = || PeerState { open: 0, bucket: TokenBucket::new(STREAM_RATE, STREAM_BURST) };
         let place = self.peers.entry(peer.clone()).or_insert_with(new);
         if place.open >= STREAMS {
-            return Err(Refused::Streams);
+            return Err(AdmissionError::Streams);
         }
-        place.bucket.take(now).map_err(|_| Refused::Rate)?;
+        place.bucket.take(now).map_err(|_| AdmissionError::Rate)?;
         place.open += 1;
         Ok(())
     }
 
     /// Releases a stream of `peer` that ended.
-    pub fn leave(&mut self, peer: &Peer) {
+    pub fn release(&mut self, peer: &Peer) {
         if let Some(place) = self.peers.get_mut(peer) {
             place.open = place.open.saturating_sub(1);
         }

@@ -18,16 +18,16 @@ impl World {
         }
         // As after a store that was not empty.
         let settling = server.settling.is_some() && self.sabotage != Some(Sabotage::NeverSettle);
-        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, settling };
+        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, startup_grace: settling };
         let Server { entries, config, snapshot: previous, .. } = &*server;
         let snapshot = Snapshot::build(config, &mut entries.workloads(), settings, Some(previous));
         let kept = snapshot.kept().clone();
         server.snapshot = snapshot;
         server.debounce.pushed(self.now - server.started);
         let streams: Vec<StreamId> = server.streams.keys().copied().collect();
-        self.step_server(Input::Kept(kept));
+        self.step_server(Input::LastEndpointsKept(kept));
         for stream in streams {
-            self.step_stream(stream, Ads::Look);
+            self.step_stream(stream, Ads::Poll);
         }
     }
 
@@ -52,7 +52,7 @@ impl World {
                 AdsEffect::Report(_)
                 | AdsEffect::ProbeAcked(_)
                 | AdsEffect::ProbeNacked(_)
-                | AdsEffect::Note(_) => {}
+                | AdsEffect::Event(_) => {}
             }
         }
     }

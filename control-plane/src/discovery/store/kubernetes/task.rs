@@ -270,7 +270,7 @@ impl Task {
             } else {
                 info!("API server reachable again");
             }
-            self.tell(Input::StoreAway(away)).await;
+            self.tell(Input::StoreUnreachable(away)).await;
         }
         let waiting = self.writes.waiting();
         let refused = self.refused.iter().next();
