@@ -145,12 +145,12 @@ async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     scene.stays(&[0, 1, 2], Duration::from_secs(4)).await;
     let view = scene.discovery.view().await;
-    assert_eq!(view["settling"], true, "{view:#}");
+    assert_eq!(view["startupGrace"], true, "{view:#}");
     scene.until_endpoints(&[0, 1]).await;
     let connected = |workload: &Value| workload["condition"]["status"] == "True";
     scene.until_view(0, connected).await;
     scene.until_view(1, connected).await;
-    assert_eq!(scene.discovery.view().await["settling"], false);
+    assert_eq!(scene.discovery.view().await["startupGrace"], false);
 }
 
 #[tokio::test]

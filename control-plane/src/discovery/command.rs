@@ -13,9 +13,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::config_dir::{self, Configured};
+use super::debug_endpoints::MonitoringHandlers;
 use super::metrics::Metrics;
-use super::pages::Pages;
-use super::registry::{self, Parts};
+use super::registry::{self, RegistryConfig};
 use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
@@ -106,7 +106,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         warn!("--plaintext-listen is not a loopback address: clients are not authenticated");
     }
 
-    let pages = Pages {
+    let handlers = MonitoringHandlers {
         debug_any: debug_allow_remote,
         instance: settings.instance.clone(),
         store: store.name(),
@@ -114,10 +114,10 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         pending: Pending::new([CONFIGURATION, STORE]),
         metrics: metrics.clone(),
     };
-    let pending = pages.pending.clone();
+    let pending = handlers.pending.clone();
     let loaded = Arc::new(OnceLock::new());
     let (watched, leaving) = (loaded.clone(), Stages::default());
-    let watch = move |request| pages.clone().answer(request, watched.get().cloned());
+    let watch = move |request| handlers.clone().handle(request, watched.get().cloned());
     let server = monitoring_port::server();
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
@@ -130,7 +130,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     };
     pending.set(STORE, false);
     let ending = CancellationToken::new();
-    let parts = Parts { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
+    let parts =
+        RegistryConfig { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
     let (registry, mut registered) = registry::start(parts, ending.clone());
     pending.set(CONFIGURATION, false);
     let shared = Shared::new(registry.clone(), metrics, trust_domains, limits);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use discovery::entries::Node;
-use discovery::message::{Ask, Request, Response, TypeUrl, Variant};
+use discovery::message::{Request, ResourceSubscription, Response, TypeUrl, Variant};
 use envoy_types::pb::envoy::config::core::v3::address::Address;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
@@ -98,7 +98,7 @@ impl Envoy {
                 self.say(
                     &TypeUrl::Endpoint,
                     None,
-                    Ask::Delta { subscribe, unsubscribe, initial },
+                    ResourceSubscription::Delta { subscribe, unsubscribe, initial },
                     String::new(),
                 )
             }
@@ -129,14 +129,16 @@ impl Envoy {
             TypeUrl::Cluster => Vec::new(),
             _ => self.clusters.resources.keys().cloned().collect(),
         };
-        let ask = match self.variant {
-            Variant::Sotw => Ask::Sotw { version: self.held(&type_url).version.clone(), names },
+        let subscription = match self.variant {
+            Variant::Sotw => {
+                ResourceSubscription::Sotw { version: self.held(&type_url).version.clone(), names }
+            }
             Variant::Delta => {
                 let initial = self.held(&type_url).resources.clone();
-                Ask::Delta { subscribe: names, unsubscribe: Vec::new(), initial }
+                ResourceSubscription::Delta { subscribe: names, unsubscribe: Vec::new(), initial }
             }
         };
-        self.say(&type_url, None, ask, String::new())
+        self.say(&type_url, None, subscription, String::new())
     }
 
     /// Returns the ACK or NACK of the last response of a type.
@@ -147,22 +149,30 @@ impl Envoy {
         };
         let held = self.held(type_url);
         let (version, nonce) = (held.version.clone(), held.nonce.clone());
-        let ask = match self.variant {
-            Variant::Sotw => Ask::Sotw { version, names },
-            Variant::Delta => {
-                Ask::Delta { subscribe: Vec::new(), unsubscribe: Vec::new(), initial: BTreeMap::new() }
-            }
+        let subscription = match self.variant {
+            Variant::Sotw => ResourceSubscription::Sotw { version, names },
+            Variant::Delta => ResourceSubscription::Delta {
+                subscribe: Vec::new(),
+                unsubscribe: Vec::new(),
+                initial: BTreeMap::new(),
+            },
         };
-        self.say(type_url, error, ask, nonce)
+        self.say(type_url, error, subscription, nonce)
     }
 
-    fn say(&mut self, type_url: &TypeUrl, error: Option<String>, ask: Ask, nonce: String) -> Request {
+    fn say(
+        &mut self,
+        type_url: &TypeUrl,
+        error: Option<String>,
+        subscription: ResourceSubscription,
+        nonce: String,
+    ) -> Request {
         let is_first = !std::mem::replace(&mut self.said_node, true);
         let node = is_first.then(|| {
             let (id, namespace) = ("router~10.9.9.9~gateway.shop".to_owned(), Some(NAMESPACE.to_owned()));
             Box::new(Node { id, namespace, ..Node::default() })
         });
-        Request { node, type_url: type_url.clone(), nonce, error, ask, report: None }
+        Request { node, type_url: type_url.clone(), nonce, error, subscription, report: None }
     }
 }
 

@@ -85,7 +85,7 @@ impl World {
             let names: Vec<&str> = response.resources.iter().map(|resource| &*resource.name).collect();
             format!(
                 "envoy {number}: {} {} {names:?}, refuses: {refuses}",
-                response.type_url.word(),
+                response.type_url.short_name(),
                 response.version
             )
         });

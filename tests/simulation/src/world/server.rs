@@ -41,7 +41,7 @@ impl World {
         } else {
             let due = server.streams.iter().find(|(_, it)| is_due(it.next_due())).map(|(id, _)| *id);
             if let Some(stream) = due {
-                self.step_stream(stream, Ads::Look);
+                self.step_stream(stream, Ads::Poll);
             }
         }
     }
@@ -113,7 +113,7 @@ impl World {
         let Some(server) = &mut self.server else { return };
         let seconds = i64::try_from(self.now.as_secs()).expect("minutes");
         let wall = Timestamp::from_seconds(START + seconds + self.wall_offset);
-        let is_tick = matches!(input, Input::Tick | Input::Kept(_));
+        let is_tick = matches!(input, Input::Tick | Input::LastEndpointsKept(_));
         let text = (self.trace.is_some() && !matches!(input, Input::Config(_))).then(|| format!("{input:?}"));
         let effects = server.entries.step(self.now - server.started, wall, input);
         self.watch.server_stepped(effects.len());
@@ -165,7 +165,7 @@ impl World {
             Effect::Changed { .. } => {
                 server.debounce.changed(self.now - server.started);
             }
-            Effect::Note(_) => {}
+            Effect::Event(_) => {}
         }
     }
 
@@ -238,7 +238,7 @@ impl World {
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         self.watch.heard(self.now, stream, &report);
         let report = match report {
-            Report::Plain { healthy, message } => Read::Plain { healthy, message },
+            Report::Plain { healthy, message } => Read::Istio { healthy, message },
             Report::AppHealth(report) => {
                 if self.sabotage == Some(Sabotage::AcknowledgeAtOnce) {
                     let machine = self.network.get(stream).map(|connection| connection.machine);

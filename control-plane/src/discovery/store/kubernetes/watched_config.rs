@@ -10,7 +10,7 @@ use workload_health::fields::Findings;
 
 use super::object;
 pub use super::watches::Kind;
-use discovery::objects::{Claims, Config, Group, Key, ManualEntry, Service};
+use discovery::objects::{Config, Group, HostConflicts, Key, ManualEntry, Service};
 
 /// Configuration from the watched objects.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ impl WatchedConfig {
     /// Returns one line for all services that share host and port with another service. They are
     /// served nevertheless; there may be many of them.
     fn conflicts(&self) -> Option<String> {
-        let mut claims = Claims::default();
+        let mut claims = HostConflicts::default();
         let mut conflicts = Vec::new();
         for service in self.config.services.values() {
             let found = claims.conflicts(service);

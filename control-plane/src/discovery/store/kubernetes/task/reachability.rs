@@ -39,7 +39,7 @@ impl Task {
             } else {
                 info!("API server reachable again");
             }
-            self.send_to_registry(Input::StoreAway(unreachable)).await;
+            self.send_to_registry(Input::StoreUnreachable(unreachable)).await;
         }
         let entries = self.writer.pending_count();
         let rejected = self.rejected.iter().next();

@@ -2,70 +2,70 @@
 
 use std::time::Duration;
 
-use super::{Code, Effect, Entries, Event, Refusal, StreamId};
+use super::{Code, Effect, Entries, Event, RejectionReason, StreamId};
 use crate::objects::Key;
 
 /// An agent that loses a stream older than this reconnects with short backoff, so the normal grace
 /// period applies to it. An agent that loses a younger stream may still have a long backoff.
-const SETTLED: Duration = Duration::from_secs(30);
+const STABLE_STREAM: Duration = Duration::from_secs(30);
 
 impl Entries {
     /// Rejects a stream that violates a rule.
-    pub(super) fn refuse(&mut self, stream: StreamId, code: Code, refusal: Refusal, text: String) {
-        self.note(Event::Refused { stream, refusal });
+    pub(super) fn reject(&mut self, stream: StreamId, code: Code, reason: RejectionReason, text: String) {
+        self.emit(Event::Rejected { stream, reason });
         self.end(stream, code, text);
     }
 
     /// Closes a stream and removes it from its entry.
     pub(super) fn end(&mut self, stream: StreamId, code: Code, text: String) {
         self.effects.push(Effect::Close { stream, code, text });
-        self.forget(stream);
+        self.remove_stream(stream);
     }
 
     /// Handles a stream that was closed by the peer.
     pub(super) fn close(&mut self, id: StreamId) {
         // A final report may still be delayed by the rate limit.
-        self.apply_now(id);
-        self.forget(id);
+        self.apply_pending_now(id);
+        self.remove_stream(id);
     }
 
     /// Removes a stream from the state.
-    pub(super) fn forget(&mut self, id: StreamId) {
+    pub(super) fn remove_stream(&mut self, id: StreamId) {
         let Some(stream) = self.streams.remove(&id) else { return };
-        if let Some(wait) = &stream.waits
-            && let Some(waiting) = self.waiting.get_mut(wait)
+        if let Some(wait) = &stream.waiting_for
+            && let Some(waiting) = self.waiting_streams.get_mut(wait)
         {
             waiting.remove(&id);
             if waiting.is_empty() {
-                self.waiting.remove(wait);
+                self.waiting_streams.remove(wait);
             }
         }
         let Some(key) = stream.bound else { return };
-        self.leave(id, &key, stream.opened);
+        self.leave_entry(id, &key, stream.opened);
     }
 
     /// Removes a stream from its entry.
-    fn leave(&mut self, id: StreamId, key: &Key, opened: Duration) {
+    fn leave_entry(&mut self, id: StreamId, key: &Key, opened: Duration) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !entry.streams.remove(&id) {
             return;
         }
         // From now on its agent reconnects with short backoff.
-        entry.is_restored &= at.now.saturating_sub(opened) < SETTLED;
+        entry.is_restored &= at.now.saturating_sub(opened) < STABLE_STREAM;
         let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
         let deadline = self.settings.grace_from(at.now, entry.is_restored);
-        let is_mine = entry.record.controller.as_ref() == Some(&self.controller);
-        if entry.streams.is_empty() && is_mine {
+        let is_owned = entry.record.controller.as_ref() == Some(&self.controller);
+        if entry.streams.is_empty() && is_owned {
             entry.record.disconnected_at = Some(at.wall);
-            entry.lost = Some(deadline);
+            entry.disconnect_deadline = Some(deadline);
         }
         // The deadline of a lost reporting stream is not moved when other streams of the entry end
         // later.
         if was_reporter {
-            entry.mute = Some(deadline);
+            entry.silence_deadline = Some(deadline);
         }
-        self.settle(key);
-        self.arm(key);
+        self.reconcile(key);
+        self.schedule_timer(key);
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const LISTED: usize = 128;
 
 /// Encodes the numbers of endpoints, which are in the order of the names.
-pub(super) fn write(endpoints: &[u32]) -> String {
+pub(super) fn encode(endpoints: &[u32]) -> String {
     if endpoints.len() > LISTED {
         return format!("m{}", endpoints.iter().max().copied().unwrap_or_default());
     }
@@ -30,7 +30,7 @@ pub(super) fn write(endpoints: &[u32]) -> String {
 /// Returns how many endpoints a client with this version has of each name. If the numbers do not
 /// match the names, every name gets the largest number. A version in another format gives an empty
 /// map or zeros.
-pub(super) fn read<'a>(
+pub(super) fn decode<'a>(
     version: &str,
     names: impl ExactSizeIterator<Item = &'a Arc<str>>,
 ) -> BTreeMap<Arc<str>, u32> {

@@ -5,18 +5,18 @@ use super::*;
 
 /// Returns after how many seconds a client that sends `words` and nothing more is disconnected, up
 /// to `most`.
-async fn waited(words: &[u8], is_crowded: impl Fn(Instant) -> bool, most: u64) -> u64 {
+async fn waited(words: &[u8], is_scarce: impl Fn(Instant) -> bool, most: u64) -> u64 {
     let (mut client, server) = duplex(1024);
     client.write_all(words).await.expect("room");
     let start = Instant::now();
-    let hello = client_hello(server, || is_crowded(start));
+    let hello = read_client_hello(server, || is_scarce(start));
     let ended = timeout(Duration::from_secs(most), hello).await;
     assert!(ended.is_err() || ended.is_ok_and(|hello| hello.is_err()), "no ClientHello was sent");
     start.elapsed().as_secs()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_nothing_has_a_second_where_places_are_scarce() {
+async fn late_client_hello_times_out_when_permits_are_scarce() {
     // The rows are: nothing, the first byte of a record header, and an incomplete ClientHello.
     for words in [&[][..], &[22], &[22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]] {
         assert_eq!(waited(words, |_| true, 60).await, 1, "{words:?}");
@@ -27,7 +27,7 @@ async fn who_says_nothing_has_a_second_where_places_are_scarce() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_client_is_heard_where_there_are_places() {
+async fn slow_client_hello_is_accepted_while_permits_are_free() {
     let (client, server) = duplex(16 << 10);
     let roots = rustls::RootCertStore::empty();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
@@ -42,7 +42,7 @@ async fn a_slow_client_is_heard_where_there_are_places() {
         // The server never answers.
         let _ = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config)).connect(name, client).await;
     };
-    let hello = client_hello(server, || false);
+    let hello = read_client_hello(server, || false);
     tokio::select! {
         hello = hello => drop(hello.expect("a ClientHello")),
         () = client => panic!("the server does not answer"),

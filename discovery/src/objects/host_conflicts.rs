@@ -7,9 +7,9 @@ use super::{Key, Service};
 
 /// The owner of each namespace, host and port.
 #[derive(Debug, Default)]
-pub struct Claims<'a>(BTreeMap<(&'a str, &'a str, u16), &'a Key>);
+pub struct HostConflicts<'a>(BTreeMap<(&'a str, &'a str, u16), &'a Key>);
 
-impl<'a> Claims<'a> {
+impl<'a> HostConflicts<'a> {
     /// Returns an error for each host and port of `service` that another ServiceEntry owns.
     pub fn conflicts(&self, service: &Service) -> Vec<String> {
         let mut conflicts = Vec::new();

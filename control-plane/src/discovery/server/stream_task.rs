@@ -19,31 +19,31 @@ use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
-use super::admitted::Admitted;
 use super::codec::Responses;
-use super::connection::{Peer, Use};
-use super::outlet::{Flow, Outlet};
+use super::connection::{Peer, StreamGuard};
+use super::flow_controlled_body::{Flow, FlowControlledBody};
+use super::permits::StreamPermits;
 use super::requests::Requests;
 use crate::discovery::metrics::{RefusedReason, StreamKind};
-use crate::discovery::registry::ToStream;
+use crate::discovery::registry::StreamCommand;
 use discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
 use discovery::message::{Response, TypeUrl, Variant};
 use discovery::snapshot::Snapshot;
-use discovery::stream::{AdsStream, Effect, Input, Note};
+use discovery::stream::{AdsStream, Effect, Event, Input};
 use discovery::xds;
 use workload_health::{Hello, WorkloadProbe};
 
 /// A client that reads nothing for this long is disconnected.
-const BLOCKED: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an ending stream may take to send its status; after that its connection is closed.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Capacity of the channel from the registry to a stream.
 const FROM_REGISTRY: usize = 8;
 
-pub(super) type Answer = hyper::Response<tonic::body::Body>;
+pub(super) type HttpResponse = hyper::Response<tonic::body::Body>;
 
 /// Returns a response that consists only of a gRPC status.
-pub(super) fn refusal(status: &Status) -> Answer {
+pub(super) fn error_response(status: &Status) -> HttpResponse {
     status.clone().into_http()
 }
 
@@ -53,14 +53,14 @@ pub(super) fn open(
     variant: Variant,
     peer: Arc<Peer>,
     shared: &Arc<Shared>,
-    connection: Use,
+    connection: StreamGuard,
     closing: CancellationToken,
-) -> Answer {
-    let admitted = match Admitted::new(&peer, shared, connection) {
-        Ok(admitted) => admitted,
+) -> HttpResponse {
+    let permits = match StreamPermits::new(&peer, shared, connection) {
+        Ok(permits) => permits,
         Err(status) => {
             shared.metrics.refused(RefusedReason::Limit);
-            return refusal(&status);
+            return error_response(&status);
         }
     };
     let (out, mut answers) = mpsc::channel(1);
@@ -68,7 +68,7 @@ pub(super) fn open(
     let flow = Flow::new();
     let certified = peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
     let namespace = certified.map(|certified| certified.identity.namespace.clone());
-    let exchange = Exchange {
+    let task = StreamTask {
         id: shared.next_stream(),
         variant,
         ads: AdsStream::new(variant, namespace),
@@ -77,22 +77,23 @@ pub(super) fn open(
         outbox: VecDeque::new(),
         to_stream: Some(to_stream),
         flow: flow.clone(),
-        look_at_flow: None,
-        admitted,
+        check_flow_at: None,
+        permits,
         peer,
     };
     let requests = Requests::new(body);
     let snapshots = shared.registry.snapshots();
-    tokio::spawn(exchange.run(requests, from_registry, snapshots, closing));
+    tokio::spawn(task.run(requests, from_registry, snapshots, closing));
     let answers = stream::poll_fn(move |context| answers.poll_recv(context));
     let uncompressed = SingleMessageCompressionOverride::default();
     let body = EncodeBody::new_server(Responses(variant), answers, None, uncompressed, None);
-    let mut response = Answer::new(tonic::body::Body::new(Outlet::new(Box::pin(body), flow)));
+    let mut response =
+        HttpResponse::new(tonic::body::Body::new(FlowControlledBody::new(Box::pin(body), flow)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }
 
-struct Exchange {
+struct StreamTask {
     id: StreamId,
     variant: Variant,
     ads: AdsStream,
@@ -102,64 +103,64 @@ struct Exchange {
     /// At most one response per subscribed type, one probe configuration and one acknowledgement.
     outbox: VecDeque<Response>,
     /// Sender for the registry; `None` once the registry knows the stream.
-    to_stream: Option<mpsc::Sender<ToStream>>,
+    to_stream: Option<mpsc::Sender<StreamCommand>>,
     flow: Flow,
     /// Set after a send: when to check whether the client has read the data.
-    look_at_flow: Option<Instant>,
-    admitted: Admitted,
+    check_flow_at: Option<Instant>,
+    permits: StreamPermits,
     peer: Arc<Peer>,
 }
 
 /// Why a stream ends: with this status, or (`None`) because the peer ended it.
-type Ended = Option<Status>;
+type EndReason = Option<Status>;
 
-impl Exchange {
+impl StreamTask {
     async fn run(
         mut self,
         requests: Requests<Incoming>,
-        from_registry: mpsc::Receiver<ToStream>,
+        from_registry: mpsc::Receiver<StreamCommand>,
         snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
     ) {
         let Err(ended) = self.serve(requests, from_registry, snapshots, closing).await;
         if self.to_stream.is_none() {
             self.shared().registry.send(ToRegistry::Closed { stream: self.id }).await;
-            self.shared().show(self.id, &self.node, &self.flow, Vec::new());
+            self.shared().update_client(self.id, &self.node, &self.flow, Vec::new());
         }
         let said = async {
             let _ = self.out.send(Err(ended.unwrap_or_else(|| Status::ok("")))).await;
             self.out.closed().await;
         };
-        if timeout(LAST_WORD, said).await.is_err() {
-            self.admitted.connection.leave();
+        if timeout(CLOSE_TIMEOUT, said).await.is_err() {
+            self.permits.connection.close_connection();
         }
     }
 
     async fn serve(
         &mut self,
         mut requests: Requests<Incoming>,
-        mut from_registry: mpsc::Receiver<ToStream>,
+        mut from_registry: mpsc::Receiver<StreamCommand>,
         mut snapshots: watch::Receiver<Arc<Snapshot>>,
         closing: CancellationToken,
-    ) -> Result<Infallible, Ended> {
+    ) -> Result<Infallible, EndReason> {
         let out = self.out.clone();
         loop {
             let due = self.ads.next_due().map(|due| self.shared().at(due));
-            let timer = due.into_iter().chain(self.look_at_flow).min();
+            let timer = due.into_iter().chain(self.check_flow_at).min();
             let input = tokio::select! {
                 request = requests.message() => self.read(request)?,
-                Some(word) = from_registry.recv() => word_of_registry(word)?,
-                Ok(()) = snapshots.changed(), if self.ads.subscribes() => Input::Look,
+                Some(word) = from_registry.recv() => convert_command(word)?,
+                Ok(()) = snapshots.changed(), if self.ads.subscribes() => Input::Poll,
                 Ok(permit) = out.reserve(), if !self.outbox.is_empty() => {
                     if let Some(response) = self.outbox.pop_front() {
                         permit.send(Ok(Box::new(response)));
-                        self.look_at_flow.get_or_insert_with(|| Instant::now() + BLOCKED);
+                        self.check_flow_at.get_or_insert_with(|| Instant::now() + READ_TIMEOUT);
                     }
                     continue;
                 }
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
-                    self.flows()?;
-                    Input::Look
+                    self.check_flow()?;
+                    Input::Poll
                 }
                 () = closing.cancelled() => return Err(Some(Status::unavailable("server is shutting down"))),
             };
@@ -169,11 +170,11 @@ impl Exchange {
     }
 
     fn shared(&self) -> &Shared {
-        &self.admitted.shared
+        &self.permits.shared
     }
 
     /// Decodes a request; ends the stream if the client certificate has expired.
-    fn read(&self, request: Result<Option<Bytes>, Status>) -> Result<Input, Ended> {
+    fn read(&self, request: Result<Option<Bytes>, Status>) -> Result<Input, EndReason> {
         let metrics = &self.shared().metrics;
         let bytes = match request {
             Ok(Some(bytes)) => bytes,
@@ -191,7 +192,7 @@ impl Exchange {
             metrics.refused(RefusedReason::Identity);
             return Err(Some(Status::unauthenticated("client certificate: expired")));
         }
-        match xds::read(bytes, self.variant) {
+        match xds::decode(bytes, self.variant) {
             Ok(request) => Ok(Input::Request(Box::new(request))),
             Err(error) => {
                 metrics.refused(RefusedReason::Malformed);
@@ -200,25 +201,25 @@ impl Exchange {
         }
     }
 
-    /// Ends the stream if the peer has read nothing for [`BLOCKED`].
-    fn flows(&mut self) -> Result<(), Ended> {
+    /// Ends the stream if the peer has read nothing for [`READ_TIMEOUT`].
+    fn check_flow(&mut self) -> Result<(), EndReason> {
         let now = Instant::now();
-        if self.look_at_flow.is_none_or(|at| now < at) {
+        if self.check_flow_at.is_none_or(|at| now < at) {
             return Ok(());
         }
-        self.look_at_flow = match self.flow.blocked() {
+        self.check_flow_at = match self.flow.blocked() {
             None => None,
-            Some(blocked) if blocked >= BLOCKED => {
+            Some(blocked) if blocked >= READ_TIMEOUT => {
                 self.shared().metrics.slow_reader();
                 info!(stream = self.id, node = %self.node, "client disconnected: no data read for 30s");
                 return Err(Some(Status::deadline_exceeded("no data read for 30s")));
             }
-            Some(blocked) => Some(now + (BLOCKED - blocked)),
+            Some(blocked) => Some(now + (READ_TIMEOUT - blocked)),
         };
         Ok(())
     }
 
-    async fn step(&mut self, input: Input, snapshot: &Snapshot) -> Result<(), Ended> {
+    async fn step(&mut self, input: Input, snapshot: &Snapshot) -> Result<(), EndReason> {
         let mut is_news = matches!(input, Input::Request(_));
         for effect in self.ads.step(self.shared().now(), input, snapshot) {
             is_news |= matches!(effect, Effect::Send(_));
@@ -226,21 +227,21 @@ impl Exchange {
         }
         if is_news && self.ads.subscribes() {
             let views = self.ads.views().collect();
-            self.shared().show(self.id, &self.node, &self.flow, views);
+            self.shared().update_client(self.id, &self.node, &self.flow, views);
         }
         Ok(())
     }
 
-    async fn apply(&mut self, effect: Effect) -> Result<(), Ended> {
+    async fn apply(&mut self, effect: Effect) -> Result<(), EndReason> {
         let stream = self.id;
-        let registry = &self.admitted.shared.registry;
+        let registry = &self.permits.shared.registry;
         match effect {
             Effect::Open(node) => self.opened(node).await,
             Effect::Report(report) => registry.send(ToRegistry::Report { stream, report }).await,
             Effect::ProbeAcked(version) => registry.send(ToRegistry::ProbeAcked { stream, version }).await,
             Effect::ProbeNacked(text) => registry.send(ToRegistry::ProbeNacked { stream, text }).await,
-            Effect::Send(response) => self.put(response),
-            Effect::Note(note) => self.note(note),
+            Effect::Send(response) => self.enqueue(response),
+            Effect::Event(event) => self.log_event(event),
             Effect::Close(code, text) => {
                 self.shared().metrics.refused(RefusedReason::Malformed);
                 return Err(Some(status(code, text)));
@@ -258,16 +259,16 @@ impl Exchange {
             _ => StreamKind::Client,
         };
         self.shared().metrics.stream_opened(kind);
-        self.admitted.kind = Some(kind);
+        self.permits.kind = Some(kind);
         let certified = self.peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
         let identity = certified.map(|certified| certified.identity.clone());
-        let registry = &self.admitted.shared.registry;
+        let registry = &self.permits.shared.registry;
         registry.opened(self.id, self.peer.address, identity, node, to_stream).await;
     }
 
     /// Queues a response. Only the newest probe configuration and the newest acknowledgement are
     /// kept.
-    fn put(&mut self, response: Response) {
+    fn enqueue(&mut self, response: Response) {
         match response.type_url {
             TypeUrl::Probe | TypeUrl::Health => {
                 self.outbox.retain(|waiting| waiting.type_url != response.type_url);
@@ -277,33 +278,33 @@ impl Exchange {
         self.outbox.push_back(response);
     }
 
-    fn note(&self, note: Note) {
+    fn log_event(&self, event: Event) {
         let (stream, node, metrics) = (self.id, &self.node, &self.shared().metrics);
-        match note {
-            Note::Nacked { type_url, text, is_new } => {
+        match event {
+            Event::Nacked { type_url, text, is_new } => {
                 metrics.nacked(&type_url);
                 if is_new {
-                    warn!(stream, %node, r#type = type_url.word(), text, "client rejected a response (NACK)");
+                    warn!(stream, %node, r#type = type_url.short_name(), text, "client rejected a response (NACK)");
                 }
             }
-            Note::UnknownType(type_url) => {
+            Event::UnknownType(type_url) => {
                 metrics.unknown_type();
                 info!(stream, %node, type_url, "unsupported type URL requested");
             }
-            Note::UnknownTypeAgain => metrics.unknown_type(),
+            Event::UnknownTypeAgain => metrics.unknown_type(),
         }
     }
 }
 
-fn word_of_registry(word: ToStream) -> Result<Input, Ended> {
+fn convert_command(word: StreamCommand) -> Result<Input, EndReason> {
     match word {
-        ToStream::Hello { session, heartbeat, probe } => {
+        StreamCommand::Hello { session, heartbeat, probe } => {
             let version = probe.as_ref().map_or_else(String::new, |group| group.probe_version.clone());
             let probe = probe.and_then(|group| group.group.probe.as_ref().map(WorkloadProbe::to_json));
             Ok(Input::Hello { hello: Hello { session, heartbeat, probe }.to_json(), version })
         }
-        ToStream::Ack { epoch, generation } => Ok(Input::Ack { epoch, generation }),
-        ToStream::Close { code, text } => Err(Some(status(code, text))),
+        StreamCommand::Ack { epoch, generation } => Ok(Input::Ack { epoch, generation }),
+        StreamCommand::Close { code, text } => Err(Some(status(code, text))),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
 use crate::monitoring::{self, Pending};
-use discovery::view::{Filter, View};
+use discovery::view::{Filter, WorkloadsResponse};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 use workload_health::health_report::printable;
 
@@ -19,7 +19,7 @@ const READY: &str = "/healthz/ready";
 
 /// State of the monitoring handlers.
 #[derive(Clone)]
-pub struct Pages {
+pub struct MonitoringHandlers {
     pub debug_any: bool,
     /// Name of this instance.
     pub instance: String,
@@ -34,9 +34,9 @@ pub struct Pages {
 /// Registry and server state; `None` until store and configuration are loaded.
 pub type Loaded = Option<(Handle, Arc<Shared>)>;
 
-impl Pages {
+impl MonitoringHandlers {
     /// Handles a request to the monitoring port.
-    pub async fn answer(self, request: HttpRequest, loaded: Loaded) -> Response {
+    pub async fn handle(self, request: HttpRequest, loaded: Loaded) -> Response {
         match (request.path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
             (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
@@ -75,12 +75,12 @@ impl Pages {
             return text(StatusCode::SERVICE_UNAVAILABLE, self.pending.reasons().join("\n") + "\n");
         };
         let overview = registry.view().await;
-        let view = View {
+        let view = WorkloadsResponse {
             instance: self.instance.clone(),
             store: self.store,
-            settling: overview.settling,
+            startup_grace: overview.startup_grace,
             config_errors: overview.config_errors,
-            workloads: overview.workloads.into_iter().filter(|workload| filter.takes(workload)).collect(),
+            workloads: overview.workloads.into_iter().filter(|workload| filter.matches(workload)).collect(),
             clients: shared.clients(),
         };
         let body = serde_json::to_vec(&view).expect("the view is JSON");

@@ -14,19 +14,19 @@ use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 /// Minimum wait for a ClientHello. It is extended by the same time as long as enough permits are
 /// free.
-const SOON: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads a ClientHello. Returns an error if the data is not one, or if it is late and permits are
 /// scarce.
-pub(super) async fn client_hello<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn read_client_hello<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    is_crowded: impl Fn() -> bool,
+    is_scarce: impl Fn() -> bool,
 ) -> io::Result<StartHandshake<S>> {
     let mut hello = pin!(LazyConfigAcceptor::new(Acceptor::default(), stream));
     loop {
-        match timeout(SOON, &mut hello).await {
+        match timeout(PATIENCE, &mut hello).await {
             Ok(hello) => return hello,
-            Err(_) if is_crowded() => return Err(io::ErrorKind::TimedOut.into()),
+            Err(_) if is_scarce() => return Err(io::ErrorKind::TimedOut.into()),
             Err(_) => {}
         }
     }

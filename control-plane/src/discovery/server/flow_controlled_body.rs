@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame};
 use tokio::time::Instant;
 
 /// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
-const PIECE: usize = 16 << 10;
+const FRAME_SIZE: usize = 16 << 10;
 /// Value of [`Flow`] if no frame is waiting.
 const IDLE: u64 = u64::MAX;
 
@@ -41,38 +41,38 @@ impl Flow {
         }
     }
 
-    fn moves(&self) {
+    fn mark_idle(&self) {
         self.since.store(IDLE, Ordering::Relaxed);
     }
 
-    fn waits(&self) {
+    fn mark_waiting(&self) {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(IDLE - 1);
         self.since.store(now, Ordering::Relaxed);
     }
 }
 
 /// A body that updates its [`Flow`].
-pub(super) struct Outlet<B> {
+pub(super) struct FlowControlledBody<B> {
     body: B,
     flow: Flow,
     /// Remaining bytes of the current message.
     rest: Bytes,
 }
 
-impl<B> Outlet<B> {
+impl<B> FlowControlledBody<B> {
     pub(super) fn new(body: B, flow: Flow) -> Self {
         Self { body, flow, rest: Bytes::new() }
     }
 
     /// Splits the next frame off `rest`, which must not be empty.
-    fn piece(&mut self) -> Frame<Bytes> {
-        self.flow.waits();
-        let length = (self.rest.len() - 1).clamp(1, PIECE);
+    fn next_frame(&mut self) -> Frame<Bytes> {
+        self.flow.mark_waiting();
+        let length = (self.rest.len() - 1).clamp(1, FRAME_SIZE);
         Frame::data(self.rest.split_to(length))
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Outlet<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for FlowControlledBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -81,16 +81,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outlet<B> {
         context: &mut Context,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if !self.rest.is_empty() {
-            return Poll::Ready(Some(Ok(self.piece())));
+            return Poll::Ready(Some(Ok(self.next_frame())));
         }
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match polled {
             Poll::Ready(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| !data.is_empty()) => {
                 self.rest = frame.into_data().unwrap_or_default();
-                Poll::Ready(Some(Ok(self.piece())))
+                Poll::Ready(Some(Ok(self.next_frame())))
             }
             other => {
-                self.flow.moves();
+                self.flow.mark_idle();
                 other
             }
         }

@@ -4,12 +4,12 @@
 use std::mem;
 use std::time::Duration;
 
-use super::{Effect, Entries, Event, Gone, Record};
+use super::{DeletionReason, Effect, Entries, Event, Record};
 use crate::objects::Key;
 
 impl Entries {
     /// Requests the write, the push and the log event that a change of the entry requires.
-    pub(super) fn settle(&mut self, key: &Key) {
+    pub(super) fn reconcile(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_new = match &entry.saved {
             Some(saved) => is_worth_writing(saved, &entry.record, self.settings.probe_time_write),
@@ -29,43 +29,43 @@ impl Entries {
                 session: entry.record.session,
             });
         }
-        entry.is_news |= entry.is_served(&self.settings);
+        entry.accounted_for |= entry.is_served(&self.settings);
         let workload = entry.workload(key, &self.settings);
         let is_served = workload.as_ref().is_some_and(|workload| workload.served);
-        if entry.shown != workload {
-            entry.shown = workload;
+        if entry.last_published != workload {
+            entry.last_published = workload;
             self.effects.push(Effect::Changed { key: key.clone() });
         }
         let condition = entry.record.condition.as_ref();
         let told = condition.map(|condition| (condition.status, condition.reason));
-        if entry.told != told {
-            entry.told = told;
+        if entry.last_logged != told {
+            entry.last_logged = told;
             let condition = condition.cloned();
-            self.note(Event::Transition { key: key.clone(), condition, served: is_served });
+            self.emit(Event::Transition { key: key.clone(), condition, served: is_served });
         }
     }
 
     /// Requests a push of the entry even if it has not changed.
-    pub(super) fn changed(&mut self, key: &Key) {
+    pub(super) fn emit_changed(&mut self, key: &Key) {
         self.effects.push(Effect::Changed { key: key.clone() });
     }
 
     /// Deletes the entry. Its streams wait for a new one.
-    pub(super) fn delete(&mut self, key: &Key, gone: Gone) {
-        self.disarm(key);
-        self.lingering.remove(key);
+    pub(super) fn delete(&mut self, key: &Key, reason: DeletionReason) {
+        self.cancel_timer(key);
+        self.disconnected_candidates.remove(key);
         let Some(entry) = self.entries.remove(key) else { return };
         // In a shared store a manual entry is the operator's object and is not deleted.
-        let is_ours = entry.record.auto.is_some() || !self.settings.shared;
-        if entry.saved.is_some() && is_ours && !entry.is_foreign() {
+        let is_deletable = entry.record.auto.is_some() || !self.settings.shared;
+        if entry.saved.is_some() && is_deletable && !entry.is_foreign() {
             self.writes += 1;
             let session = entry.record.session;
             self.effects.push(Effect::Write { key: key.clone(), write: self.writes, record: None, session });
         }
         if entry.spec().is_some() {
-            self.changed(key);
+            self.emit_changed(key);
         }
-        self.note(Event::Deleted { key: key.clone(), gone });
+        self.emit(Event::Deleted { key: key.clone(), reason });
         for id in entry.streams {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.unbind();
@@ -75,11 +75,11 @@ impl Entries {
     }
 
     /// Removes an entry that was already deleted in the store.
-    pub(super) fn drop_deleted(&mut self, key: &Key) {
+    pub(super) fn remove_deleted(&mut self, key: &Key) {
         if let Some(entry) = self.entries.get_mut(key) {
             mem::take(&mut entry.saved);
         }
-        self.delete(key, Gone::ByHand);
+        self.delete(key, DeletionReason::Removed);
     }
 }
 

@@ -7,7 +7,7 @@ fn shared() -> Settings {
 }
 
 #[test]
-fn an_agent_moves_to_another_instance() {
+fn agent_moves_to_another_instance() {
     check(
         shared(),
         auto(),
@@ -41,7 +41,7 @@ fn after_moved(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn whose_agent_moved_is_not_missed_here() {
+fn entry_of_a_moved_agent_does_not_time_out_here() {
     let end = [
         ("wait 1000", "| served True/ProbeSucceeded"),
         // No live instance receives reports of its agent now.
@@ -74,7 +74,7 @@ fn whose_agent_moved_is_not_missed_here() {
 
 /// The instance that the agent left does not apply the deadline of its first probe result.
 #[test]
-fn whose_agent_moved_has_its_verdict_there() {
+fn first_result_deadline_moves_with_the_agent() {
     check(
         shared(),
         auto(),
@@ -90,7 +90,7 @@ fn whose_agent_moved_has_its_verdict_there() {
 }
 
 #[test]
-fn a_session_that_another_took_first() {
+fn two_instances_begin_the_same_session() {
     check(
         shared(),
         auto(),
@@ -107,7 +107,7 @@ fn a_session_that_another_took_first() {
 }
 
 #[test]
-fn what_others_edit_and_delete() {
+fn external_edits_and_deletions() {
     check(
         shared(),
         auto(),
@@ -126,7 +126,7 @@ fn what_others_edit_and_delete() {
 }
 
 #[test]
-fn another_controller_is_left_alone() {
+fn entries_of_other_controllers_are_not_written() {
     check(
         shared(),
         auto(),
@@ -142,7 +142,7 @@ fn another_controller_is_left_alone() {
 }
 
 #[test]
-fn a_store_that_is_away() {
+fn unreachable_store_pauses_deadlines() {
     check(
         shared(),
         auto(),

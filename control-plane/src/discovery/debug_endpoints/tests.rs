@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn filters_are_named() {
+fn query_filters() {
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(filter(""), Ok(Filter::default()));
     let expected = Filter { namespace: some("shop"), group: None, state: some("False") };

@@ -2,9 +2,9 @@ use http_body_util::{BodyExt, Full};
 
 use super::*;
 
-fn outlet(length: usize) -> Outlet<Full<Bytes>> {
+fn outlet(length: usize) -> FlowControlledBody<Full<Bytes>> {
     let message: Vec<u8> = (0..=u8::MAX).cycle().take(length).collect();
-    Outlet::new(Full::from(message), Flow::new())
+    FlowControlledBody::new(Full::from(message), Flow::new())
 }
 
 /// Checks the lengths of the frames of a message.
@@ -24,18 +24,18 @@ async fn check(length: usize, expected: &[usize]) {
 }
 
 #[tokio::test]
-async fn a_messages_last_byte_is_a_piece_of_its_own() {
+async fn last_byte_of_a_message_is_a_frame_of_its_own() {
     check(0, &[]).await;
     check(1, &[1]).await;
     check(2, &[1, 1]).await;
-    check(PIECE, &[PIECE - 1, 1]).await;
-    check(PIECE + 1, &[PIECE, 1]).await;
-    check(2 * PIECE + 2, &[PIECE, PIECE, 1, 1]).await;
+    check(FRAME_SIZE, &[FRAME_SIZE - 1, 1]).await;
+    check(FRAME_SIZE + 1, &[FRAME_SIZE, 1]).await;
+    check(2 * FRAME_SIZE + 2, &[FRAME_SIZE, FRAME_SIZE, 1, 1]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_a_piece_has_time_again() {
-    let mut outlet = outlet(3 * PIECE);
+async fn reading_a_frame_restarts_the_timeout() {
+    let mut outlet = outlet(3 * FRAME_SIZE);
     assert_eq!(outlet.flow.blocked(), None);
     for _ in 0..3 {
         outlet.frame().await.expect("a piece").expect("data");

@@ -67,7 +67,7 @@ fn no_probe() {
 }
 
 #[test]
-fn awaiting_a_verdict() {
+fn awaiting_the_first_probe_result() {
     after_healthy(
         settings(),
         &[
