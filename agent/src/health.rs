@@ -2,20 +2,20 @@
 //! application periodically and keeps its health state.
 //!
 //! The crate `probe` defines probes and decides when the state changes. The module `report` reads
-//! [`HealthNow`] and reports it to a control plane.
+//! [`HealthSnapshot`] and reports it to a control plane.
 
-mod board;
-mod diary;
 mod exec;
 pub mod group_file;
 mod grpc;
+mod history;
 mod http;
+mod http_exchange;
+mod probe_loop;
 mod prober;
-mod rounds;
+mod publisher;
 pub mod source;
 mod target;
 mod tls;
-mod wire;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -28,21 +28,21 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use workload_health::{HealthReason, State};
 
-use crate::children::Children;
+use crate::awaited_pids::AwaitedPids;
 use crate::config::HealthConfig;
 use crate::metrics::Metrics;
-use crate::readiness::poller::Observer;
-use diary::Diary;
+use crate::state::AgentState;
+use history::History;
+use probe_loop::ProbeLoop;
 use prober::Prober;
-use rounds::Rounds;
-use source::Source;
+use source::ProbeSource;
 
 /// Capacity of the queue of pushed probes.
-const PUSHES: usize = 4;
+const PUSH_QUEUE: usize = 4;
 
 /// The current health of the workload.
 #[derive(Debug, Clone)]
-pub struct HealthNow {
+pub struct HealthSnapshot {
     pub state: State,
     pub reason: HealthReason,
     /// Human-readable form of `reason`; never empty.
@@ -65,22 +65,22 @@ pub struct HealthNow {
 
 /// A probe pushed by a control plane, with a channel for the result.
 #[derive(Debug)]
-struct Push {
+struct PushedProbe {
     probe: Option<Value>,
-    answer: oneshot::Sender<Result<(), String>>,
+    result: oneshot::Sender<Result<(), String>>,
 }
 
 /// Handle to the probing task.
 #[derive(Debug, Clone)]
-pub struct Health {
-    now: watch::Receiver<HealthNow>,
-    pushes: mpsc::Sender<Push>,
-    diary: Arc<Mutex<Diary>>,
+pub struct HealthHandle {
+    now: watch::Receiver<HealthSnapshot>,
+    pushes: mpsc::Sender<PushedProbe>,
+    history: Arc<Mutex<History>>,
 }
 
-impl Health {
+impl HealthHandle {
     /// Returns a receiver of the current health and of every change.
-    pub fn subscribe(&self) -> watch::Receiver<HealthNow> {
+    pub fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
         self.now.clone()
     }
 
@@ -89,18 +89,18 @@ impl Health {
     /// force. A probe that is already in force changes nothing, and with `--workload-group` all
     /// pushed probes are ignored.
     pub async fn push(&self, probe: Option<Value>) -> Result<(), String> {
-        let (answer, answered) = oneshot::channel();
+        let (result, received) = oneshot::channel();
         let gone = || "the agent is terminating".to_owned();
-        self.pushes.send(Push { probe, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        self.pushes.send(PushedProbe { probe, result }).await.map_err(|_| gone())?;
+        received.await.map_err(|_| gone())?
     }
 
     /// Returns the response body of `GET /debug/vm-health`. `stream` describes the connection to
     /// the discovery server, `null` if none is configured.
     pub fn view(&self, stream: Value) -> Bytes {
         let now = self.now.borrow().clone();
-        let diary = self.diary.lock().expect("nothing panics while it holds this lock");
-        let mut view = diary.to_json(&now, Instant::now());
+        let history = self.history.lock().expect("nothing panics while it holds this lock");
+        let mut view = history.to_json(&now, Instant::now());
         view["stream"] = stream;
         view.to_string().into()
     }
@@ -120,13 +120,13 @@ pub struct TargetRules {
 /// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,
-    observer: Arc<Observer>,
-    children: Children,
+    observer: Arc<AgentState>,
+    awaited_pids: AwaitedPids,
     metrics: Arc<Metrics>,
-) -> (Health, JoinHandle<()>) {
+) -> (HealthHandle, JoinHandle<()>) {
     let HealthConfig { group, target, rules, envoy_readiness, exec_environment } = config;
-    let prober = Prober::new(target, exec_environment, children);
-    let ask = move |probe: Arc<workload_health::WorkloadProbe>| {
+    let prober = Prober::new(target, exec_environment, awaited_pids);
+    let run_probe = move |probe: Arc<workload_health::WorkloadProbe>| {
         let prober = prober.clone();
         async move { prober.probe(&probe).await }
     };
@@ -137,9 +137,11 @@ pub fn start(
         let reasons: Vec<&str> = snapshot.pending.iter().map(|pending| pending.reason.as_str()).collect();
         (envoy_readiness && !snapshot.is_ready()).then(|| reasons.join(", "))
     };
-    let (push, pushes) = mpsc::channel(PUSHES);
-    let rounds = Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
-    let board = rounds.board();
-    let health = Health { now: board.subscribe(), pushes: push, diary: board.shared_diary() };
-    (health, tokio::spawn(rounds.run()))
+    let (push, pushes) = mpsc::channel(PUSH_QUEUE);
+    let probe_loop =
+        ProbeLoop::new(run_probe, not_ready, ProbeSource::new(group, rules), pushes, phases, metrics);
+    let publisher = probe_loop.publisher();
+    let health =
+        HealthHandle { now: publisher.subscribe(), pushes: push, history: publisher.shared_history() };
+    (health, tokio::spawn(probe_loop.run()))
 }

@@ -64,9 +64,11 @@ impl Application {
             TcpListener::bind(address).await.map_err(|error| format!("{address}: {error}"))
         };
         let mut servers = JoinSet::new();
-        for (container, port, acceptor) in
-            [("web", ports.web, None), ("legacy", ports.legacy, None), ("shop", ports.shop, Some(acceptor()?))]
-        {
+        for (container, port, acceptor) in [
+            ("web", ports.web, None),
+            ("legacy", ports.legacy, None),
+            ("shop", ports.shop, Some(acceptor()?)),
+        ] {
             let switches = switches.clone();
             let respond = move |_: &str| match switches.is_healthy(container) {
                 true => (StatusCode::OK, "fine\n"),
@@ -80,7 +82,9 @@ impl Application {
         let flip = move |path: &str| match path.strip_prefix("/flip/").and_then(|name| flips.flip(name)) {
             Some(true) => (StatusCode::OK, "healthy now\n"),
             Some(false) => (StatusCode::OK, "unhealthy now\n"),
-            None => (StatusCode::NOT_FOUND, "use /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
+            None => {
+                (StatusCode::NOT_FOUND, "use /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n")
+            }
         };
         servers.spawn(http::serve(bind(ports.flip).await?, None, flip));
         let healthy = switches.find("db").expect("db is a container").subscribe();
@@ -127,7 +131,8 @@ impl Application {
 }
 
 fn probers(ports: &Ports) -> Map<String, Value> {
-    let http = |port: u16, scheme: &str| json!({"httpGet": {"path": "/healthz", "port": port, "scheme": scheme}});
+    let http =
+        |port: u16, scheme: &str| json!({"httpGet": {"path": "/healthz", "port": port, "scheme": scheme}});
     [
         ("/app-health/web/livez", json!({"tcpSocket": {"port": ports.web}})),
         ("/app-health/web/readyz", http(ports.web, "HTTP")),
@@ -147,9 +152,10 @@ fn acceptor() -> Result<TlsAcceptor, String> {
     let made = made.map_err(|error| format!("the certificate of shop: {error}"))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key));
+    let config =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().and_then(
+            |builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key),
+        );
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| format!("the certificate of shop: {error}"))?)))
 }
 

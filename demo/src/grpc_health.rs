@@ -19,7 +19,10 @@ const SERVING: &[u8] = &[0, 0, 0, 0, 2, 8, 1];
 const NOT_SERVING: &[u8] = &[0, 0, 0, 0, 2, 8, 2];
 
 /// Answers every request on `listener` with the current status.
-pub(crate) async fn serve(listener: TcpListener, is_serving: impl Fn() -> bool + Clone + Send + Sync + 'static) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    is_serving: impl Fn() -> bool + Clone + Send + Sync + 'static,
+) {
     while let Ok((stream, _)) = listener.accept().await {
         let is_serving = is_serving.clone();
         tokio::spawn(async move {
@@ -28,7 +31,8 @@ pub(crate) async fn serve(listener: TcpListener, is_serving: impl Fn() -> bool +
                 let mut trailers = HeaderMap::new();
                 trailers.insert("grpc-status", HeaderValue::from_static("0"));
                 let frames = [Frame::data(Bytes::from_static(message)), Frame::trailers(trailers)];
-                let mut response = Response::new(StreamBody::new(stream::iter(frames.map(Ok::<_, Infallible>))));
+                let mut response =
+                    Response::new(StreamBody::new(stream::iter(frames.map(Ok::<_, Infallible>))));
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
                 async move { Ok::<_, Infallible>(response) }
             });

@@ -31,7 +31,8 @@ pub(crate) struct Answer {
 pub(crate) async fn probe(address: SocketAddr, path: &str) -> Answer {
     let exchange = async {
         let stream = TcpStream::connect(address).await.ok()?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
         tokio::spawn(connection);
         let request = Request::get(path)
             .header(HOST, address.to_string())
@@ -43,7 +44,8 @@ pub(crate) async fn probe(address: SocketAddr, path: &str) -> Answer {
         let response = sender.send_request(request).await.ok()?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), BODY_LIMIT).collect().await.ok();
-        let body = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
+        let body =
+            body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
         Some(Answer { status, body })
     };
     tokio::time::timeout(TIMEOUT, exchange).await.ok().flatten().unwrap_or_default()

@@ -52,9 +52,11 @@ impl Sidecar {
         command.arg("--envoy").arg(workspace.join(".tools/bin/envoy"));
         command.arg("--instance-ip").arg(pod_ip.to_string());
         command.arg("--local-address").arg(format!("unix:{}", state.join("agent.sock").display()));
-        for (flag, port) in
-            [("--probe-address", ports.probes), ("--ready-address", ports.ready), ("--stats-address", ports.stats)]
-        {
+        for (flag, port) in [
+            ("--probe-address", ports.probes),
+            ("--ready-address", ports.ready),
+            ("--stats-address", ports.stats),
+        ] {
             command.arg(flag).arg(Ports::everywhere(port).to_string());
         }
         // Nothing but the demo sends requests, so a drain has nothing to wait for.
@@ -64,7 +66,8 @@ impl Sidecar {
         command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
         let agent = command.spawn().map_err(|error| format!("app-health-agent: {error}"))?;
         let local = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-        let mut sidecar = Self { probe_address: local(ports.probes), ready_address: local(ports.ready), agent };
+        let mut sidecar =
+            Self { probe_address: local(ports.probes), ready_address: local(ports.ready), agent };
         sidecar.until_ready().await.map_err(|reason| failure(&reason, &log_file))?;
         Ok(sidecar)
     }

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::application::Application;
 use crate::http;
 
-
 pub(crate) struct Row {
     path: String,
     prober: String,

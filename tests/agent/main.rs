@@ -12,5 +12,6 @@ mod flags;
 mod full_disk;
 mod local;
 mod metrics;
+mod reference;
 mod run;
 mod stages;

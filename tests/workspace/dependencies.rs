@@ -8,19 +8,20 @@ use serde_json::Value;
 use crate::root;
 
 /// Every crate of the product, with the crates of the product that it may depend on.
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
+    ("pacing", &[]),
     ("probe", &[]),
     ("filter", &["probe"]),
-    ("workload-health", &["probe"]),
+    ("workload-health", &["pacing", "probe"]),
     ("injector", &["probe"]),
-    ("discovery", &["probe", "workload-health"]),
+    ("discovery", &["pacing", "probe", "workload-health"]),
     ("serving", &[]),
-    ("agent", &["probe", "serving", "workload-health"]),
-    ("control-plane", &["discovery", "injector", "probe", "serving", "workload-health"]),
+    ("agent", &["pacing", "probe", "serving", "workload-health"]),
+    ("control-plane", &["discovery", "injector", "pacing", "probe", "serving", "workload-health"]),
 ];
 
 /// Crates whose manifests name no crate for I/O.
-const PURE: [&str; 5] = ["probe", "filter", "workload-health", "injector", "discovery"];
+const PURE: [&str; 6] = ["pacing", "probe", "filter", "workload-health", "injector", "discovery"];
 const IO: [&str; 9] =
     ["hyper", "hyper-util", "kube", "nix", "proxy-wasm", "socket2", "tokio", "tokio-util", "tonic"];
 

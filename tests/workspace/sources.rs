@@ -12,16 +12,14 @@ fn no_file_is_called_mod() {
 }
 
 #[test]
-fn the_environment_is_read_in_one_file_of_each_binary() {
+fn the_environment_is_read_in_one_file() {
     let reads = |path: &PathBuf| std::fs::read_to_string(path).expect("a source").contains("std::env");
-    let pure = ["probe", "filter", "workload-health", "injector", "discovery"];
+    let pure = ["probe", "filter", "pacing", "workload-health", "injector", "discovery"];
     for folder in pure.into_iter().chain(["serving", "agent", "control-plane"]) {
         let readers: Vec<PathBuf> =
             files(&root().join(folder).join("src"), ".rs").into_iter().filter(reads).collect();
-        let allowed = |path: &PathBuf| {
-            let config = ["agent/src/config.rs", "control-plane/src/config.rs"];
-            config.iter().any(|file| path.ends_with(file)) || path.ends_with("tests.rs")
-        };
+        let allowed =
+            |path: &PathBuf| path.ends_with("serving/src/environment.rs") || path.ends_with("tests.rs");
         assert!(readers.iter().all(allowed), "{readers:?}");
     }
 }

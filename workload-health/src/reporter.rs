@@ -12,9 +12,9 @@ mod words;
 
 use std::time::Duration;
 
-use crate::{HealthReport, Hello, State};
+use pacing::Backoff;
 
-use super::backoff::Backoff;
+use crate::{HealthReport, Hello, State};
 use stream::{Due, Stream};
 pub use words::{Effect, Input, Level, Loss, Report, Saying, Settings};
 
@@ -24,6 +24,11 @@ const FLUSH: Duration = Duration::from_millis(100);
 /// After a certificate reload the stream is reopened within this time, with random jitter, so that
 /// agents whose files change together do not reconnect together.
 const REOPEN: Duration = Duration::from_secs(30);
+/// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
+/// upper bound. A stream that lasted for the largest pause resets them.
+const MIN_DELAY: Duration = Duration::from_millis(100);
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
@@ -62,7 +67,7 @@ impl Reporter {
             settings,
             level,
             link: Link::Waiting(Duration::ZERO),
-            backoff: Backoff::default(),
+            backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
             streams: 0,
             unacknowledged: None,
             leaving: None,
@@ -157,7 +162,7 @@ impl Reporter {
     fn lost(&mut self, now: Duration, loss: Loss, random: &mut dyn FnMut() -> f64) {
         self.is_outdated = false;
         match &self.link {
-            Link::Open(stream) => self.backoff.lived(stream.age(now)),
+            Link::Open(stream) => self.backoff.reset_after(stream.age(now)),
             Link::Connecting => {}
             Link::HalfClosed(_) => {
                 self.link = Link::HalfClosed(now);
@@ -166,9 +171,10 @@ impl Reporter {
             Link::Waiting(_) | Link::Done => return,
         }
         if loss == Loss::Refused {
-            self.backoff.refused();
+            // Another attempt would be rejected too.
+            self.backoff.jump_to_max();
         }
-        self.link = Link::Waiting(now + self.backoff.next(random()));
+        self.link = Link::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random()));
     }
 
     fn leave(&mut self, now: Duration) {
@@ -300,7 +306,7 @@ impl Reporter {
                     self.lost(now, Loss::Broken, random);
                 }
                 Due::Reopen => {
-                    self.backoff.lived(stream.age(now));
+                    self.backoff.reset_after(stream.age(now));
                     effects.extend([Effect::Close, Effect::Connect]);
                     self.link = Link::Connecting;
                 }

@@ -16,7 +16,7 @@ use crate::address::Endpoint;
 use crate::args::{DiscoveryArgs, Xds};
 use crate::exit::Failure;
 use crate::report::tls::{San, TlsError, TlsFiles};
-use crate::xds::Node;
+use crate::report::xds::Node;
 use node::{is_label_value, labels, locality, node};
 
 /// Lower bound of heartbeat intervals.
@@ -62,7 +62,7 @@ impl DiscoveryConfig {
         if args.discovery.is_empty() {
             return Ok(None);
         }
-        let servers = args.discovery.iter().map(|server| one_server(server, &args));
+        let servers = args.discovery.iter().map(|server| parse_server(server, &args));
         let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
         let tls = tls_files(&args)?;
         if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
@@ -75,7 +75,7 @@ impl DiscoveryConfig {
             )));
         }
         if let Some(files) = &tls {
-            usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+            check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
         }
         Ok(Some(Self {
             servers,
@@ -138,8 +138,8 @@ impl Checked {
     }
 }
 
-fn name(flag: &str, name: Option<&str>, is_one: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
-    match name.filter(|name| !is_one(name)) {
+fn name(flag: &str, name: Option<&str>, is_valid: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
+    match name.filter(|name| !is_valid(name)) {
         Some(name) => Err(Failure::Usage(format!("{flag} = {name:?}: must be {what}"))),
         None => Ok(()),
     }
@@ -185,12 +185,12 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
 
 /// Checks that the TLS files are usable at startup. After startup, unusable files leave the
 /// previous ones in use.
-fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
     let content = files.read()?;
-    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
+    servers.iter().try_for_each(|server| content.client(&server.san).map(drop))
 }
 
-fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
+fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
     let wrong = || {
         Failure::Usage(format!(
             "--discovery = {text:?}: must be HOST:PORT, with brackets around an IPv6 address"

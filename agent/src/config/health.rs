@@ -11,7 +11,7 @@ use super::Environment;
 use crate::args::{HealthArgs, OnOff};
 use crate::exit::Failure;
 use crate::health::TargetRules;
-use crate::health::group_file::GroupFile;
+use crate::health::group_file::WorkloadGroupFile;
 use crate::health::source::LocalRules;
 
 /// Environment variables that commands of exec probes inherit.
@@ -20,7 +20,7 @@ const EXEC_ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 #[derive(Debug, Clone)]
 pub struct HealthConfig {
     /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
-    pub group: Option<GroupFile>,
+    pub group: Option<WorkloadGroupFile>,
     pub target: TargetRules,
     pub rules: LocalRules,
     /// True if the workload is healthy only while Envoy is ready.
@@ -46,7 +46,7 @@ impl HealthConfig {
         if let Some(path) = workload_group {
             let flag = format!("--workload-group = {}", path.display());
             let refused = |text: String| Failure::Usage(format!("{flag}: {text}"));
-            let Checked { value, warnings: told } = GroupFile::open(path).map_err(refused)?;
+            let Checked { value, warnings: told } = WorkloadGroupFile::open(path).map_err(refused)?;
             value.group.probe.as_ref().map_or(Ok(()), |probe| rules.check(probe)).map_err(refused)?;
             warnings.extend(told.into_iter().map(|warning| format!("{flag}: {warning}")));
             group = Some(value);

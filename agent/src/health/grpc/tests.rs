@@ -8,7 +8,7 @@ fn check(content_type: &str, status: Option<&str>, body: &[u8], expected: Result
         body_length: body.len(),
         body,
     };
-    let found = verdict(&answer).map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()));
+    let found = evaluate(&answer).map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()));
     assert_eq!(
         found,
         expected.map_err(|(reason, text)| (reason, text.to_owned())),

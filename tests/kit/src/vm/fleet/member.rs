@@ -10,7 +10,7 @@ use app_health_agent::args::Xds;
 use app_health_agent::config::DiscoveryServer;
 use app_health_agent::report::connection::{self, Connection};
 use app_health_agent::report::tls::San;
-use app_health_agent::xds::{self, Node, Request, Response};
+use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
 use rustls::ClientConfig;
 use serde_json::json;
@@ -130,7 +130,7 @@ impl Member {
                 inputs.push_back(Input::Judged { stream, version, nonce, verdict: Ok(()) });
             }
             Effect::Answer { version, nonce, refusal } => {
-                inputs.extend(self.send(stream, Request::Answer { version, nonce, refusal }));
+                inputs.extend(self.send(stream, Request::AckOrNack { version, nonce, nack_reason: refusal }));
             }
             Effect::HalfClose | Effect::Close | Effect::Done => {
                 *stream = None;
@@ -147,7 +147,7 @@ impl Member {
                 let (requests, sent) = mpsc::channel(QUEUE);
                 let (heard, responses) = mpsc::channel(QUEUE);
                 requests.try_send(Request::First(Box::new(self.node()))).expect("an empty queue has room");
-                let task = tokio::spawn(xds::speak(connection, Xds::Sotw, sent, heard));
+                let task = tokio::spawn(xds::run_stream(connection, Xds::Sotw, sent, heard));
                 *stream = Some(Stream { requests, responses, _task: AbortOnDropHandle::new(task) });
                 Input::Opened
             }
@@ -198,7 +198,7 @@ impl Member {
                     Err(text) => Some(Input::Garbled { text, nonce }),
                 }
             }
-            Response::Ended { refused, why } => {
+            Response::Ended { rejected, why } => {
                 *stream = None;
                 self.tally.lost(self.number, why);
                 Some(Input::Lost(if refused { Loss::Refused } else { Loss::Broken }))
@@ -224,11 +224,11 @@ impl Member {
     fn request(&self, report: Report) -> Request {
         match report {
             Report::Plain { healthy, message } => {
-                Request::Report { error: (!healthy).then_some(message), ours: None }
+                Request::Report { error: (!healthy).then_some(message), extension: None }
             }
             Report::AppHealth(report) => Request::Report {
                 error: (report.state != State::Healthy).then(|| report.message.clone()),
-                ours: Some(Box::new((self.id(), report.to_json()))),
+                extension: Some(Box::new((self.id(), report.to_json()))),
             },
         }
     }
@@ -241,7 +241,7 @@ async fn heard(stream: &mut Option<Stream>) -> Response {
             .responses
             .recv()
             .await
-            .unwrap_or_else(|| Response::Ended { refused: false, why: "the stream ended".to_owned() }),
+            .unwrap_or_else(|| Response::Ended { rejected: false, why: "the stream ended".to_owned() }),
         None => std::future::pending().await,
     }
 }
