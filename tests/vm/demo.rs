@@ -5,7 +5,7 @@ use std::process::Stdio;
 use kit::agent;
 use kit::envoy::workspace;
 use kit::net;
-use kit::vm::scene::SOON;
+use kit::vm::wait::TIMEOUT;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -52,12 +52,12 @@ async fn its_keys_do_what_the_table_says() {
             }
         };
         // The assertion below reports which words are missing after the timeout.
-        let _ = tokio::time::timeout(SOON, seen).await;
+        let _ = tokio::time::timeout(TIMEOUT, seen).await;
         assert!(wanted.is_empty(), "not shown: {wanted:?}");
         keys.write_all(key.as_bytes()).await.expect("the demo reads");
     }
     let rest = async { while let Ok(Some(_)) = lines.next_line().await {} };
-    tokio::time::timeout(SOON, rest).await.expect("the demo ends");
+    tokio::time::timeout(TIMEOUT, rest).await.expect("the demo ends");
     assert_eq!(demo.wait().await.expect("a child").code(), Some(0));
 }
 

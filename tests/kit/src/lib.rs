@@ -20,6 +20,7 @@ pub mod pod;
 pub mod process;
 pub mod promtool;
 pub mod report;
+pub mod reserved_port;
 pub mod sidecar;
 pub mod terminal;
 pub mod vm;
