@@ -18,7 +18,7 @@ use serde_json::Value;
 const GRACE: Duration = Duration::from_secs(2);
 const SHORT: [&str; 2] = ["--disconnect-grace", "2s"];
 /// A grace period that ends after every test.
-const LONG: [&str; 2] = ["--disconnect-grace", "1h"];
+const LONG: [&str; 2] = ["--disconnect-grace", "3600s"];
 
 #[tokio::test]
 async fn a_goodbye_is_heard_before_the_agent_ends() {

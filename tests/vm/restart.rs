@@ -25,7 +25,7 @@ async fn statuses(scene: &Scene) -> Vec<(String, String)> {
 async fn a_killed_discovery_comes_back_as_it_was() {
     let plan = Plan {
         machines: 3,
-        discovery: vec!["--disconnect-grace", "2s", "--restart-grace", "1h"],
+        discovery: vec!["--disconnect-grace", "2s", "--restart-grace", "3600s"],
         ..Plan::default()
     };
     let mut scene = Scene::start("vm-kill", plan).await;
@@ -143,7 +143,7 @@ async fn lost_store(name: &str, way: fn(SocketAddr) -> Way, grace: &'static str)
 
 /// No endpoint is removed before all agents had time to register again.
 async fn lost_store_removes_nothing(name: &str, way: fn(SocketAddr) -> Way) {
-    let (scene, before) = lost_store(name, way, "1h").await;
+    let (scene, before) = lost_store(name, way, "3600s").await;
     scene.stays(&[0, 1, 2], Duration::from_secs(1)).await;
     scene.has_changed_only(before, 0).await;
     let view = scene.discovery.view().await;

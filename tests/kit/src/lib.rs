@@ -10,6 +10,7 @@ pub mod container_tools;
 pub mod docker;
 pub mod envoy;
 pub mod example;
+pub mod launcher;
 pub mod load;
 pub mod net;
 pub mod not_tested;
