@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 use workload_health::Hello;
 use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 
-use crate::config::DiscoveryConfig;
+use crate::args::Xds;
 use crate::exit::Failure;
 use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
@@ -28,15 +28,35 @@ use crate::random;
 use crate::readiness::Phase;
 use crate::state::AgentState;
 use certificates::Certificates;
+use connection::DiscoveryServer;
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::StreamStatus;
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
+use tls::TlsFiles;
+use workload_health::reporter::{Effect, Input, Loss, Report, Reporter, Saying, Settings};
 use xds::{Node, Request, Response};
 
 /// Interval between two checks of the certificate files for changes.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VALIDATION_QUEUE: usize = 4;
+
+/// Configuration of the reporting task.
+#[derive(Debug, Clone)]
+pub struct DiscoveryConfig {
+    /// At least one server.
+    pub servers: Vec<DiscoveryServer>,
+    /// `None` for plaintext.
+    pub tls: Option<TlsFiles>,
+    pub variant: Xds,
+    /// The node identity, without the probe.
+    pub node: Node,
+    /// Interval towards an app-health server; at least one second.
+    pub heartbeat: Duration,
+    /// Interval towards a plain server such as istiod; `None` disables it.
+    pub plain_heartbeat: Option<Duration>,
+    /// The longest wait for the acknowledgement of the final report.
+    pub goodbye_timeout: Duration,
+}
 
 /// Starts the reporting task. The task ends once the final report is sent, or once
 /// `goodbye_timeout` has expired. Returns an error if the certificate files cannot be used.
@@ -55,14 +75,13 @@ pub fn start(
         plain_heartbeat: config.plain_heartbeat,
         goodbye_timeout: config.goodbye_timeout,
     };
-    let started = Instant::now();
-    let now = health.subscribe();
-    let level = level(&now.borrow(), started);
+    let snapshots = health.subscribe();
+    let status = snapshots.borrow().status.clone();
     let (verdict, validations) = mpsc::channel(VALIDATION_QUEUE);
     let (view, views) = watch::channel(StreamStatus::default());
     let reporting = ReportTask {
-        reporter: Reporter::new(settings, level),
-        started,
+        reporter: Reporter::new(settings, status),
+        started: health.started(),
         config,
         certificates,
         stream: StreamHandle::None,
@@ -74,7 +93,7 @@ pub fn start(
         random,
         last_logged_error: None,
     };
-    Ok((views, tokio::spawn(reporting.run(now, validations, observer))))
+    Ok((views, tokio::spawn(reporting.run(snapshots, validations, observer))))
 }
 
 struct ReportTask {
@@ -97,7 +116,7 @@ struct ReportTask {
 impl ReportTask {
     async fn run(
         mut self,
-        mut health: watch::Receiver<HealthSnapshot>,
+        mut snapshots: watch::Receiver<HealthSnapshot>,
         mut validations: mpsc::Receiver<Input>,
         observer: Arc<AgentState>,
     ) {
@@ -112,9 +131,9 @@ impl ReportTask {
             }
             let due = self.reporter.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
             input = tokio::select! {
-                changed = health.changed(), if is_probed => {
+                changed = snapshots.changed(), if is_probed => {
                     is_probed = changed.is_ok();
-                    Input::Level(level(&health.borrow_and_update(), self.started))
+                    Input::Level(snapshots.borrow_and_update().status.clone())
                 }
                 _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_shutting_down => {
                     is_shutting_down = true;
@@ -257,22 +276,8 @@ impl ReportTask {
         let probe = self.health.subscribe().borrow().probe.clone();
         if let (Some(probe), Value::Object(fields)) = (probe, &mut node.metadata) {
             // istiod treats a WorkloadEntry as health-checked if the node metadata has this field.
-            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: *probe }));
+            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: probe }));
         }
         Request::First(Box::new(node))
-    }
-}
-
-fn level(now: &HealthSnapshot, started: Instant) -> Level {
-    let since_start = |at: Instant| at.saturating_duration_since(started);
-    Level {
-        generation: now.generation,
-        state: now.state,
-        reason: now.reason,
-        message: now.message.clone(),
-        since: since_start(now.since),
-        last_probe: now.last_probe.map(since_start),
-        interval: now.interval,
-        verdict_due: now.verdict_due.map(since_start),
     }
 }

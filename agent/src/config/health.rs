@@ -1,7 +1,6 @@
 //! Validated configuration of health checks on a virtual machine, from the flags and the
 //! WorkloadGroup file.
 
-use std::ffi::OsString;
 use std::net::IpAddr;
 
 use probe::OwnPorts;
@@ -10,24 +9,12 @@ use workload_health::Checked;
 use super::Environment;
 use crate::args::{HealthArgs, OnOff};
 use crate::exit::Failure;
-use crate::health::TargetRules;
 use crate::health::group_file::WorkloadGroupFile;
 use crate::health::source::LocalRules;
+use crate::health::{HealthConfig, TargetRules};
 
 /// Environment variables that commands of exec probes inherit.
 const EXEC_ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-
-#[derive(Debug, Clone)]
-pub struct HealthConfig {
-    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
-    pub group: Option<WorkloadGroupFile>,
-    pub target: TargetRules,
-    pub rules: LocalRules,
-    /// True if the workload is healthy only while Envoy is ready.
-    pub envoy_readiness: bool,
-    /// Environment of exec probes: names and values.
-    pub exec_environment: Vec<(&'static str, OsString)>,
-}
 
 impl HealthConfig {
     /// Reads the WorkloadGroup file, if one is set, and returns the configuration with its

@@ -10,13 +10,15 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::{SidecarConfig, check_listeners_disjoint, first_instance_ip, listeners, nonzero_port};
-use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
+use super::{Environment, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
 use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
+use crate::health::HealthConfig;
 use crate::log::level_filter;
 use crate::machine::Machine;
+use crate::report::DiscoveryConfig;
 use envoy::{envoy_args, envoy_binary, readable};
 
 /// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`

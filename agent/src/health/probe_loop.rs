@@ -29,9 +29,9 @@ pub(super) struct ProbeLoop<A, R> {
     pushes: mpsc::Receiver<PushedProbe>,
     phases: watch::Receiver<Arc<Snapshot>>,
     state: HealthState,
-    publisher: Publisher,
+    pub(super) publisher: Publisher,
     /// The agent's start, from which the initial delay counts.
-    started: Instant,
+    pub(super) started: Instant,
     /// Earliest start of the next probe.
     next_probe_at: Instant,
     next_file_check: Instant,
@@ -73,10 +73,6 @@ where
         };
         probe_loop.configured();
         probe_loop
-    }
-
-    pub(super) fn publisher(&self) -> &Publisher {
-        &self.publisher
     }
 
     /// Runs until the task is aborted.
