@@ -54,6 +54,40 @@ impl RequestError {
     }
 }
 
+/// Reason why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFailure {
+    /// The connection was refused.
+    Refused,
+    Timeout,
+    /// The response exceeds its maximum size.
+    TooLarge,
+    /// The status is not an expected one.
+    BadStatus,
+    /// The response is incomplete or malformed.
+    BadBody,
+}
+
+impl RequestFailure {
+    /// Returns the outcome of a request as a metric label.
+    pub fn outcome(result: Result<(), Self>) -> &'static str {
+        match result {
+            Ok(()) => "ok",
+            Err(Self::Refused) => "refused",
+            Err(Self::Timeout) => "timeout",
+            Err(Self::TooLarge) => "too_large",
+            Err(Self::BadStatus) => "bad_status",
+            Err(Self::BadBody) => "bad_body",
+        }
+    }
+}
+
+impl From<hyper::Error> for RequestFailure {
+    fn from(_: hyper::Error) -> Self {
+        Self::BadBody
+    }
+}
+
 /// Error for a connection that was not established.
 #[derive(Debug, Error)]
 pub enum ConnectError {

@@ -14,10 +14,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
-use crate::envoy::admin::RequestFailure;
 use crate::envoy::process::ExitReason;
+use crate::http_client::RequestFailure;
 use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Phase, Snapshot};
 use reports::ReportMetrics;
@@ -62,108 +62,69 @@ pub struct Metrics {
     cpu_counted: Mutex<f64>,
 }
 
-/// Returns the label value for the outcome of a request.
-pub fn outcome(failure: Option<RequestFailure>) -> &'static str {
-    match failure {
-        None => "ok",
-        Some(RequestFailure::Refused) => "refused",
-        Some(RequestFailure::Timeout) => "timeout",
-        Some(RequestFailure::TooLarge) => "too_large",
-        Some(RequestFailure::BadStatus) => "bad_status",
-        Some(RequestFailure::BadBody) => "bad_body",
-    }
-}
-
 impl Metrics {
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(ADMIN_BUCKETS);
-        let mut metrics = Self {
-            health: HealthMetrics::default(),
-            registry: Registry::with_prefix(PREFIX),
-            envoy_info: Family::default(),
-            ready: Gauge::default(),
-            condition: Family::default(),
-            startup_seconds: Seconds::default(),
-            envoy_epoch: Gauge::default(),
-            draining: Gauge::default(),
-            config_rejected: Family::default(),
-            readiness_changes: Family::default(),
-            envoy_exits: Family::default(),
-            admin_requests: Family::default(),
-            data_path_requests: Family::default(),
-            admin_request_duration_seconds: Family::new_with_constructor(histogram),
-            requests: Family::default(),
-            connections_closed: Family::default(),
-            connections: Family::default(),
-            held_requests: Gauge::default(),
-            scrapes: Family::default(),
-            resident_memory_bytes: Gauge::default(),
-            cpu_seconds: Counter::default(),
-            open_fds: Gauge::default(),
-            reports: ReportMetrics::default(),
-            cpu_counted: Mutex::new(0.0),
-        };
-        metrics.register();
-        metrics
-    }
-
-    fn register(&mut self) {
-        let build_info = Gauges::<1>::default();
+        let mut registry = Registry::with_prefix(PREFIX);
+        let to = &mut registry;
+        let build_info: Gauges<1> = register(to, "build_info", "Version of the agent");
         build_info.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
-        let to = &mut self.registry;
-        to.register("build_info", "Version of the agent", build_info);
-        to.register("envoy_info", "Version of Envoy, once it is known", self.envoy_info.clone());
-        to.register("ready", "1 if all readiness conditions are met", self.ready.clone());
-        to.register("condition", "1 if this readiness condition is met", self.condition.clone());
-        to.register(
-            "startup_seconds",
-            "Time from the agent's start to the first readiness of this Envoy process",
-            self.startup_seconds.clone(),
-        );
-        to.register(
-            "envoy_epoch",
-            "Number of the current Envoy process, starting at 1",
-            self.envoy_epoch.clone(),
-        );
-        to.register("draining", "1 during a drain", self.draining.clone());
-        to.register(
-            "config_rejected",
-            "1 if a part of this setting was ignored because it is invalid",
-            self.config_rejected.clone(),
-        );
-        let changes = "Changes of readiness, by the conditions that caused them";
-        to.register("readiness_changes", changes, self.readiness_changes.clone());
-        to.register("envoy_exits", "Exits of Envoy", self.envoy_exits.clone());
-        to.register("admin_requests", "Requests to Envoy's admin interface", self.admin_requests.clone());
-        to.register(
-            "data_path_requests",
-            "Readiness requests to the probe listener",
-            self.data_path_requests.clone(),
-        );
+        let admin_request_duration_seconds = Family::new_with_constructor(histogram);
         to.register(
             "admin_request_duration_seconds",
             "Duration of requests to Envoy's admin interface",
-            self.admin_request_duration_seconds.clone(),
+            admin_request_duration_seconds.clone(),
         );
-        to.register("requests", "Requests that were answered", self.requests.clone());
-        let closed = "Connections that were closed before a response was sent, or before it was read";
-        to.register("connections_closed", closed, self.connections_closed.clone());
-        to.register("connections", "Open connections", self.connections.clone());
-        to.register(
-            "held_requests",
-            "Requests that are currently held until Envoy is ready",
-            self.held_requests.clone(),
-        );
-        to.register("scrapes", "Scrapes of the sources of merged metrics", self.scrapes.clone());
-        to.register(
-            "resident_memory_bytes",
-            "Resident memory of this process",
-            self.resident_memory_bytes.clone(),
-        );
-        to.register("cpu_seconds", "CPU time of this process", self.cpu_seconds.clone());
-        to.register("open_fds", "Open file descriptors of this process", self.open_fds.clone());
-        self.reports.register(to);
-        self.health.register(to);
+        Self {
+            envoy_info: register(to, "envoy_info", "Version of Envoy, once it is known"),
+            ready: register(to, "ready", "1 if all readiness conditions are met"),
+            condition: register(to, "condition", "1 if this readiness condition is met"),
+            startup_seconds: register(
+                to,
+                "startup_seconds",
+                "Time from the agent's start to the first readiness of this Envoy process",
+            ),
+            envoy_epoch: register(to, "envoy_epoch", "Number of the current Envoy process, starting at 1"),
+            draining: register(to, "draining", "1 during a drain"),
+            config_rejected: register(
+                to,
+                "config_rejected",
+                "1 if a part of this setting was ignored because it is invalid",
+            ),
+            readiness_changes: register(
+                to,
+                "readiness_changes",
+                "Changes of readiness, by the conditions that caused them",
+            ),
+            envoy_exits: register(to, "envoy_exits", "Exits of Envoy"),
+            admin_requests: register(to, "admin_requests", "Requests to Envoy's admin interface"),
+            data_path_requests: register(
+                to,
+                "data_path_requests",
+                "Readiness requests to the probe listener",
+            ),
+            admin_request_duration_seconds,
+            requests: register(to, "requests", "Requests that were answered"),
+            connections_closed: register(
+                to,
+                "connections_closed",
+                "Connections that were closed before a response was sent, or before it was read",
+            ),
+            connections: register(to, "connections", "Open connections"),
+            held_requests: register(
+                to,
+                "held_requests",
+                "Requests that are currently held until Envoy is ready",
+            ),
+            scrapes: register(to, "scrapes", "Scrapes of the sources of merged metrics"),
+            resident_memory_bytes: register(to, "resident_memory_bytes", "Resident memory of this process"),
+            cpu_seconds: register(to, "cpu_seconds", "CPU time of this process"),
+            open_fds: register(to, "open_fds", "Open file descriptors of this process"),
+            reports: ReportMetrics::new(to),
+            health: HealthMetrics::new(to),
+            cpu_counted: Mutex::new(0.0),
+            registry,
+        }
     }
 
     /// Updates the metrics from one snapshot to the next, at `now` since the agent's start.
@@ -213,15 +174,17 @@ impl Metrics {
     }
 
     /// Records a request to Envoy's admin interface and its duration.
-    pub fn admin_request(&self, failure: Option<RequestFailure>, took: Duration) {
-        let labels = [("outcome", outcome(failure).to_owned())];
+    pub fn admin_request(&self, result: Result<(), RequestFailure>, took: Duration) {
+        let labels = [("outcome", RequestFailure::outcome(result).to_owned())];
         self.admin_requests.get_or_create(&labels).inc();
         self.admin_request_duration_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Records a readiness request to the probe listener.
-    pub fn data_path_request(&self, failure: Option<RequestFailure>) {
-        self.data_path_requests.get_or_create(&[("outcome", outcome(failure).to_owned())]).inc();
+    pub fn data_path_request(&self, result: Result<(), RequestFailure>) {
+        self.data_path_requests
+            .get_or_create(&[("outcome", RequestFailure::outcome(result).to_owned())])
+            .inc();
     }
 
     /// Records a response; `path` is one of the server's paths or `other`.
@@ -248,8 +211,8 @@ impl Metrics {
     }
 
     /// Records the scrape of one source.
-    pub fn scrape(&self, part: &'static str, outcome: &'static str) {
-        self.scrapes.get_or_create(&[("part", part.to_owned()), ("outcome", outcome.to_owned())]).inc();
+    pub fn scrape(&self, source: &'static str, outcome: &'static str) {
+        self.scrapes.get_or_create(&[("source", source.to_owned()), ("outcome", outcome.to_owned())]).inc();
     }
 
     /// Encodes all metrics as OpenMetrics, with `# EOF` at the end.
@@ -273,6 +236,13 @@ impl Default for Metrics {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Creates a metric and registers it.
+fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 /// Guard that increments a gauge during its lifetime.

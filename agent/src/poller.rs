@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::address::HttpUrl;
-use crate::envoy::admin::{AdminRequest, RequestFailure};
+use crate::envoy::admin::AdminRequest;
 use crate::envoy::admin_client;
-use crate::http_client::{ReservedFd, ReservedFdGuard};
+use crate::http_client::{RequestFailure, ReservedFd, ReservedFdGuard};
 use crate::readiness::{Channel, Observation, Readiness};
 use crate::state::AgentState;
-use intervals::{AdminIntervals, DataPathIntervals};
+use intervals::{AdminIntervals, DATA_PATH_TIMEOUT, DataPathIntervals};
 
 /// Destinations of the readiness requests.
 #[derive(Debug, Clone)]
@@ -51,9 +51,9 @@ async fn poll_admin(state: &AgentState, url: HttpUrl, mut intervals: AdminInterv
         let (request, process) =
             state.with_readiness(|ready| (ready.next_admin_request(), ready.process_key()));
         let timeout = intervals.timeout(request, process, state.now());
-        let asked = send_admin_request(state, &url, request, process.0, timeout, reserved_fd.release());
+        let sending = send_admin_request(state, &url, request, process.0, timeout, reserved_fd.release());
         let failure = tokio::select! {
-            failure = asked => failure,
+            failure = sending => failure,
             () = state.wait_until(|ready| ready.generation() != process.0) => continue,
         };
         let pause = intervals.pause(failure, state.now());
@@ -85,19 +85,14 @@ async fn send_admin_request(
     timeout: Duration,
     _descriptor: ReservedFdGuard<'_>,
 ) -> Option<RequestFailure> {
-    let sent_at = Instant::now();
-    let answer = match admin_client::connect(url, timeout).await? {
-        Ok(asked) => {
-            state.apply_result(generation, Observation::Accepted(Channel::Admin));
-            asked.admin(url, request).await?
-        }
-        Err(failure) => Err(failure),
-    };
-    debug!(?request, ?answer, "admin request completed");
-    let failure = answer.as_ref().err().copied();
-    state.metrics().admin_request(failure, sent_at.elapsed());
-    state.apply_result(generation, Observation::Admin(answer));
-    failure
+    let started = Instant::now();
+    let on_accept = || state.apply_result(generation, Observation::Accepted(Channel::Admin));
+    let response = admin_client::query(url, request, timeout, on_accept).await?;
+    debug!(?request, ?response, "admin request completed");
+    let result = response.as_ref().map(|_| ()).map_err(|failure| *failure);
+    state.metrics().admin_request(result, started.elapsed());
+    state.apply_result(generation, Observation::Admin(response));
+    result.err()
 }
 
 async fn poll_data_path(state: &AgentState, url: HttpUrl, mut intervals: DataPathIntervals) {
@@ -105,10 +100,9 @@ async fn poll_data_path(state: &AgentState, url: HttpUrl, mut intervals: DataPat
     loop {
         state.wait_until(Readiness::can_request).await;
         let generation = state.with_readiness(Readiness::generation);
-        let asked =
-            send_data_path_request(state, &url, generation, intervals.timeout(), reserved_fd.release());
+        let request = send_data_path_request(state, &url, generation, reserved_fd.release());
         let failure = tokio::select! {
-            failure = asked => failure,
+            failure = request => failure,
             () = state.wait_until(|ready| ready.generation() != generation) => continue,
         };
         let (pending, failing, process) = state.with_readiness(|ready| {
@@ -126,21 +120,15 @@ async fn send_data_path_request(
     state: &AgentState,
     url: &HttpUrl,
     generation: u32,
-    timeout: Duration,
     _descriptor: ReservedFdGuard<'_>,
 ) -> Option<RequestFailure> {
-    let answer = match admin_client::connect(url, timeout).await? {
-        Ok(asked) => {
-            state.apply_result(generation, Observation::Accepted(Channel::DataPath));
-            asked.data_path(url).await?
-        }
-        Err(failure) => Err(failure),
-    };
-    debug!(?answer, "data path request completed");
-    let failure = answer.as_ref().err().copied();
-    state.metrics().data_path_request(failure);
-    state.apply_result(generation, Observation::DataPath(answer));
-    failure
+    let on_accept = || state.apply_result(generation, Observation::Accepted(Channel::DataPath));
+    let response = admin_client::query_data_path(url, DATA_PATH_TIMEOUT, on_accept).await?;
+    debug!(?response, "data path request completed");
+    let result = response.map(|_| ());
+    state.metrics().data_path_request(result);
+    state.apply_result(generation, Observation::DataPath(response));
+    result.err()
 }
 
 #[cfg(test)]

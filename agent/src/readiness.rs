@@ -16,7 +16,8 @@ use condition::EnvoyProcessState;
 pub use snapshot::{Pending, Phase, Snapshot};
 
 use crate::args::Dynamic;
-use crate::envoy::admin::{AdminRequest, AdminResponse, DataPathResponse, RequestFailure, ServerInfo};
+use crate::envoy::admin::{AdminRequest, AdminResponse, DataPathResponse, ServerInfo};
+use crate::http_client::RequestFailure;
 
 /// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
 /// accidental.
@@ -89,7 +90,7 @@ pub struct Readiness {
 impl Readiness {
     /// Creates the initial state; `now` is the time since the agent's start.
     pub fn new(policy: Policy, now: Duration) -> Self {
-        let envoy = EnvoyProcessState::new();
+        let envoy = EnvoyProcessState::default();
         let snapshot = Snapshot::first(now);
         let mut ready = Self {
             policy,
@@ -294,7 +295,7 @@ impl Readiness {
 
     fn next_epoch(&mut self) {
         self.epoch += 1;
-        self.envoy = EnvoyProcessState::new();
+        self.envoy = EnvoyProcessState::default();
     }
 
     fn update(&mut self, now: Duration) {

@@ -2,13 +2,10 @@
 //! response. All sources are scraped concurrently; their metrics are streamed in order and in
 //! chunks.
 
-pub mod families;
-pub mod format;
-pub mod labels;
-pub mod line;
-pub mod merge;
-mod number;
-mod request;
+mod families;
+mod labels;
+mod line;
+mod merge;
 mod source;
 
 use std::collections::BTreeMap;
@@ -25,14 +22,14 @@ use tracing::{debug, warn};
 
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
+use crate::http_client::RequestFailure;
 use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
 use crate::log::LogLimiter;
 use crate::metrics::Metrics;
-use families::Room;
-use format::Format;
-use merge::{Merge, Part};
-use request::{accepts_open_metrics, deadline, envoy_path};
-use source::{Outcome, Piece, Question, Source};
+use families::FamilyLimit;
+use line::Format;
+use merge::{Merge, SourceState};
+use source::{Chunk, ScrapeRequest, ScrapeResult, Source};
 
 /// Maximum number of concurrent scrapes.
 const SCRAPES: usize = 2;
@@ -44,10 +41,13 @@ const ENVOY_LIMIT: usize = 64 << 20;
 const TARGET_LIMIT: usize = 10 << 20;
 /// Number of chunks that are buffered per source, each of at most 16 KiB.
 const CHUNKS: usize = 4;
-/// Accept header of the requests to targets.
-const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
-const ACCEPT_OPEN_METRICS: &str =
-    "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+/// Default and maximum deadline of a scrape: Envoy's route times out after 10 s.
+const DEADLINE: Duration = Duration::from_millis(9_500);
+/// Query parameters of the client that are forwarded to Envoy.
+const ENVOY_PARAMETERS: [&str; 3] = ["usedonly", "filter", "text_readouts"];
+/// Header with the scraper's timeout in seconds.
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
+const TEXT_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// Scrapes all sources and merges their metrics.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub struct Scraper {
     admin: HttpUrl,
     permits: Arc<Semaphore>,
     /// Limiters of the warnings about incomplete sources, by source and target.
-    missing: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
+    warnings: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
 }
 
 impl Scraper {
@@ -68,16 +68,15 @@ impl Scraper {
             config: Arc::new(config),
             admin,
             permits: Arc::new(Semaphore::new(SCRAPES)),
-            missing: Arc::default(),
+            warnings: Arc::default(),
         }
     }
 
     /// Returns the agent's own metrics.
     pub fn own(&self) -> Response {
-        let mut merge = Merge::new(Format::Text);
         let mut out = Vec::new();
-        own_part(&self.metrics, &mut merge, &mut out);
-        answer(Format::Text, Body::from(Bytes::from(out)))
+        merge_own(&self.metrics, &mut Merge::default(), &mut out);
+        response(Body::from(Bytes::from(out)))
     }
 
     /// Returns the metrics of all sources. The status is 200 once a scrape has started. Two scrapes
@@ -88,43 +87,31 @@ impl Scraper {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
         };
-        let within = deadline(headers);
-        let deadline = Instant::now() + within;
-        let may_be_open =
-            !self.config.envoy && self.config.targets.len() == 1 && accepts_open_metrics(headers);
-        let mut sources = self.ask(query, deadline, may_be_open);
-        let mut format = Format::Text;
-        let mut first = None;
-        if may_be_open && let Some(source) = sources.first_mut() {
-            first = source.pieces.recv().await;
-            if let Some(Piece::Begins(begins)) = &first {
-                format = *begins;
-            }
-        }
+        let timeout = timeout(headers);
+        let sources = self.spawn_sources(query, Instant::now() + timeout);
         let (chunks, body) = Body::chunks(CHUNKS);
-        let gone = chunks.clone();
-        let write = self.clone().write(format, sources, first, chunks);
+        let closed = chunks.clone();
+        let write = self.clone().write(sources, chunks);
         tokio::spawn(async move {
             let _permit = permit;
             // When the scraper disconnects, its permit is released immediately, whatever a source
             // does.
             tokio::select! {
                 () = write => {}
-                () = gone.closed() => debug!("scraper disconnected"),
+                () = closed.closed() => debug!("scraper disconnected"),
             }
         });
-        let mut response = answer(format, body);
-        response.extensions_mut().insert(AnswerWithin(within + SLACK));
+        let mut response = response(body);
+        response.extensions_mut().insert(AnswerWithin(timeout + SLACK));
         response
     }
 
-    fn ask(&self, query: &str, deadline: Instant, open_metrics: bool) -> Vec<Source> {
+    fn spawn_sources(&self, query: &str, deadline: Instant) -> Vec<Source> {
         let mut sources = Vec::new();
         if self.config.envoy {
             let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
-            let room = Room::ENVOY;
-            let question = Question { url, accept: ACCEPT_TEXT, limit: ENVOY_LIMIT, room, deadline };
-            sources.push(Source::ask("envoy", String::new(), question));
+            let request = ScrapeRequest { url, limit: ENVOY_LIMIT, deadline };
+            sources.push(Source::spawn("envoy", String::new(), FamilyLimit::ENVOY, request));
         }
         for Target { port, path } in &self.config.targets {
             let url = HttpUrl {
@@ -132,12 +119,59 @@ impl Scraper {
                 authority: format!("localhost:{port}"),
                 path: path.clone(),
             };
-            let accept = if open_metrics { ACCEPT_OPEN_METRICS } else { ACCEPT_TEXT };
-            let question = Question { url, accept, limit: TARGET_LIMIT, room: Room::TARGET, deadline };
-            sources.push(Source::ask("application", label(&sources, *port, path), question));
+            let request = ScrapeRequest { url, limit: TARGET_LIMIT, deadline };
+            let target = label(&sources, *port, path);
+            sources.push(Source::spawn("application", target, FamilyLimit::TARGET, request));
         }
         sources
     }
+
+    /// Writes the sources in order, followed by their outcomes.
+    async fn write(self, sources: Vec<Source>, chunks: Chunks) {
+        let mut merge = Merge::default();
+        let mut out = Vec::new();
+        merge_own(&self.metrics, &mut merge, &mut out);
+        let mut results = Vec::new();
+        for mut source in sources {
+            let Some((result, took)) = copy(&mut source, &mut merge, &mut out, &chunks).await else {
+                return;
+            };
+            self.record(&source, result, took);
+            results.push((source, result, took));
+        }
+        let summary = summary(&results, merge.duplicates());
+        merge_generated(Format::Text, &summary, &mut merge, &mut out);
+        let _ = chunks.send(out.into()).await;
+    }
+
+    fn record(&self, source: &Source, result: ScrapeResult, took: Duration) {
+        let Source { name, target, .. } = source;
+        let outcome = RequestFailure::outcome(result);
+        self.metrics.scrape(name, outcome);
+        debug!(source = name, target, outcome, seconds = took.as_secs_f64(), "scraped");
+        if result.is_ok() {
+            return;
+        }
+        let mut warnings = self.warnings.lock().expect("nothing panics while it holds this lock");
+        if let Some(times) = warnings.entry(format!("{name} {target}")).or_default().record(Instant::now()) {
+            warn!(source = name, target, outcome, times, "metrics source missing or truncated");
+        }
+    }
+}
+
+/// Returns the time that a scrape may take.
+fn timeout(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
+    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    timeout.map_or(DEADLINE, |timeout| timeout.saturating_sub(SLACK).clamp(SLACK, DEADLINE))
+}
+
+/// Returns `/stats/prometheus` with the query parameters of the client that select metrics.
+fn envoy_path(query: &str) -> String {
+    let is_forwarded = |field: &&str| ENVOY_PARAMETERS.contains(&field.split('=').next().unwrap_or_default());
+    let forwarded: Vec<&str> = query.split('&').filter(is_forwarded).collect();
+    let separator = if forwarded.is_empty() { "" } else { "?" };
+    format!("/stats/prometheus{separator}{}", forwarded.join("&"))
 }
 
 /// Returns the label of a target: its port, or its port and path if an earlier target has the same
@@ -150,98 +184,59 @@ fn label(before: &[Source], port: u16, path: &str) -> String {
     format!("{label}{}", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-impl Scraper {
-    /// Writes the sources in order, followed by their outcomes.
-    async fn write(self, format: Format, sources: Vec<Source>, mut first: Option<Piece>, chunks: Chunks) {
-        let mut merge = Merge::new(format);
-        let mut out = Vec::new();
-        own_part(&self.metrics, &mut merge, &mut out);
-        let mut outcomes = Vec::new();
-        for mut source in sources {
-            let Some((outcome, took)) = copy(&mut source, first.take(), &mut merge, &mut out, &chunks).await
-            else {
-                return;
-            };
-            self.note(&source, outcome, took);
-            outcomes.push((source, outcome, took));
-        }
-        let told = outcome_part(&outcomes, merge.duplicates());
-        let mut part = Part::new(Format::Text, Room::TARGET);
-        let fed = merge.feed(&mut part, told.as_bytes(), &mut out);
-        let finished = merge.finish(part, true, &mut out);
-        debug_assert!(fed.is_ok() && finished.is_ok(), "the generated lines are valid");
-        out.extend_from_slice(merge.end());
-        let _ = chunks.send(out.into()).await;
-    }
-
-    fn note(&self, source: &Source, outcome: Outcome, took: Duration) {
-        let Source { part, target, .. } = source;
-        self.metrics.scrape(part, outcome.word());
-        debug!(part, target, outcome = outcome.word(), seconds = took.as_secs_f64(), "scraped");
-        if outcome == Outcome::Ok {
-            return;
-        }
-        let mut missing = self.missing.lock().expect("nothing panics while it holds this lock");
-        if let Some(times) = missing.entry(format!("{part} {target}")).or_default().record(Instant::now()) {
-            warn!(part, target, outcome = outcome.word(), times, "metrics source missing or truncated");
-        }
-    }
-}
-
 /// Copies a source to the response; `None` means that the scraper disconnected.
 async fn copy(
     source: &mut Source,
-    mut first: Option<Piece>,
     merge: &mut Merge,
     out: &mut Vec<u8>,
     chunks: &Chunks,
-) -> Option<(Outcome, Duration)> {
-    let mut part = Part::new(Format::Text, source.room);
-    let began = Instant::now();
-    let (outcome, took) = loop {
-        let piece = match first.take() {
-            Some(piece) => Some(piece),
-            None => source.pieces.recv().await,
-        };
-        match piece {
-            Some(Piece::Begins(format)) => part = Part::new(format, source.room),
-            Some(Piece::Data(data)) => {
-                let fed = merge.feed(&mut part, &data, out);
+) -> Option<(ScrapeResult, Duration)> {
+    let mut state = SourceState::new(Format::Text, source.limit);
+    let started = Instant::now();
+    let mut truncated: ScrapeResult = Ok(());
+    while let Some(chunk) = source.chunks.recv().await {
+        match chunk {
+            Chunk::Format(format) => state = SourceState::new(format, source.limit),
+            Chunk::Data(data) => {
+                truncated = merge.feed(&mut state, &data, out);
                 if !out.is_empty() {
                     chunks.send(std::mem::take(out).into()).await.ok()?;
                 }
-                if let Err(cut) = fed {
-                    break (cut.into(), began.elapsed());
+                if truncated.is_err() {
+                    break;
                 }
                 // If all peers are fast, nothing above waits, and other tasks must run too.
                 yield_now().await;
             }
-            Some(Piece::Ends(outcome, took)) => break (outcome, took),
-            None => break (Outcome::BadBody, began.elapsed()),
         }
+    }
+    let (result, took) = match truncated {
+        Ok(()) => (&mut source.task).await.unwrap_or((Err(RequestFailure::BadBody), started.elapsed())),
+        Err(_) => (truncated, started.elapsed()),
     };
-    let finished = merge.finish(part, outcome == Outcome::Ok, out);
-    Some((finished.map_or_else(Outcome::from, |()| outcome), took))
+    let finished = merge.finish(state, result.is_ok(), out);
+    Some((finished.and(result), took))
 }
 
-fn own_part(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
-    let mut part = Part::new(Format::OpenMetrics, Room::TARGET);
-    let fed = merge.feed(&mut part, metrics.encode().as_bytes(), out);
-    let finished = merge.finish(part, true, out);
+fn merge_own(metrics: &Metrics, merge: &mut Merge, out: &mut Vec<u8>) {
+    merge_generated(Format::OpenMetrics, &metrics.encode(), merge, out);
+}
+
+fn merge_generated(format: Format, text: &str, merge: &mut Merge, out: &mut Vec<u8>) {
+    let mut state = SourceState::new(format, FamilyLimit::TARGET);
+    let fed = merge.feed(&mut state, text.as_bytes(), out);
+    let finished = merge.finish(state, true, out);
     debug_assert!(fed.is_ok() && finished.is_ok(), "the generated lines are valid");
 }
 
 /// Returns the metrics about the scrape itself, which are known only at its end.
-fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> String {
-    let series = |name: &str, value: &dyn Fn(&(Source, Outcome, Duration)) -> String| {
-        let line = |outcome: &(Source, Outcome, Duration)| {
-            let (part, target) = (outcome.0.part, &outcome.0.target);
-            format!("app_health_agent_{name}{{part=\"{part}\",target=\"{target}\"}} {}\n", value(outcome))
-        };
-        outcomes.iter().map(line).collect::<String>()
-    };
-    let up = series("scrape_up", &|(_, outcome, _)| u8::from(*outcome == Outcome::Ok).to_string());
-    let seconds = series("scrape_duration_seconds", &|(.., took)| format!("{:.6}", took.as_secs_f64()));
+fn summary(results: &[(Source, ScrapeResult, Duration)], duplicates: u64) -> String {
+    let (mut up, mut seconds) = (String::new(), String::new());
+    for (Source { name, target, .. }, result, took) in results {
+        let labels = format!("{{source=\"{name}\",target=\"{target}\"}}");
+        up += &format!("app_health_agent_scrape_up{labels} {}\n", u8::from(result.is_ok()));
+        seconds += &format!("app_health_agent_scrape_duration_seconds{labels} {:.6}\n", took.as_secs_f64());
+    }
     format!(
         "# HELP app_health_agent_scrape_up 1 if this source was scraped completely\n# TYPE app_health_agent_scrape_up gauge\n{up}\
          # HELP app_health_agent_scrape_duration_seconds Duration of the scrape of this source\n\
@@ -251,9 +246,9 @@ fn outcome_part(outcomes: &[(Source, Outcome, Duration)], duplicates: u64) -> St
     )
 }
 
-fn answer(format: Format, body: Body) -> Response {
+fn response(body: Body) -> Response {
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response.headers_mut().insert(CONTENT_TYPE, TEXT_FORMAT);
     response
 }
 

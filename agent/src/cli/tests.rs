@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -23,11 +25,11 @@ async fn server(answer: Option<&'static str>) -> HttpUrl {
 
 #[tokio::test]
 async fn responses_and_connection_failures() {
-    let not = |why: &str| Answer::Not(why.to_owned());
+    let failed = |reason: &str| LocalCallResult::Failed(reason.to_owned());
     for (answer, expected) in [
-        (Some("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nOK"), Answer::Done),
-        (Some("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"), not("HTTP status 403")),
-        (None, not("no response in time")),
+        (Some("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nOK"), LocalCallResult::Done),
+        (Some("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"), failed("HTTP status 403")),
+        (None, failed("no response in time")),
     ] {
         let url = server(answer).await;
         let found = post(&url, "/drain", Instant::now() + Duration::from_millis(500)).await;
@@ -38,5 +40,8 @@ async fn responses_and_connection_failures() {
         authority: "localhost".into(),
         path: "/".into(),
     };
-    assert_eq!(post(&nobody, "/drain", Instant::now() + AGAIN).await, Answer::Nobody);
+    assert_eq!(
+        post(&nobody, "/drain", Instant::now() + Duration::from_millis(500)).await,
+        LocalCallResult::NotRunning
+    );
 }

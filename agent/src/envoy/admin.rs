@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::http_client::RequestFailure;
+
 /// Path and query whose response [`open_connections`] parses.
 pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
 /// Listeners whose connections are not the application's: those of the generated bootstrap and
@@ -85,20 +87,6 @@ pub struct DataPathResponse {
     pub status: u16,
     /// True if the body contains the filter's reason word for an unknown probe.
     pub unknown_probe: bool,
-}
-
-/// Reason why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestFailure {
-    /// The connection was refused.
-    Refused,
-    Timeout,
-    /// The response exceeds its maximum size.
-    TooLarge,
-    /// The status is not an expected one.
-    BadStatus,
-    /// The response is incomplete or malformed.
-    BadBody,
 }
 
 impl AdminRequest {

@@ -32,7 +32,7 @@ fn counters() {
     metrics.envoy_exited(ExitReason::Signal(9), false);
     metrics.envoy_exited(ExitReason::Code(0), true);
     metrics.config_rejected("--metrics-target");
-    metrics.admin_request(Some(RequestFailure::Timeout), Duration::from_secs(5));
+    metrics.admin_request(Err(RequestFailure::Timeout), Duration::from_secs(5));
     let open = metrics.connection("ready");
     let text = metrics.encode();
     for line in [

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::envoy::admin::{AdminRequest, RequestFailure};
+use crate::envoy::admin::AdminRequest;
+use crate::http_client::RequestFailure;
 
 /// Interval while a condition is pending, so that readiness is detected quickly.
 const FAST_INTERVAL: Duration = Duration::from_millis(20);
@@ -28,7 +29,7 @@ const DATA_PATH_FAILED_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of data path requests to an external Envoy, whose exit is not observed otherwise.
 const DATA_PATH_EXTERNAL_INTERVAL: Duration = Duration::from_millis(500);
 /// Timeout of a data path request.
-const DATA_PATH_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const DATA_PATH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a refused connection; a second refusal counts as an exit of Envoy.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -107,11 +108,6 @@ impl DataPathIntervals {
     /// `child` means that Envoy is a child process, whose exit is observed directly.
     pub(super) fn new(child: bool) -> Self {
         Self { child, pending: None }
-    }
-
-    /// Returns the timeout of every request.
-    pub(super) fn timeout(&self) -> Duration {
-        DATA_PATH_TIMEOUT
     }
 
     /// Returns the pause after a request. `pending` means that readiness waits for the data path of

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::{Channel, Policy};
 use crate::args::Dynamic;
-use crate::envoy::admin::{
-    AdminRequest, DataPathResponse, ReadinessStats, RequestFailure, ServerState, UpdateCounters,
-};
+use crate::envoy::admin::{AdminRequest, DataPathResponse, ReadinessStats, ServerState, UpdateCounters};
+use crate::http_client::RequestFailure;
 
 /// Number of consecutive failures after which a data path that answered before is not met any more.
 const DATA_PATH_FAILURES: u32 = 3;
@@ -53,8 +52,9 @@ impl Condition {
 }
 
 /// Whether Envoy has received its clusters or its listeners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ConfigState {
+    #[default]
     Missing,
     Rejected,
     Received,
@@ -98,20 +98,15 @@ pub(super) struct DataPath {
     reason: String,
 }
 
-impl DataPath {
-    fn new() -> Self {
-        Self {
-            met: false,
-            accepted: false,
-            unresponsive_since: None,
-            failures: 0,
-            reason: Self::unresponsive(),
-        }
+impl Default for DataPath {
+    fn default() -> Self {
+        let reason = Self::UNRESPONSIVE.to_owned();
+        Self { met: false, accepted: false, unresponsive_since: None, failures: 0, reason }
     }
+}
 
-    fn unresponsive() -> String {
-        "probe listener not answering".to_owned()
-    }
+impl DataPath {
+    const UNRESPONSIVE: &str = "probe listener not answering";
 
     /// Returns true if the last request failed.
     pub(super) fn is_failing(&self) -> bool {
@@ -132,7 +127,7 @@ impl DataPath {
             Ok(DataPathResponse { status: 429, .. }) if was_ready => None,
             Ok(DataPathResponse { status: 404, .. }) => Some("probe filter not answering".to_owned()),
             Ok(DataPathResponse { status, .. }) => Some(format!("probe listener answers {status}")),
-            Err(_) => Some(Self::unresponsive()),
+            Err(_) => Some(Self::UNRESPONSIVE.to_owned()),
         };
         match reason {
             None => {
@@ -149,7 +144,7 @@ impl DataPath {
 }
 
 /// State of one Envoy process, from its first sign to its exit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EnvoyProcessState {
     pub(super) process: bool,
     /// True if the process has exited.
@@ -173,29 +168,9 @@ pub(super) struct EnvoyProcessState {
 }
 
 impl EnvoyProcessState {
-    pub(super) fn new() -> Self {
-        Self {
-            process: false,
-            exited: false,
-            restarting: false,
-            was_ready: false,
-            data_path: DataPath::new(),
-            version: None,
-            uptime: None,
-            workers_hidden: false,
-            admin_unresponsive_since: None,
-            state: None,
-            clusters: ConfigState::Missing,
-            listeners: ConfigState::Missing,
-            workers: false,
-            admin_refused: None,
-            data_path_refused: None,
-        }
-    }
-
     /// Returns the state between the exit of the process `exited` and the start of the next one.
     pub(super) fn after(exited: &Self) -> Self {
-        Self { exited: true, was_ready: exited.was_ready, ..Self::new() }
+        Self { exited: true, was_ready: exited.was_ready, ..Self::default() }
     }
 
     pub(super) fn is_live(&self) -> bool {

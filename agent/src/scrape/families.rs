@@ -1,39 +1,28 @@
-//! Tracks which metric families of a scrape were announced. Names are kept as fingerprints of seven
-//! bytes and are limited in number, so that the names of applications' metrics take bounded memory.
+//! Tracks the metric families of a scrape. Names are kept as fingerprints of seven bytes and are
+//! limited in number, so that the names of applications' metrics take bounded memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// Number of names that a source may still add. An entry has eight bytes, so all sources of a
-/// scrape stay below 2 MiB, even while the table grows. Envoy itself has a few thousand families at
+/// Number of families that a source may still add. An entry has nine bytes, so all sources of a
+/// scrape stay below 3 MiB, even while the table grows. Envoy itself has a few thousand families at
 /// most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room(usize);
+pub(super) struct FamilyLimit(pub(super) usize);
 
-impl Room {
-    pub const ENVOY: Self = Self(30_000);
+impl FamilyLimit {
+    pub(super) const ENVOY: Self = Self(30_000);
     /// Limit for each of eight targets, and for the agent itself.
-    pub const TARGET: Self = Self(10_000);
-
-    #[cfg(test)]
-    pub(super) fn of(names: usize) -> Self {
-        Self(names)
-    }
+    pub(super) const TARGET: Self = Self(10_000);
 }
 
-/// Error for a source that has more families than its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRoom;
-
 /// Type of a family, as far as it determines which label must be a number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
     /// The label `le` must be a number.
     Histogram,
     /// The label `quantile` must be a number.
     Summary,
-    /// No label must be a number.
-    #[default]
     Other,
 }
 
@@ -42,92 +31,64 @@ pub enum Kind {
 type Fingerprint = [u8; 7];
 
 #[derive(Debug, Default)]
-pub struct Families {
+pub(super) struct Families {
     random: RandomState,
-    known: HashMap<Fingerprint, Facts>,
+    known: HashMap<Fingerprint, Family>,
 }
 
-/// Bit set of what is known about a family.
-#[derive(Debug, Clone, Copy, Default)]
-struct Facts(u8);
-
-impl Facts {
-    const TYPED: u8 = 1;
-    const HELPED: u8 = 2;
-    const HISTOGRAM: u8 = 4;
-    const SUMMARY: u8 = 8;
-
-    fn has(self, fact: u8) -> bool {
-        self.0 & fact != 0
-    }
-
-    fn kind(self) -> Kind {
-        match self {
-            _ if self.has(Self::HISTOGRAM) => Kind::Histogram,
-            _ if self.has(Self::SUMMARY) => Kind::Summary,
-            _ => Kind::Other,
-        }
-    }
+#[derive(Debug, Default)]
+struct Family {
+    has_help: bool,
+    /// `None` until a `TYPE` line or a sample.
+    kind: Option<Kind>,
 }
 
+/// Each method returns `None` if the name would exceed the limit of the source.
 impl Families {
     /// Records a `HELP` line and returns true if it is the first one of its family.
-    pub fn help(&mut self, name: &str, room: &mut Room) -> Result<bool, NoRoom> {
-        let facts = self.facts(name, room)?;
-        let is_first = !facts.has(Facts::HELPED);
-        facts.0 |= Facts::HELPED;
-        Ok(is_first)
+    pub(super) fn record_help(&mut self, name: &str, limit: &mut FamilyLimit) -> Option<bool> {
+        let family = self.family(name, limit)?;
+        Some(!std::mem::replace(&mut family.has_help, true))
     }
 
     /// Records a `TYPE` line and returns true if it is the first one and precedes all samples.
-    pub fn announce(&mut self, name: &str, kind: &str, room: &mut Room) -> Result<bool, NoRoom> {
-        let facts = self.facts(name, room)?;
-        let is_first = !facts.has(Facts::TYPED);
-        if is_first {
-            facts.0 |= match kind {
-                "histogram" => Facts::TYPED | Facts::HISTOGRAM,
-                "summary" => Facts::TYPED | Facts::SUMMARY,
-                _ => Facts::TYPED,
-            };
-        }
-        Ok(is_first)
+    pub(super) fn record_type(&mut self, name: &str, kind: &str, limit: &mut FamilyLimit) -> Option<bool> {
+        let family = self.family(name, limit)?;
+        let is_first = family.kind.is_none();
+        family.kind.get_or_insert(match kind {
+            "histogram" => Kind::Histogram,
+            "summary" => Kind::Summary,
+            _ => Kind::Other,
+        });
+        Some(is_first)
     }
 
     /// Records a sample. A `TYPE` line after a sample is as invalid as a second one.
-    pub fn sample(&mut self, name: &str, room: &mut Room) -> Result<Kind, NoRoom> {
-        let facts = self.facts(name, room)?;
-        facts.0 |= Facts::TYPED;
-        Ok(facts.kind())
+    pub(super) fn record_sample(&mut self, name: &str, limit: &mut FamilyLimit) -> Option<Kind> {
+        Some(*self.family(name, limit)?.kind.get_or_insert(Kind::Other))
     }
 
-    /// Returns the facts about the family to which parsers assign `name`: the family of that name,
-    /// or else the summary or histogram that `name` is a part of, or else a new family.
-    fn facts(&mut self, name: &str, room: &mut Room) -> Result<&mut Facts, NoRoom> {
-        let key = self.family(name);
-        if !self.known.contains_key(&key) {
-            room.0 = room.0.checked_sub(1).ok_or(NoRoom)?;
-        }
-        Ok(self.known.entry(key).or_default())
-    }
-
-    fn family(&self, name: &str) -> Fingerprint {
-        let key = self.fingerprint(name);
-        if self.known.contains_key(&key) {
-            return key;
-        }
-        let part_of = |suffixes: &[&str], fact: u8| {
-            let base = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix))?;
-            let key = self.fingerprint(base);
-            self.known.get(&key).is_some_and(|facts| facts.has(fact)).then_some(key)
+    /// Returns the family to which parsers assign `name`: the family of that name, or else the
+    /// summary or histogram that `name` is a part of, or else a new family.
+    fn family(&mut self, name: &str, limit: &mut FamilyLimit) -> Option<&mut Family> {
+        let fingerprint = |name: &str| {
+            let [_, fingerprint @ ..] = self.random.hash_one(name).to_be_bytes();
+            fingerprint
         };
-        part_of(&["_count", "_sum"], Facts::SUMMARY)
-            .or_else(|| part_of(&["_count", "_sum", "_bucket"], Facts::HISTOGRAM))
-            .unwrap_or(key)
-    }
-
-    fn fingerprint(&self, name: &str) -> Fingerprint {
-        let [_, fingerprint @ ..] = self.random.hash_one(name).to_be_bytes();
-        fingerprint
+        let part_of = |suffixes: &[&str], kind: Kind| {
+            let base = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)).map(fingerprint)?;
+            self.known.get(&base).is_some_and(|family| family.kind == Some(kind)).then_some(base)
+        };
+        let mut key = fingerprint(name);
+        if !self.known.contains_key(&key) {
+            let base = part_of(&["_count", "_sum"], Kind::Summary)
+                .or_else(|| part_of(&["_count", "_sum", "_bucket"], Kind::Histogram));
+            match base {
+                Some(base) => key = base,
+                None => limit.0 = limit.0.checked_sub(1)?,
+            }
+        }
+        Some(self.known.entry(key).or_default())
     }
 }
 

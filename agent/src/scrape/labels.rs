@@ -1,8 +1,6 @@
 //! Parses metric names and the labels of a sample. Only what all of Prometheus' parsers accept is
 //! valid.
 
-use super::format::Format;
-
 /// Separators between the tokens of a line.
 pub(super) const BLANKS: [char; 2] = [' ', '\t'];
 /// Number of labels up to which a pairwise comparison is faster than sorting.
@@ -10,22 +8,20 @@ const FEW: usize = 16;
 
 /// Validated labels such as `{a="b",le="0.5"}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Labels<'a> {
+pub(super) struct Labels<'a> {
     /// Length in bytes, including both braces.
-    pub length: usize,
+    pub(super) length: usize,
     /// Upper bound of a histogram bucket, still escaped.
-    pub le: Option<&'a str>,
+    pub(super) le: Option<&'a str>,
     /// Quantile of a summary, still escaped.
-    pub quantile: Option<&'a str>,
+    pub(super) quantile: Option<&'a str>,
 }
 
 impl<'a> Labels<'a> {
-    /// Parses from the opening brace on. Returns `None` if a parser rejects the labels. The text
-    /// format allows blanks between tokens, OpenMetrics does not. A comma may precede the closing
-    /// brace.
-    pub(super) fn parse(text: &'a str, format: Format) -> Option<Self> {
-        let skip =
-            |rest: &'a str| if format == Format::Text { rest.trim_start_matches(BLANKS) } else { rest };
+    /// Parses from the opening brace on; blanks are allowed between tokens, and a comma before the
+    /// closing brace. Returns `None` if a parser rejects the labels.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let skip = |rest: &'a str| rest.trim_start_matches(BLANKS);
         let (mut labels, mut names) = (Self::default(), Vec::new());
         let mut rest = skip(text.strip_prefix('{')?);
         while !rest.starts_with('}') {

@@ -1,57 +1,70 @@
-//! Parses one line of an exposition, in Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0.
+//! Parses one line of an exposition, in Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0, and
+//! converts OpenMetrics to the text format.
 //!
 //! Two parsers with differences read the text format: `textparse` of Prometheus and `expfmt`, which
 //! promtool and others use. A line is valid only if both accept it, because a parser that rejects
 //! one line rejects the whole response. Names in quotes belong to a later format and are invalid
 //! here.
 
-use super::format::Format;
+use std::borrow::Cow;
+
 use super::labels::{BLANKS, Labels, metric_name};
-use super::number::{is_millis, is_seconds, is_value};
+
+/// Exposition format of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    OpenMetrics,
+}
+
+impl Format {
+    /// Returns the format of a Content-Type; without a Content-Type it is text. `None` means that
+    /// the format is not supported.
+    pub(super) fn of(content_type: Option<&str>) -> Option<Self> {
+        let kind = content_type.map_or("text/plain", |text| text.split(';').next().unwrap_or_default());
+        match kind.trim().to_ascii_lowercase().as_str() {
+            "text/plain" => Some(Self::Text),
+            "application/openmetrics-text" => Some(Self::OpenMetrics),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line<'a> {
+pub(super) enum Line<'a> {
     /// `# HELP family text`.
     Help {
         family: &'a str,
         text: &'a str,
     },
-    /// `# TYPE family kind`, where `kind` is a type of the format.
+    /// `# TYPE family kind`, where `kind` is a type of the text format.
     Type {
         family: &'a str,
+        /// Name of the family in the text format.
+        name: Cow<'a, str>,
         kind: &'a str,
     },
-    /// `# UNIT family unit`, where the name of the family ends in the unit. In the text format it
-    /// is a comment.
-    Unit {
-        family: &'a str,
-        unit: &'a str,
-    },
-    /// `# EOF`, which is a comment in the text format.
-    Eof,
-    /// Any other comment, or an empty line.
+    /// Any other comment, such as `# UNIT` and `# EOF`, or an empty line.
     Comment,
     Sample(Sample<'a>),
 }
 
-/// Sample of the form `name{label="…"} value timestamp # exemplar`.
+/// Sample of the form `name{label="…"} value timestamp`. Exemplars of OpenMetrics are dropped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample<'a> {
+pub(super) struct Sample<'a> {
     /// Metric name without labels.
-    pub name: &'a str,
+    pub(super) name: &'a str,
     /// Name and labels as received.
-    pub series: &'a str,
-    pub labels: Labels<'a>,
-    pub value: &'a str,
-    /// Milliseconds in the text format, seconds in OpenMetrics.
-    pub timestamp: Option<&'a str>,
-    /// Exemplar `{label="…"} value timestamp`, which only OpenMetrics has.
-    pub exemplar: Option<&'a str>,
+    pub(super) series: &'a str,
+    pub(super) labels: Labels<'a>,
+    pub(super) value: &'a str,
+    /// Timestamp in milliseconds.
+    pub(super) timestamp: Option<Cow<'a, str>>,
 }
 
 impl<'a> Line<'a> {
-    /// Returns `None` if the line is invalid in this format.
-    pub fn parse(line: &'a str, format: Format) -> Option<Self> {
+    /// Returns `None` if the line is invalid.
+    pub(super) fn parse(line: &'a str, format: Format) -> Option<Self> {
         let Some(comment) = line.strip_prefix('#') else {
             return if line.trim_start_matches(BLANKS).is_empty() {
                 Some(Self::Comment)
@@ -63,22 +76,12 @@ impl<'a> Line<'a> {
         if !comment.starts_with(BLANKS) {
             return Some(Self::Comment);
         }
-        let comment = comment.trim_start_matches(BLANKS);
-        let Some((keyword, rest)) = comment.split_once(BLANKS) else {
-            let is_end = format == Format::OpenMetrics && comment == "EOF";
-            return Some(if is_end { Self::Eof } else { Self::Comment });
-        };
-        match keyword {
-            "HELP" => named(rest).map(|(family, text)| Self::Help { family, text }),
-            "TYPE" => {
+        match comment.trim_start_matches(BLANKS).split_once(BLANKS) {
+            Some(("HELP", rest)) => named(rest).map(|(family, text)| Self::Help { family, text }),
+            Some(("TYPE", rest)) => {
                 let (family, kind) = named(rest)?;
-                let kind = kind.trim_end_matches(BLANKS);
-                is_kind(kind, format).then_some(Self::Type { family, kind })
-            }
-            "UNIT" if format == Format::OpenMetrics => {
-                let (family, unit) = named(rest)?;
-                let before = family.strip_suffix(unit)?;
-                (unit.is_empty() || before.ends_with('_')).then_some(Self::Unit { family, unit })
+                let (name, kind) = text_type(family, kind.trim_end_matches(BLANKS), format)?;
+                Some(Self::Type { family, name, kind })
             }
             _ => Some(Self::Comment),
         }
@@ -93,12 +96,20 @@ fn named(text: &str) -> Option<(&str, &str)> {
     (rest.is_empty() || rest.starts_with(BLANKS)).then_some((family, rest.trim_start_matches(BLANKS)))
 }
 
-fn is_kind(kind: &str, format: Format) -> bool {
-    match kind {
-        "counter" | "gauge" | "histogram" | "summary" => true,
-        "untyped" => format == Format::Text,
-        "unknown" | "info" | "stateset" | "gaugehistogram" => format == Format::OpenMetrics,
-        _ => false,
+/// Returns name and type of a family in the text format, in which a family has the name of its
+/// samples and four types of OpenMetrics do not exist.
+fn text_type<'a>(family: &'a str, kind: &'a str, format: Format) -> Option<(Cow<'a, str>, &'a str)> {
+    match (kind, format) {
+        ("counter", Format::OpenMetrics) if !family.ends_with("_total") => {
+            Some((format!("{family}_total").into(), kind))
+        }
+        ("counter" | "gauge" | "histogram" | "summary", _) | ("untyped", Format::Text) => {
+            Some((family.into(), kind))
+        }
+        ("info", Format::OpenMetrics) => Some((format!("{family}_info").into(), "gauge")),
+        ("stateset", Format::OpenMetrics) => Some((family.into(), "gauge")),
+        ("unknown" | "gaugehistogram", Format::OpenMetrics) => Some((family.into(), "untyped")),
+        _ => None,
     }
 }
 
@@ -106,54 +117,55 @@ impl<'a> Sample<'a> {
     fn parse(line: &'a str, format: Format) -> Option<Self> {
         let name = metric_name(line)?;
         let rest = &line[name.len()..];
-        let braced = if format == Format::Text { rest.trim_start_matches(BLANKS) } else { rest };
+        let braced = rest.trim_start_matches(BLANKS);
         let (labels, numbers) = if braced.starts_with('{') {
-            let labels = Labels::parse(braced, format)?;
+            let labels = Labels::parse(braced)?;
             (labels, &braced[labels.length..])
         } else {
             (Labels::default(), rest)
         };
-        // In the text format no blank is required after a closing brace.
-        if !numbers.starts_with(BLANKS) && (format == Format::OpenMetrics || labels.length == 0) {
+        // No blank is required after a closing brace.
+        if !numbers.starts_with(BLANKS) && labels.length == 0 {
             return None;
         }
         let series = &line[..line.len() - numbers.len()];
-        let (value, rest) = word(numbers);
-        let (timestamp, exemplar) = match format {
-            Format::Text => (rest, None),
-            Format::OpenMetrics => match rest.split_once('#') {
-                Some((timestamp, exemplar)) => (timestamp, Some(exemplar_of(exemplar)?)),
-                None => (rest, None),
-            },
+        let numbers = match format {
+            Format::Text => numbers,
+            Format::OpenMetrics => numbers.split_once('#').map_or(numbers, |(before, _exemplar)| before),
         };
-        let timestamp = optional(timestamp, if format == Format::Text { is_millis } else { is_seconds })?;
-        is_value(value).then_some(Self { name, series, labels, value, timestamp, exemplar })
+        let mut words = numbers.split(BLANKS).filter(|word| !word.is_empty());
+        let value = words.next().filter(|word| is_value(word))?;
+        let timestamp = match words.next() {
+            None => None,
+            Some(word) if format == Format::OpenMetrics => Some(seconds_to_millis(word)?.into()),
+            Some(word) => Some(is_millis(word).then_some(word)?.into()),
+        };
+        words.next().is_none().then_some(Self { name, series, labels, value, timestamp })
     }
 }
 
-/// Returns the first word and the rest, both without leading blanks.
-fn word(text: &str) -> (&str, &str) {
-    let text = text.trim_start_matches(BLANKS);
-    let (word, rest) = text.split_at(text.find(BLANKS).unwrap_or(text.len()));
-    (word, rest.trim_start_matches(BLANKS))
-}
-
-/// Parses an optional last word. Returns `None` if the word is invalid or is not the last one.
-fn optional(text: &str, is_good: fn(&str) -> bool) -> Option<Option<&str>> {
-    match word(text) {
-        ("", "") => Some(None),
-        (word, "") if is_good(word) => Some(Some(word)),
-        _ => None,
+/// Returns true for a valid value: `NaN` without a sign, `Inf` with or without a sign, or a decimal
+/// number that is not too large for a float. Prometheus uses Go's `strconv`, which rejects some
+/// numbers that Rust accepts.
+pub(super) fn is_value(text: &str) -> bool {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_nan() => !text.starts_with(['+', '-']),
+        // Go rejects `1e999` as out of range.
+        Ok(value) if value.is_infinite() => !text.bytes().any(|byte| byte.is_ascii_digit()),
+        parsed => parsed.is_ok(),
     }
 }
 
-/// Validates the text after `#`.
-fn exemplar_of(text: &str) -> Option<&str> {
-    let exemplar = text.strip_prefix(' ')?.trim_end_matches(' ');
-    let rest = &exemplar[Labels::parse(exemplar, Format::OpenMetrics)?.length..];
-    let mut numbers = rest.strip_prefix(' ')?.split(' ');
-    let is_good = numbers.next().is_some_and(is_value) && numbers.next().is_none_or(is_seconds);
-    (is_good && numbers.next().is_none()).then_some(exemplar)
+/// Returns true for a timestamp of the text format: an integer in milliseconds. Prometheus' parser
+/// accepts no sign.
+fn is_millis(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_ok()
+}
+
+/// Converts a timestamp of OpenMetrics to one of the text format; `None` if it is out of range.
+fn seconds_to_millis(seconds: &str) -> Option<String> {
+    let millis = format!("{:.0}", seconds.parse::<f64>().ok()? * 1000.0);
+    is_millis(&millis).then_some(millis)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::request::SCRAPE_TIMEOUT;
 use super::*;
 use crate::http_server::{self, Call, Limits, Server, serve};
 
@@ -83,7 +82,7 @@ async fn sources_in_order_with_their_outcomes() {
     assert_eq!(text.matches("# TYPE envoy_x counter").count(), 1);
     assert_eq!(text.matches("# EOF").count(), 0);
     assert!(text.contains("app_health_agent_duplicate_families 1\n"), "{text}");
-    assert!(text.contains("app_health_agent_scrape_up{part=\"envoy\",target=\"\"} 1\n"), "{text}");
+    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "{text}");
     assert!(asked.lock().unwrap().starts_with("GET /stats/prometheus?usedonly&filter=x HTTP/1.1\r\n"));
     let target = target.lock().unwrap().to_lowercase();
     assert!(
@@ -104,36 +103,26 @@ async fn a_failed_source_does_not_affect_the_others() {
     let scraper = scraper(None, &[html, missing, zipped, cut, hung, nobody, good]);
     let (_, text) = scraped(&scraper, &headers(&[(SCRAPE_TIMEOUT, "2")]), "").await;
     for (port, up) in [(html, 0), (missing, 0), (zipped, 0), (cut, 0), (hung, 0), (nobody, 0), (good, 1)] {
-        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{port}\"}} {up}\n");
+        let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} {up}\n");
         assert!(text.contains(&line), "{line}: {text}");
     }
     assert!(text.contains("\nc 1\ne 1\ng 1\n"), "{text}");
     let own =
         String::from_utf8(scraper.own().into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
     for outcome in ["ok", "refused", "timeout", "bad_status", "bad_body"] {
-        let series = format!("app_health_agent_scrapes_total{{part=\"application\",outcome=\"{outcome}\"}}");
+        let series =
+            format!("app_health_agent_scrapes_total{{source=\"application\",outcome=\"{outcome}\"}}");
         assert!(own.contains(&series), "{series}: {own}");
     }
 }
 
 #[tokio::test]
-async fn open_metrics_where_everybody_speaks_it() {
+async fn the_response_is_text_even_if_all_sides_accept_open_metrics() {
     let accept = headers(&[("accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")]);
     let (open, _) = application(OPEN, true).await;
-    let (plain, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
-    let (envoy, _) = application(ENVOY, true).await;
-    for (scraper, accept, is_open) in [
-        (scraper(None, &[open]), &accept, true),
-        (scraper(None, &[open]), &headers(&[]), false),
-        (scraper(None, &[plain]), &accept, false),
-        (scraper(None, &[open, open]), &accept, false),
-        (scraper(Some(envoy), &[open]), &accept, false),
-    ] {
-        let (content_type, text) = scraped(&scraper, accept, "").await;
-        assert_eq!(content_type.starts_with("application/openmetrics-text"), is_open, "{text}");
-        assert_eq!(text.matches("# EOF").count(), usize::from(is_open), "{text}");
-        assert!(!is_open || text.ends_with("# EOF\n"), "{text}");
-    }
+    let (content_type, text) = scraped(&scraper(None, &[open]), &accept, "").await;
+    assert!(content_type.starts_with("text/plain; version=0.0.4"), "{content_type}");
+    assert!(text.contains("\n# TYPE a_total counter\na_total 1 2500\n") && !text.contains("# EOF"), "{text}");
 }
 
 #[tokio::test]
@@ -141,7 +130,7 @@ async fn two_targets_on_one_port_are_two_series() {
     let (port, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
     let (_, text) = scraped(&scraper(None, &[port, port]), &headers(&[]), "").await;
     for target in [format!("{port}"), format!("{port}/metrics")] {
-        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{target}\"}} 1\n");
+        let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{target}\"}} 1\n");
         assert_eq!(text.matches(&line).count(), 1, "{text}");
     }
 }
@@ -216,16 +205,16 @@ async fn too_many_families_truncate_only_their_source() {
     let (_, text) = scraped(&scraper, &headers(&[]), "").await;
     assert!(text.contains("\nx9999 1\n# TYPE g gauge\ng 1\n"), "truncated, and then the other source");
     for (port, up) in [(greedy, 0), (good, 1)] {
-        let line = format!("app_health_agent_scrape_up{{part=\"application\",target=\"{port}\"}} {up}\n");
+        let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} {up}\n");
         assert!(text.contains(&line), "{line}");
     }
     let own = scraper.own().into_body().collect().await.unwrap().to_bytes();
-    let series = "app_health_agent_scrapes_total{part=\"application\",outcome=\"too_large\"} 1\n";
+    let series = "app_health_agent_scrapes_total{source=\"application\",outcome=\"too_large\"} 1\n";
     assert!(String::from_utf8_lossy(&own).contains(series));
 }
 
 #[test]
-fn deadlines() {
+fn timeouts() {
     for (said, millis) in [
         (None, 9500),
         (Some("10"), 9500),
@@ -238,20 +227,6 @@ fn deadlines() {
         (Some("soon"), 9500),
     ] {
         let headers = said.map_or_else(HeaderMap::new, |said| headers(&[(SCRAPE_TIMEOUT, said)]));
-        assert_eq!(deadline(&headers).as_millis(), millis, "{said:?}");
-    }
-}
-
-#[test]
-fn what_a_caller_accepts() {
-    for (accept, open) in [
-        ("application/openmetrics-text; version=1.0.0; charset=utf-8", true),
-        ("text/plain, application/openmetrics-text;q=0.3", true),
-        ("application/openmetrics-text;version=0.0.1", false),
-        ("application/openmetrics-text;q=0", false),
-        ("text/plain;version=0.0.4", false),
-        ("*/*", false),
-    ] {
-        assert_eq!(accepts_open_metrics(&headers(&[("accept", accept)])), open, "{accept}");
+        assert_eq!(timeout(&headers).as_millis(), millis, "{said:?}");
     }
 }

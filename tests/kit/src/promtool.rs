@@ -50,22 +50,6 @@ impl Promtool {
         // 3: the linter would have it another way.
         if matches!(output.status.code(), Some(0 | 3)) { Ok(words) } else { Err(words) }
     }
-
-    /// Parses OpenMetrics. Samples need a time stamp each, since they go into blocks of a database in `folder`.
-    ///
-    /// # Errors
-    /// What the parser does not understand.
-    ///
-    /// # Panics
-    /// When promtool cannot be run.
-    pub fn open_metrics(&self, exposition: &str, folder: &Path) -> Result<(), String> {
-        let (file, blocks) = (folder.join("metrics.om"), folder.join("blocks"));
-        std::fs::write(&file, exposition).expect("a writable folder");
-        let mut command = Command::new(&self.0);
-        command.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(&blocks);
-        let output = command.output().expect("promtool starts");
-        if output.status.success() { Ok(()) } else { Err(words(&output)) }
-    }
 }
 
 fn words(output: &Output) -> String {

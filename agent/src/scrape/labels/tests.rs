@@ -25,25 +25,22 @@ fn valid_and_invalid_labels() {
         ("{a=\"b", None),
         ("{", None),
     ] {
-        for format in [Format::Text, Format::OpenMetrics] {
-            assert_eq!(Labels::parse(text, format).map(|labels| labels.length), length, "{text}");
-        }
+        assert_eq!(Labels::parse(text).map(|labels| labels.length), length, "{text}");
     }
 }
 
 #[test]
 fn blanks_between_tokens() {
     for text in ["{ }", "{ a=\"b\"}", "{a =\"b\"}", "{a= \"b\"}", "{a=\"b\"\t}", "{a=\"b\", c=\"d\"}"] {
-        let length = Labels::parse(text, Format::Text).map(|labels| labels.length);
+        let length = Labels::parse(text).map(|labels| labels.length);
         assert_eq!(length, Some(text.len()), "{text}");
-        assert_eq!(Labels::parse(text, Format::OpenMetrics), None, "{text}");
     }
-    assert_eq!(Labels::parse("{a=\"1\" b=\"2\"}", Format::Text), None, "a comma is missing");
+    assert_eq!(Labels::parse("{a=\"1\" b=\"2\"}"), None, "a comma is missing");
 }
 
 #[test]
 fn le_and_quantile() {
-    let labels = Labels::parse("{a=\"b\",le=\"0.5\",quantile=\"x\"}", Format::Text).unwrap();
+    let labels = Labels::parse("{a=\"b\",le=\"0.5\",quantile=\"x\"}").unwrap();
     assert_eq!((labels.le, labels.quantile), (Some("0.5"), Some("x")));
 }
 
@@ -53,6 +50,6 @@ fn duplicates_among_many_labels() {
         let labels: String = names.map(|number| format!("l{number}=\"\",")).collect();
         format!("{{{labels}{last}=\"\"}}")
     };
-    assert!(Labels::parse(&many(0..5000, "m"), Format::Text).is_some());
-    assert!(Labels::parse(&many(0..5000, "l2500"), Format::Text).is_none());
+    assert!(Labels::parse(&many(0..5000, "m")).is_some());
+    assert!(Labels::parse(&many(0..5000, "l2500")).is_none());
 }

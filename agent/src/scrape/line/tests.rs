@@ -4,7 +4,25 @@ use Format::{OpenMetrics, Text};
 fn sample<'a>(name: &'a str, series: &'a str, value: &'a str, timestamp: Option<&'a str>) -> Sample<'a> {
     let labels =
         Labels { length: series.find('{').map_or(0, |from| series.len() - from), ..Labels::default() };
-    Sample { name, series, labels, value, timestamp, exemplar: None }
+    Sample { name, series, labels, value, timestamp: timestamp.map(Cow::from) }
+}
+
+fn typed<'a>(family: &'a str, name: &'a str, kind: &'a str) -> Line<'a> {
+    Line::Type { family, name: name.into(), kind }
+}
+
+#[test]
+fn formats() {
+    for (content_type, format) in [
+        (None, Some(Text)),
+        (Some("text/plain; version=0.0.4"), Some(Text)),
+        (Some("TEXT/PLAIN"), Some(Text)),
+        (Some("application/openmetrics-text; version=1.0.0"), Some(OpenMetrics)),
+        (Some("application/vnd.google.protobuf"), None),
+        (Some("text/html"), None),
+    ] {
+        assert_eq!(Format::of(content_type), format, "{content_type:?}");
+    }
 }
 
 #[test]
@@ -29,8 +47,8 @@ fn comments() {
         ("# HELP 0x y", None),
         ("# HELP x-y z", None),
         ("# HELP \"a b\" y", None),
-        ("# TYPE a counter", Some(Line::Type { family: "a", kind: "counter" })),
-        ("#  TYPE a  untyped ", Some(Line::Type { family: "a", kind: "untyped" })),
+        ("# TYPE a counter", Some(typed("a", "a", "counter"))),
+        ("#  TYPE a  untyped ", Some(typed("a", "a", "untyped"))),
         ("# TYPE a", None),
         ("# TYPE x ", None),
         ("# TYPE x foo", None),
@@ -50,13 +68,14 @@ fn comments() {
 #[test]
 fn comments_of_open_metrics() {
     for (line, expected) in [
-        ("# EOF", Some(Line::Eof)),
-        ("# UNIT a_seconds seconds", Some(Line::Unit { family: "a_seconds", unit: "seconds" })),
-        ("# UNIT a ", Some(Line::Unit { family: "a", unit: "" })),
-        ("# UNIT a seconds", None),
-        ("# UNIT seconds seconds", None),
-        ("# TYPE a unknown", Some(Line::Type { family: "a", kind: "unknown" })),
-        ("# TYPE a gaugehistogram", Some(Line::Type { family: "a", kind: "gaugehistogram" })),
+        ("# EOF", Some(Line::Comment)),
+        ("# UNIT a_seconds seconds", Some(Line::Comment)),
+        ("# TYPE a counter", Some(typed("a", "a_total", "counter"))),
+        ("# TYPE a_total counter", Some(typed("a_total", "a_total", "counter"))),
+        ("# TYPE a info", Some(typed("a", "a_info", "gauge"))),
+        ("# TYPE a stateset", Some(typed("a", "a", "gauge"))),
+        ("# TYPE a unknown", Some(typed("a", "a", "untyped"))),
+        ("# TYPE a gaugehistogram", Some(typed("a", "a", "untyped"))),
         ("# TYPE a untyped", None),
         ("# HELP a b", Some(Line::Help { family: "a", text: "b" })),
     ] {
@@ -134,31 +153,66 @@ fn invalid_samples() {
 
 #[test]
 fn samples_of_open_metrics() {
-    let plain = |line| match Line::parse(line, OpenMetrics) {
-        Some(Line::Sample(Sample { value, timestamp, exemplar, .. })) => Some((value, timestamp, exemplar)),
-        _ => None,
-    };
     for (line, expected) in [
-        ("a 1", Some(("1", None, None))),
-        ("a{b=\"c\"} 1 1.5", Some(("1", Some("1.5"), None))),
-        ("a 1 -5", Some(("1", Some("-5"), None))),
-        ("a_bucket{le=\"1\"} 3 # {id=\"#\"} 0.5 9", Some(("3", None, Some("{id=\"#\"} 0.5 9")))),
-        ("a 3 1e3 # {} 0.5", Some(("3", Some("1e3"), Some("{} 0.5")))),
+        ("a 1", Some(("1", None))),
+        ("a{b=\"c\"} 1 1.5", Some(("1", Some("1500")))),
+        ("a_bucket{le=\"1\"} 3 # {id=\"#\"} 0.5 9", Some(("3", None))),
+        ("a{b=\"#\"} 3 1e3 # {} 0.5", Some(("3", Some("1000000")))),
+        ("a 1 0.0004", Some(("1", Some("0")))),
+        ("a 1 -5", None),
         ("a 1 NaN", None),
         ("a 1 +Inf", None),
-        ("a 1 1e999", None),
+        ("a 1 1e300", None),
+        ("a 1 soon", None),
         ("a -nan", None),
-        ("a {b=\"c\"} 1", None),
-        ("a{b=\"c\"}1", None),
-        ("a{b=\"c\", d=\"e\"} 1", None),
-        ("a 1 # ", None),
-        ("a 1 # {}", None),
-        ("a 1 # {} x", None),
-        ("a 1 # {} 1 NaN", None),
-        ("a 1 # {} 1 2 3", None),
-        ("a 1 # {id} 1", None),
-        ("a 1 #comment", None),
+        ("a # {} 1", None),
     ] {
-        assert_eq!(plain(line), expected, "{line:?}");
+        let found = match Line::parse(line, OpenMetrics) {
+            Some(Line::Sample(Sample { value, timestamp, .. })) => Some((value, timestamp)),
+            _ => None,
+        };
+        let found = found.as_ref().map(|(value, timestamp)| (*value, timestamp.as_deref()));
+        assert_eq!(found, expected, "{line:?}");
+    }
+}
+
+#[test]
+fn values() {
+    for good in [
+        "0",
+        "1",
+        "+5",
+        "-1e3",
+        "1E9",
+        ".5",
+        "5.",
+        "1e-999",
+        "NaN",
+        "nan",
+        "Inf",
+        "+Inf",
+        "-inf",
+        "infinity",
+        "-Infinity",
+    ] {
+        assert!(is_value(good), "{good}");
+    }
+    for bad in [
+        "", ".", "+", "-", "e5", "1e", "-nan", "+NaN", "1e999", "-1e999", "0x10", "0x1p4", "1_000", "1\r2",
+        "1\u{c}2", "one", "1,5", "nano", "infinit", "１",
+    ] {
+        assert!(!is_value(bad), "{bad}");
+    }
+    assert!(!is_value(&"1".repeat(5000)), "out of range");
+    assert!(is_value(&format!("0.{}1", "0".repeat(5000))), "long, but in range");
+}
+
+#[test]
+fn timestamps() {
+    for good in ["0", "1500", "9223372036854775807"] {
+        assert!(is_millis(good), "{good}");
+    }
+    for bad in ["", "-5", "+5", "1.5", "1e3", "NaN", "9223372036854775808", "99999999999999999999999"] {
+        assert!(!is_millis(bad), "{bad}");
     }
 }
