@@ -126,7 +126,11 @@ impl Metrics {
             "Time from the agent's start to the first readiness of this Envoy process",
             self.startup_seconds.clone(),
         );
-        to.register("envoy_epoch", "Number of the current Envoy process, starting at 1", self.envoy_epoch.clone());
+        to.register(
+            "envoy_epoch",
+            "Number of the current Envoy process, starting at 1",
+            self.envoy_epoch.clone(),
+        );
         to.register("draining", "1 during a drain", self.draining.clone());
         to.register(
             "config_rejected",
@@ -142,14 +146,26 @@ impl Metrics {
             "Readiness requests to the probe listener",
             self.data_path_questions.clone(),
         );
-        to.register("admin_seconds", "Duration of requests to Envoy's admin interface", self.admin_seconds.clone());
+        to.register(
+            "admin_seconds",
+            "Duration of requests to Envoy's admin interface",
+            self.admin_seconds.clone(),
+        );
         to.register("requests", "Requests that were answered", self.requests.clone());
         let closed = "Connections that were closed before a response was sent, or before it was read";
         to.register("connections_closed", closed, self.connections_closed.clone());
         to.register("connections", "Open connections", self.connections.clone());
-        to.register("held_waits", "Requests that are currently held until Envoy is ready", self.held_waits.clone());
+        to.register(
+            "held_waits",
+            "Requests that are currently held until Envoy is ready",
+            self.held_waits.clone(),
+        );
         to.register("scrapes", "Scrapes of the sources of merged metrics", self.scrapes.clone());
-        to.register("resident_memory_bytes", "Resident memory of this process", self.resident_memory_bytes.clone());
+        to.register(
+            "resident_memory_bytes",
+            "Resident memory of this process",
+            self.resident_memory_bytes.clone(),
+        );
         to.register("cpu_seconds", "CPU time of this process", self.cpu_seconds.clone());
         to.register("open_fds", "Open file descriptors of this process", self.open_fds.clone());
         self.reports.register(to);

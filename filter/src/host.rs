@@ -1,6 +1,6 @@
 //! Handles the callbacks of the proxy-wasm ABI: keeps the state of each stream, reads what
 //! [`decision`] needs from Envoy, and carries out its result. A host call that fails ends the probe
-//! as `configuration`; a failed HTTP callout ends it as [`cause::of_refused_call`] says.
+//! as `configuration`; a failed HTTP callout ends it as [`envoy_error::from_call_status`] says.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,18 +8,21 @@ use std::rc::Rc;
 
 use probe::{Reason, Request};
 
-use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Status};
-use crate::cause;
+use crate::abi::{self, Action, BufferType, CallSize, HeaderMap, LogLevel, Status};
 use crate::config::{Config, Probe};
-use crate::decision::{self, Answer, Ask, Body, Call, Chunk, Decision, Hop, RequestHead, Target};
-use crate::ledger;
-use crate::wire;
+use crate::decision::{
+    self, BodyFilter, Callout, ChunkEdit, Decision, NeededAttributes, ProbeMatch, ProbeResponse,
+    RedirectRequest, RequestHead,
+};
+use crate::encoding;
+use crate::envoy_error;
+use crate::stats;
 
+mod callout_response;
 mod metrics;
-mod read;
 
+use callout_response::{Read, elapsed, location};
 use metrics::Metrics;
-use read::{Read, elapsed, location};
 
 const SET_FILTER_STATE: &str = "set_envoy_filter_state";
 const CODE_DETAILS: &str = "response\0code_details";
@@ -50,7 +53,7 @@ struct Stream {
 /// in nanoseconds since 1970.
 struct Left {
     token: u32,
-    _place: Place,
+    _place: InFlight,
     until: u64,
 }
 
@@ -59,24 +62,24 @@ enum Awaited {
     /// The stream waits for its request headers, or for nothing any more.
     Nothing,
     /// The stream waits for the response headers of a route.
-    Response(Place),
+    Response(InFlight),
     /// The stream waits for the rest of a response body; the probe is in flight until the body
     /// ends.
-    Body { _place: Place, body: Body },
-    /// The stream waits for the response to a callout; `hop` is `None` for a gRPC check.
-    Call { place: Place, token: u32, hop: Option<Hop> },
+    BodyFilter { _place: InFlight, body: BodyFilter },
+    /// The stream waits for the response to a callout; `redirect_callout` is `None` for a gRPC check.
+    Callout { place: InFlight, token: u32, redirect_callout: Option<RedirectRequest> },
 }
 
-/// A probe in flight and its configuration. Dropping it frees its slot in [`ledger::Entry`].
-struct Place {
+/// A probe in flight and its configuration. Dropping it frees its slot in [`stats::ProberStats`].
+struct InFlight {
     config: Rc<Config>,
     probe: Rc<Probe>,
     user_agent: Vec<u8>,
 }
 
-impl Drop for Place {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.probe.entry.leave();
+        self.probe.stats.release();
     }
 }
 
@@ -92,7 +95,7 @@ pub(crate) fn on_create(context: u32, parent: u32) {
 
 pub(crate) fn on_delete(context: u32) {
     with((), |state| {
-        if let Some(Stream { awaited: Awaited::Call { place, token, .. }, .. }) =
+        if let Some(Stream { awaited: Awaited::Callout { place, token, .. }, .. }) =
             state.streams.remove(&context)
         {
             let timeout = u64::try_from(place.probe.plan.timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -138,7 +141,8 @@ fn with<T: Copy>(otherwise: T, act: impl FnOnce(&mut State) -> T) -> T {
 
 impl State {
     fn configure(&mut self, root: u32, size: usize) -> bool {
-        let bytes = if size == 0 { Ok(Vec::new()) } else { abi::buffer(Buffer::PluginConfiguration, size) };
+        let bytes =
+            if size == 0 { Ok(Vec::new()) } else { abi::buffer(BufferType::PluginConfiguration, size) };
         let config = match bytes {
             Ok(bytes) if bytes.len() == size => Config::parse(&bytes).map_err(|error| error.to_string()),
             Ok(_) => Err("configuration: Envoy returned fewer bytes than announced".into()),
@@ -147,17 +151,17 @@ impl State {
         match config {
             Ok(config) => {
                 for warning in &config.warnings {
-                    abi::log(Level::Warn, warning);
+                    abi::log(LogLevel::Warn, warning);
                 }
                 for probe in config.probes() {
-                    self.metrics.announce(probe);
+                    self.metrics.define_initial(probe);
                 }
                 self.roots.insert(root, Some(Rc::new(config)));
                 true
             }
             Err(text) => {
-                abi::log(Level::Error, &format!("plugin configuration rejected: {text}"));
-                self.metrics.count(ledger::CONFIG_REJECTED_TOTAL);
+                abi::log(LogLevel::Error, &format!("plugin configuration rejected: {text}"));
+                self.metrics.increment(stats::CONFIG_REJECTED_TOTAL);
                 false
             }
         }
@@ -168,48 +172,47 @@ impl State {
         let Some(Some(config)) = root.and_then(|root| self.roots.get(&root)).cloned() else {
             return Action::Continue;
         };
-        let Ok(Some(path)) = abi::header(Map::Request, ":path") else { return Action::Continue };
-        match decision::target(&config, &path) {
-            Target::Pass => Action::Continue,
-            Target::Unknown => {
-                self.metrics.count(ledger::UNKNOWN_TOTAL);
+        let Ok(Some(path)) = abi::header(HeaderMap::Request, ":path") else { return Action::Continue };
+        match decision::find_probe(&config, &path) {
+            ProbeMatch::None => Action::Continue,
+            ProbeMatch::Undeclared => {
+                self.metrics.increment(stats::UNKNOWN_TOTAL);
                 reply(Reason::UnknownProbe.status(), Reason::UnknownProbe)
             }
-            Target::Declared(probe) => self.probe(context, &config, Rc::clone(probe), end_of_stream),
+            ProbeMatch::Declared(probe) => self.probe(context, &config, Rc::clone(probe), end_of_stream),
         }
     }
 
     fn probe(&mut self, context: u32, config: &Rc<Config>, probe: Rc<Probe>, end_of_stream: bool) -> Action {
         let plan = &probe.plan;
-        let method = abi::header(Map::Request, ":method").ok().flatten();
+        let method = abi::header(HeaderMap::Request, ":method").ok().flatten();
         let user_agent = match plan.wants_user_agent() {
-            true => abi::header(Map::Request, "user-agent").ok().flatten(),
+            true => abi::header(HeaderMap::Request, "user-agent").ok().flatten(),
             false => None,
         };
         if !self.left.is_empty() {
             let now = abi::now().unwrap_or(u64::MAX);
             self.left.retain(|left| now <= left.until);
         }
-        let place = probe.entry.enter().then(|| Place {
+        let place = probe.stats.acquire().then(|| InFlight {
             config: Rc::clone(config),
             probe: Rc::clone(&probe),
-            user_agent: crate::plan::user_agent(user_agent.as_deref(), plan.path.kind()).to_vec(),
+            user_agent: crate::prober_plan::user_agent(user_agent.as_deref(), plan.path.kind()).to_vec(),
         });
         let head = RequestHead {
             method: method.as_deref(),
             user_agent: user_agent.as_deref(),
             has_body: !end_of_stream,
-            has_place: place.is_some(),
+            has_slot: place.is_some(),
         };
         let done = match (decision::on_request(config, plan, head), place) {
-            (Decision::Answer(answer), _) => return self.answer(&probe, &answer),
+            (Decision::Respond(answer), _) => return self.answer(&probe, &answer),
             (Decision::Forward { state, head }, Some(place)) => {
                 let done = forward(state, &head).map_err(|_| Reason::Configuration);
                 done.map(|()| (Awaited::Response(place), Action::Continue))
             }
-            (Decision::Call(call), Some(place)) => {
-                start(&call).map(|token| (Awaited::Call { place, token, hop: None }, Action::Pause))
-            }
+            (Decision::Callout(call), Some(place)) => start(&call)
+                .map(|token| (Awaited::Callout { place, token, redirect_callout: None }, Action::Pause)),
             (_, None) => Err(Reason::Configuration),
         };
         match done {
@@ -217,18 +220,19 @@ impl State {
                 self.await_next(context, awaited);
                 action
             }
-            Err(reason) => self.answer(&probe, &Answer::of(plan, reason)),
+            Err(reason) => self.answer(&probe, &ProbeResponse::of(plan, reason)),
         }
     }
 
-    fn response(&mut self, context: u32, place: Place) -> Action {
+    fn response(&mut self, context: u32, place: InFlight) -> Action {
         let plan = &place.probe.plan;
-        let status = decision::parse_status(abi::header(Map::Response, ":status").ok().flatten().as_deref());
+        let status =
+            decision::parse_status(abi::header(HeaderMap::Response, ":status").ok().flatten().as_deref());
         let property = |path| abi::property(path).ok().flatten().unwrap_or_default();
-        let (location, details, failure) = match decision::ask(plan, status) {
-            Ask::Nothing => (None, Vec::new(), Vec::new()),
-            Ask::Location => (location(Map::Response), Vec::new(), Vec::new()),
-            Ask::Cause => (None, property(CODE_DETAILS), property(TRANSPORT_FAILURE)),
+        let (location, details, failure) = match decision::needed_attributes(plan, status) {
+            NeededAttributes::None => (None, Vec::new(), Vec::new()),
+            NeededAttributes::Location => (location(HeaderMap::Response), Vec::new(), Vec::new()),
+            NeededAttributes::ErrorDetails => (None, property(CODE_DETAILS), property(TRANSPORT_FAILURE)),
         };
         let head = decision::ResponseHead {
             status,
@@ -237,15 +241,16 @@ impl State {
             failure: &failure,
         };
         match decision::on_response(&place.config, plan, head) {
-            Answer::Follow(request) => self.follow(context, place, *request, 1),
-            Answer::Stream { status, reason } => {
+            ProbeResponse::FollowRedirect(request) => self.follow(context, place, *request, 1),
+            ProbeResponse::ForwardStatus { status, reason } => {
                 let status = status.to_string();
-                if abi::set_headers(Map::Response, &wire::pairs(&[(b":status", status.as_bytes())])).is_err()
+                if abi::set_headers(HeaderMap::Response, &encoding::pairs(&[(b":status", status.as_bytes())]))
+                    .is_err()
                 {
-                    return self.answer(&place.probe, &Answer::of(plan, Reason::Configuration));
+                    return self.answer(&place.probe, &ProbeResponse::of(plan, Reason::Configuration));
                 }
-                self.metrics.note(&place.probe, reason);
-                self.await_next(context, Awaited::Body { _place: place, body: Body::default() });
+                self.metrics.record(&place.probe, reason);
+                self.await_next(context, Awaited::BodyFilter { _place: place, body: BodyFilter::default() });
                 Action::Continue
             }
             answer => self.answer(&place.probe, &answer),
@@ -254,35 +259,47 @@ impl State {
 
     /// Sends the request of a redirect as a callout. `requests` is the number of requests that the
     /// probe has sent so far.
-    fn follow(&mut self, context: u32, place: Place, request: Request, requests: u32) -> Action {
+    fn follow(&mut self, context: u32, place: InFlight, request: Request, requests: u32) -> Action {
         let plan = &place.probe.plan;
-        let hop = Hop::new(&place.config, request, requests);
+        let redirect_callout = RedirectRequest::new(&place.config, request, requests);
         let failed = match elapsed() {
             None => Reason::Configuration,
             Some(elapsed) => {
-                match decision::hop(&place.config, &hop, &place.user_agent, plan.timeout, elapsed) {
+                match decision::redirect_callout(
+                    &place.config,
+                    &redirect_callout,
+                    &place.user_agent,
+                    plan.timeout,
+                    elapsed,
+                ) {
                     None => Reason::Timeout,
                     Some(call) => match start(&call) {
                         Err(reason) => reason,
                         Ok(token) => {
-                            self.await_next(context, Awaited::Call { place, token, hop: Some(hop) });
+                            self.await_next(
+                                context,
+                                Awaited::Callout { place, token, redirect_callout: Some(redirect_callout) },
+                            );
                             return Action::Pause;
                         }
                     },
                 }
             }
         };
-        self.answer(&place.probe, &Answer::of(plan, failed))
+        self.answer(&place.probe, &ProbeResponse::of(plan, failed))
     }
 
     fn body(&mut self, context: u32, size: usize, end_of_stream: bool) -> Action {
-        let Some(Stream { awaited: Awaited::Body { body, .. }, .. }) = self.streams.get_mut(&context) else {
+        let Some(Stream { awaited: Awaited::BodyFilter { body, .. }, .. }) = self.streams.get_mut(&context)
+        else {
             return Action::Continue;
         };
         let put = match body.on_chunk(size, end_of_stream) {
-            Chunk::Untouched => Ok(()),
-            Chunk::Empty => abi::set_buffer(Buffer::ResponseBody, size, b""),
-            Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &vec![b' '; decision::BLANKS]),
+            ChunkEdit::Keep => Ok(()),
+            ChunkEdit::Clear => abi::set_buffer(BufferType::ResponseBody, size, b""),
+            ChunkEdit::Spaces => {
+                abi::set_buffer(BufferType::ResponseBody, size, &vec![b' '; decision::SPACES])
+            }
         };
         // If the body cannot be emptied, reset the stream: the application's body must not leave
         // the Pod.
@@ -295,26 +312,30 @@ impl State {
 
     fn call_response(&mut self, context: u32, token: u32, size: CallSize) {
         self.left.retain(|left| left.token != token);
-        let ours =
-            |stream: &Stream| matches!(stream.awaited, Awaited::Call { token: other, .. } if other == token);
+        let ours = |stream: &Stream| matches!(stream.awaited, Awaited::Callout { token: other, .. } if other == token);
         let asked = self.streams.get(&context).is_some_and(ours);
         let found =
             if asked { Some(context) } else { self.streams.iter().find(|(_, s)| ours(s)).map(|(id, _)| *id) };
         let Some(stream) = found else { return };
-        let Awaited::Call { place, hop, .. } = self.take(stream) else { return };
+        let Awaited::Callout { place, redirect_callout, .. } = self.take(stream) else { return };
         // Host calls act on the context of this callback. If it is another one, switch; if that
         // fails, the next host call fails too.
         if stream != context {
             let _ = abi::set_effective_context(stream);
         }
-        let read = Read::of(hop.is_none(), size, place.probe.plan.timeout);
-        let answer = match &hop {
-            None => decision::on_check(&place.probe.plan, read.result()),
-            Some(hop) => decision::on_hop(&place.config, &place.probe.plan, hop, read.result()),
+        let read = Read::of(redirect_callout.is_none(), size, place.probe.plan.timeout);
+        let answer = match &redirect_callout {
+            None => decision::on_grpc_response(&place.probe.plan, read.result()),
+            Some(redirect_callout) => decision::on_redirect_response(
+                &place.config,
+                &place.probe.plan,
+                redirect_callout,
+                read.result(),
+            ),
         };
-        match (answer, hop) {
-            (Answer::Follow(request), Some(hop)) => {
-                self.follow(stream, place, *request, hop.requests());
+        match (answer, redirect_callout) {
+            (ProbeResponse::FollowRedirect(request), Some(redirect_callout)) => {
+                self.follow(stream, place, *request, redirect_callout.requests());
             }
             (answer, _) => {
                 self.answer(&place.probe, &answer);
@@ -323,18 +344,19 @@ impl State {
     }
 
     /// Sends a complete response to kubelet, or resets the stream.
-    fn answer(&mut self, probe: &Probe, answer: &Answer) -> Action {
+    fn answer(&mut self, probe: &Probe, answer: &ProbeResponse) -> Action {
         match answer {
-            Answer::Reply { status, reason } | Answer::Stream { status, reason } => {
-                self.metrics.note(probe, *reason);
+            ProbeResponse::LocalReply { status, reason }
+            | ProbeResponse::ForwardStatus { status, reason } => {
+                self.metrics.record(probe, *reason);
                 reply(*status, *reason)
             }
-            Answer::Reset(reason) => {
-                self.metrics.note(probe, *reason);
+            ProbeResponse::Reset(reason) => {
+                self.metrics.record(probe, *reason);
                 let _ = abi::reset_request();
                 Action::Pause
             }
-            Answer::Follow(_) => reply(Reason::Configuration.status(), Reason::Configuration),
+            ProbeResponse::FollowRedirect(_) => reply(Reason::Configuration.status(), Reason::Configuration),
         }
     }
 
@@ -352,15 +374,15 @@ impl State {
 
 /// Sets the destination before the headers: without the filter state, the `ORIGINAL_DST` cluster
 /// would connect to the address that the downstream connection was made to.
-fn forward(state: &[u8], head: &crate::plan::Pairs) -> abi::Result<()> {
+fn forward(state: &[u8], head: &crate::prober_plan::HeaderPairs) -> abi::Result<()> {
     abi::foreign_function(SET_FILTER_STATE, state)?;
-    abi::set_headers(Map::Request, &wire::pairs(head))
+    abi::set_headers(HeaderMap::Request, &encoding::pairs(head))
 }
 
-fn start(call: &Call) -> Result<u32, Reason> {
+fn start(call: &Callout) -> Result<u32, Reason> {
     let timeout_ms = u32::try_from(call.timeout.as_millis()).unwrap_or(u32::MAX);
-    abi::http_call(call.cluster, &wire::pairs(&call.head), call.body, timeout_ms)
-        .map_err(|Status(status)| cause::of_refused_call(status))
+    abi::http_call(call.cluster, &encoding::pairs(&call.head), call.body, timeout_ms)
+        .map_err(|Status(status)| envoy_error::from_call_status(status))
 }
 
 fn reply(status: u16, reason: Reason) -> Action {

@@ -241,7 +241,7 @@ fn exec(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
 /// Returns a port that does not belong to the proxy.
 fn port(fields: &Object, findings: &mut Findings) -> Option<NonZeroU16> {
     let port = fields.port("port", findings)?;
-    if ports::ALWAYS.contains(&port.get()) {
+    if ports::PROXY_PORTS.contains(&port.get()) {
         findings.error(&fields.path_of("port"), format_args!("{port} belongs to the proxy"));
     }
     Some(port)

@@ -3,42 +3,43 @@
 
 use std::time::Duration;
 
-use probe::grpc_health::Answer as GrpcAnswer;
+use probe::grpc_health::GrpcResponse;
 use probe::{Reason, Request};
 
-use super::{Answer, Call, on_status, parse_status};
-use crate::cause;
+use super::{Callout, ProbeResponse, on_status, parse_status};
 use crate::config::Config;
-use crate::plan::{self, Plan};
+use crate::envoy_error;
+use crate::prober_plan::{self, ProberPlan};
 
 /// Returns the callout for a request that follows a redirect; `None` if the probe's timeout has
 /// passed.
-pub fn hop<'a>(
+pub fn redirect_callout<'a>(
     config: &'a Config,
-    hop: &'a Hop,
+    redirect: &'a RedirectRequest,
     user_agent: &'a [u8],
     timeout: Duration,
     elapsed: Duration,
-) -> Option<Call<'a>> {
+) -> Option<Callout<'a>> {
     let timeout = timeout.checked_sub(elapsed).filter(|left| left.as_millis() > 0)?;
-    let cluster = match hop.request.url.scheme.as_slice() {
+    let cluster = match redirect.request.url.scheme.as_slice() {
         b"https" => &config.clusters.https,
         _ => &config.clusters.http,
     };
-    let head = plan::hop_head(&hop.request, &hop.target, user_agent, &hop.destination);
-    Some(Call { cluster, head, body: b"", timeout })
+    let head =
+        prober_plan::redirect_headers(&redirect.request, &redirect.target, user_agent, &redirect.destination);
+    Some(Callout { cluster, head, body: b"", timeout })
 }
 
 /// A request that follows a redirect.
 #[derive(Debug)]
-pub struct Hop {
+pub struct RedirectRequest {
     request: Request,
     target: Vec<u8>,
     destination: String,
     requests: u32,
 }
 
-impl Hop {
+impl RedirectRequest {
     /// Prepares the request that follows after `requests` requests. The port is valid, because
     /// [`probe::Redirect`] has checked it.
     pub fn new(config: &Config, request: Request, requests: u32) -> Self {
@@ -59,15 +60,15 @@ impl Hop {
 
 /// The result of a callout.
 #[derive(Clone, Copy, Debug)]
-pub enum CallResult<'a> {
+pub enum CalloutResult<'a> {
     /// The callout failed without headers: the response was incomplete at the timeout, too large,
     /// or malformed.
     Failed {
         /// True if the probe's timeout has passed.
-        late: bool,
+        timed_out: bool,
     },
     /// A response, either the application's or a local reply of Envoy.
-    Answered {
+    Response {
         status: Option<&'a [u8]>,
         location: Option<&'a [u8]>,
         content_type: Option<&'a [u8]>,
@@ -83,39 +84,44 @@ pub enum CallResult<'a> {
 }
 
 /// Decides about the response to a gRPC check.
-pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
+pub fn on_grpc_response(plan: &ProberPlan, result: CalloutResult) -> ProbeResponse {
     let reason = match result {
-        CallResult::Failed { late: true } => Reason::Timeout,
-        CallResult::Failed { late: false } => Reason::GrpcError,
-        CallResult::Answered { content_type, grpc_status, grpc_message, body_length, body, .. } => {
-            let envoys = match grpc_status {
+        CalloutResult::Failed { timed_out: true } => Reason::Timeout,
+        CalloutResult::Failed { timed_out: false } => Reason::GrpcError,
+        CalloutResult::Response { content_type, grpc_status, grpc_message, body_length, body, .. } => {
+            let envoy_reason = match grpc_status {
                 Some(b"0") | None => None,
-                Some(_) => grpc_message.and_then(cause::of_text),
+                Some(_) => grpc_message.and_then(envoy_error::from_local_reply),
             };
-            let answer = GrpcAnswer { content_type, grpc_status, body_length, body };
-            envoys.unwrap_or_else(|| answer.reason())
+            let answer = GrpcResponse { content_type, grpc_status, body_length, body };
+            envoy_reason.unwrap_or_else(|| answer.reason())
         }
     };
-    Answer::of(plan, reason)
+    ProbeResponse::of(plan, reason)
 }
 
 /// Decides about the response to a request that followed a redirect.
-pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> Answer {
+pub fn on_redirect_response(
+    config: &Config,
+    plan: &ProberPlan,
+    redirect: &RedirectRequest,
+    result: CalloutResult,
+) -> ProbeResponse {
     let answer = match result {
-        CallResult::Failed { late } => {
-            Answer::of(plan, if late { Reason::Timeout } else { Reason::Redirect })
+        CalloutResult::Failed { timed_out } => {
+            ProbeResponse::of(plan, if timed_out { Reason::Timeout } else { Reason::Redirect })
         }
-        CallResult::Answered { status, location, body, .. } => {
+        CalloutResult::Response { status, location, body, .. } => {
             let status = parse_status(status);
-            match cause::of_text(body).filter(|_| matches!(status, 502..=504)) {
-                Some(reason) => Answer::of(plan, reason),
-                None => on_status(config, plan, &hop.request, hop.requests, status, location),
+            match envoy_error::from_local_reply(body).filter(|_| matches!(status, 502..=504)) {
+                Some(reason) => ProbeResponse::of(plan, reason),
+                None => on_status(config, plan, &redirect.request, redirect.requests, status, location),
             }
         }
     };
     match answer {
         // A callout's response is complete, so no body remains to be streamed.
-        Answer::Stream { status, reason } => Answer::Reply { status, reason },
+        ProbeResponse::ForwardStatus { status, reason } => ProbeResponse::LocalReply { status, reason },
         answer => answer,
     }
 }

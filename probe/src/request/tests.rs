@@ -12,7 +12,7 @@ fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
     Request::new(&HttpGet { path: path.into(), port: 8080, scheme, headers }, AUTHORITY)
 }
 
-fn sent(request: &Request) -> Vec<String> {
+fn trimmed_value(request: &Request) -> Vec<String> {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     request.sent_headers().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
 }
@@ -48,7 +48,7 @@ fn the_request_line_is_the_declared_path() {
 fn defaults() {
     check(Scheme::Http, &[], &["accept: */*", "connection: close"]);
     check(Scheme::Https, &[], &["accept: */*"]);
-    assert_eq!(request(Scheme::Http, "/", &[]).user_agent, UserAgent::Caller);
+    assert_eq!(request(Scheme::Http, "/", &[]).user_agent, UserAgent::Kubelet);
 }
 
 #[test]

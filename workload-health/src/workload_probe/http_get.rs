@@ -75,7 +75,11 @@ impl WorkloadHttpGet {
 
     /// Returns the value of a declared `Host` that is not empty.
     pub fn declared_host(&self) -> Option<&str> {
-        self.headers.iter().find(|header| header.is("host")).map(Header::sent).filter(|host| !host.is_empty())
+        self.headers
+            .iter()
+            .find(|header| header.has_name("host"))
+            .map(Header::trimmed_value)
+            .filter(|host| !host.is_empty())
     }
 }
 
@@ -179,7 +183,7 @@ fn header(value: &Value, path: String, findings: &mut Findings) -> Option<Header
         findings.error(&fields.path_of("value"), "must not contain CR, LF or NUL");
     } else if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
         findings.error(&fields.path_of("value"), "must not contain control characters");
-    } else if lower == "host" && !header.sent().bytes().all(host) {
+    } else if lower == "host" && !header.trimmed_value().bytes().all(host) {
         findings.error(&fields.path_of("value"), "must be a host");
     }
     Some(header)

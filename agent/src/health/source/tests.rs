@@ -26,7 +26,10 @@ impl Scratch {
 
     fn source(&self) -> Source {
         let file = GroupFile::open(self.0.clone()).unwrap().value;
-        Source::new(Some(file), LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false })
+        Source::new(
+            Some(file),
+            LocalRules { proxy_ports: ProxyPorts::new([16021]), allow_pushed_exec: false },
+        )
     }
 }
 
@@ -98,7 +101,8 @@ fn a_file_that_vanishes_and_comes_back() {
 fn commands_may_be_allowed() {
     let exec = json!({"exec": {"command": ["a"]}});
     for allow_pushed_exec in [true, false] {
-        let mut source = Source::new(None, LocalRules { own_ports: OwnPorts::default(), allow_pushed_exec });
+        let mut source =
+            Source::new(None, LocalRules { proxy_ports: ProxyPorts::default(), allow_pushed_exec });
         assert_eq!(source.word(), "none");
         assert_eq!(source.push(Some(&exec)).1.is_ok(), allow_pushed_exec);
         assert_eq!(source.probe().is_some(), allow_pushed_exec);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use probe::grpc_health::ANSWER_BYTES;
+use probe::grpc_health::MAX_RESPONSE_BYTES;
 
-use crate::abi::{self, Buffer, CallSize, Map};
-use crate::decision::CallResult;
+use crate::abi::{self, BufferType, CallSize, HeaderMap};
+use crate::decision::CalloutResult;
 
 /// The Envoy attribute with the arrival time of the request's first byte, in nanoseconds since
 /// 1970.
@@ -15,12 +15,12 @@ const REQUEST_TIME: &str = "request\0time";
 /// reply of Envoy.
 const HOP_BYTES: usize = 256;
 /// A value that is no valid URL, because the scheme before the colon is missing.
-const UNREADABLE: &[u8] = b":";
+const INVALID_URL: &[u8] = b":";
 
 /// Returns the `location` header. If reading fails, returns an invalid URL and not `None`: kubelet
 /// treats a redirect without `location` as success.
-pub(super) fn location(map: Map) -> Option<Vec<u8>> {
-    abi::header(map, "location").unwrap_or_else(|_| Some(UNREADABLE.to_vec()))
+pub(super) fn location(map: HeaderMap) -> Option<Vec<u8>> {
+    abi::header(map, "location").unwrap_or_else(|_| Some(INVALID_URL.to_vec()))
 }
 
 /// Returns the time since the request arrived, by the wall clock.
@@ -44,19 +44,20 @@ pub(super) struct Read {
 
 /// Envoy starts the timer of a callout at the beginning of the event loop iteration, so the callout
 /// may time out a little before the probe's timeout has passed.
-const EARLY: Duration = Duration::from_millis(50);
+const TIMER_TOLERANCE: Duration = Duration::from_millis(50);
 
 impl Read {
     /// Reads a response. `check` is true for a gRPC check and false for a redirect; `timeout` is
     /// the probe's timeout.
     pub(super) fn of(check: bool, size: CallSize, timeout: Duration) -> Self {
         let CallSize { headers, body_size: body_length, trailers } = size;
-        let late = || elapsed().is_some_and(|elapsed| elapsed.saturating_add(EARLY) >= timeout);
-        let header = |name| abi::header(Map::CallHeaders, name).ok().flatten();
+        let timed_out =
+            || elapsed().is_some_and(|elapsed| elapsed.saturating_add(TIMER_TOLERANCE) >= timeout);
+        let header = |name| abi::header(HeaderMap::CallHeaders, name).ok().flatten();
         // A response that consists of headers only carries `grpc-status` there. If there is a body,
         // only the trailers can carry it.
         let trailer = |name| match (trailers, body_length) {
-            (1.., _) => abi::header(Map::CallTrailers, name).ok().flatten(),
+            (1.., _) => abi::header(HeaderMap::CallTrailers, name).ok().flatten(),
             (0, 0) => header(name),
             _ => None,
         };
@@ -65,13 +66,13 @@ impl Read {
             (answered && check).then(|| read(name)).flatten()
         };
         let of_hop = answered && !check;
-        let shown = if check { ANSWER_BYTES } else { HOP_BYTES };
+        let shown = if check { MAX_RESPONSE_BYTES } else { HOP_BYTES };
         let body =
-            (answered && body_length > 0).then(|| abi::buffer(Buffer::CallBody, shown.min(body_length)));
+            (answered && body_length > 0).then(|| abi::buffer(BufferType::CallBody, shown.min(body_length)));
         Self {
-            failed: (!answered).then(late),
+            failed: (!answered).then(timed_out),
             status: of_hop.then(|| header(":status")).flatten(),
-            location: of_hop.then(|| location(Map::CallHeaders)).flatten(),
+            location: of_hop.then(|| location(HeaderMap::CallHeaders)).flatten(),
             content_type: of_check("content-type", &header),
             grpc_status: of_check("grpc-status", &trailer),
             grpc_message: of_check("grpc-message", &trailer),
@@ -80,10 +81,10 @@ impl Read {
         }
     }
 
-    pub(super) fn result(&self) -> CallResult<'_> {
+    pub(super) fn result(&self) -> CalloutResult<'_> {
         match self.failed {
-            Some(late) => CallResult::Failed { late },
-            None => CallResult::Answered {
+            Some(timed_out) => CalloutResult::Failed { timed_out },
+            None => CalloutResult::Response {
                 status: self.status.as_deref(),
                 location: self.location.as_deref(),
                 content_type: self.content_type.as_deref(),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use probe::{Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
 
-use crate::wire;
+use crate::encoding;
 
 /// Header names and values, in the order in which they are sent.
-pub type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
+pub type HeaderPairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 /// The header by which Envoy selects the route. The listener removes it from downstream requests
 /// before any filter runs.
@@ -22,7 +22,7 @@ const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// A prober with its prepared requests.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ProberPlan {
     pub path: ProbePath,
     pub timeout: Duration,
     pub action: Action,
@@ -38,13 +38,13 @@ pub enum Action {
         request: Box<Request>,
         target: Vec<u8>,
         kind: &'static str,
-        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
         state: Vec<u8>,
     },
     /// A route opens a TCP connection to the application and sends nothing.
     Tcp {
         destination: String,
-        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
         state: Vec<u8>,
     },
     /// The filter sends the request as an HTTP callout.
@@ -59,7 +59,7 @@ pub enum Action {
     },
 }
 
-impl Plan {
+impl ProberPlan {
     /// Prepares a prober. `pod` is the Pod's IP address as written in a URL's authority, with
     /// brackets for IPv6.
     pub fn new(path: &ProbePath, prober: &Prober, pod: &str) -> Self {
@@ -70,12 +70,12 @@ impl Plan {
                 Action::Http {
                     target: request.url.request_target(),
                     kind: kind(http.scheme, request.declares(FORWARDED_PROTO)),
-                    state: wire::destination_state(&destination),
+                    state: encoding::destination_filter_state(&destination),
                     request: Box::new(request),
                 }
             }
             Handler::TcpSocket(_) => {
-                Action::Tcp { state: wire::destination_state(&destination), destination }
+                Action::Tcp { state: encoding::destination_filter_state(&destination), destination }
             }
             Handler::Grpc(grpc) => check(grpc, destination, prober.timeout),
         };
@@ -92,14 +92,14 @@ impl Plan {
     /// True if the request carries the `User-Agent` of kubelet.
     pub fn wants_user_agent(&self) -> bool {
         match &self.action {
-            Action::Http { request, .. } => request.user_agent == UserAgent::Caller,
+            Action::Http { request, .. } => request.user_agent == UserAgent::Kubelet,
             Action::Tcp { .. } => false,
             Action::Grpc { .. } => true,
         }
     }
 
     /// Returns the request headers for the route, or for the callout of a gRPC probe.
-    pub fn head<'a>(&'a self, user_agent: &'a [u8]) -> Pairs<'a> {
+    pub fn head<'a>(&'a self, user_agent: &'a [u8]) -> HeaderPairs<'a> {
         match &self.action {
             Action::Http { request, target, kind, .. } => {
                 let mut head = request_head(request, target, user_agent);
@@ -137,12 +137,12 @@ impl Plan {
 }
 
 /// Returns the headers of a callout that follows a redirect. `destination` is `address:port`.
-pub fn hop_head<'a>(
+pub fn redirect_headers<'a>(
     request: &'a Request,
     target: &'a [u8],
     user_agent: &'a [u8],
     destination: &'a str,
-) -> Pairs<'a> {
+) -> HeaderPairs<'a> {
     let mut head = request_head(request, target, user_agent);
     if let Some(referer) = &request.referer {
         head.push((b"referer", referer));
@@ -156,14 +156,14 @@ pub fn hop_head<'a>(
 
 /// Returns the headers that the application receives, in the order in which Go's HTTP client writes
 /// them.
-fn request_head<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> Pairs<'a> {
-    let mut head: Pairs = vec![
+fn request_head<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> HeaderPairs<'a> {
+    let mut head: HeaderPairs = vec![
         (b":method", b"GET"),
         (b":path", target),
         (b":authority", request.authority()),
         (b":scheme", &request.url.scheme),
     ];
-    if request.user_agent == UserAgent::Caller {
+    if request.user_agent == UserAgent::Kubelet {
         head.push((b"user-agent", user_agent));
     }
     head.extend(request.sent_headers());
@@ -187,7 +187,7 @@ fn check(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
             GrpcMode::Tls => "https",
         },
         mode: grpc.mode,
-        frame: probe::grpc_health::request_frame(&grpc.service),
+        frame: probe::grpc_health::request_message(&grpc.service),
         // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
         grpc_timeout: format!("{}m", timeout.as_millis()),
     }
