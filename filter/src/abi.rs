@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 
+use crate::decision::CalloutSize;
 use crate::host;
 
 /// A status other than `Ok` that a host call returned.
@@ -53,15 +54,6 @@ pub(crate) enum LogLevel {
     Info = 2,
     Warn = 3,
     Error = 4,
-}
-
-/// The number of headers, body bytes and trailers of a callout's response. A failed callout has no
-/// headers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallSize {
-    pub(crate) headers: usize,
-    pub(crate) body_size: usize,
-    pub(crate) trailers: usize,
 }
 
 /// The return value of a stream callback.
@@ -359,10 +351,10 @@ extern "C" fn proxy_on_http_call_response(
     context: u32,
     token: u32,
     headers: usize,
-    body_size: usize,
+    body: usize,
     trailers: usize,
 ) {
-    host::on_call_response(context, token, CallSize { headers, body_size, trailers });
+    host::on_call_response(context, token, CalloutSize { headers, body, trailers });
 }
 
 #[unsafe(no_mangle)]

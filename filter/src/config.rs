@@ -23,12 +23,12 @@ pub struct Config {
     pub clusters: Clusters,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
-    probes: BTreeMap<Vec<u8>, Rc<Probe>>,
+    probes: BTreeMap<Vec<u8>, Rc<DeclaredProbe>>,
 }
 
 /// A declared probe with its prepared requests and its state.
 #[derive(Debug)]
-pub struct Probe {
+pub struct DeclaredProbe {
     pub plan: ProberPlan,
     /// The counters and the last result of this probe.
     pub stats: ProberStats,
@@ -47,18 +47,21 @@ impl Config {
             .iter()
             .map(|(path, prober)| {
                 let plan = ProberPlan::new(path, prober, &pod_host);
-                (path.to_string().into_bytes(), Rc::new(Probe { plan, stats: ProberStats::default() }))
+                (
+                    path.to_string().into_bytes(),
+                    Rc::new(DeclaredProbe { plan, stats: ProberStats::default() }),
+                )
             })
             .collect();
         Ok(Self { pod_ip: pod_ip_text, pod_host, proxy_ports, clusters, warnings, probes })
     }
 
-    pub fn probes(&self) -> impl Iterator<Item = &Rc<Probe>> {
+    pub fn probes(&self) -> impl Iterator<Item = &Rc<DeclaredProbe>> {
         self.probes.values()
     }
 
     /// Returns the probe that is declared for exactly this path.
-    pub fn probe(&self, path: &[u8]) -> Option<&Rc<Probe>> {
+    pub fn probe(&self, path: &[u8]) -> Option<&Rc<DeclaredProbe>> {
         self.probes.get(path)
     }
 }

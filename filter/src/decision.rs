@@ -1,7 +1,7 @@
 //! Decides what to do with a request, with a response, with a chunk of a response body, and with
 //! the response to a callout.
 //!
-//! The functions are pure; `host` reads their arguments from Envoy and carries out their results.
+//! [`crate::stream`] calls the functions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,15 +9,18 @@ use std::time::Duration;
 use probe::path::PREFIXES;
 use probe::{GrpcMode, Reason, Redirect, Request};
 
-use crate::config::{Config, Probe};
+use crate::config::{Config, DeclaredProbe};
 use crate::envoy_error;
-use crate::prober_plan::{self, Action, HeaderPairs, ProberPlan};
+use crate::prober_plan::{Action, HeaderPairs, ProberPlan};
 
 mod body;
 mod callout;
 
 pub use body::{BodyFilter, ChunkEdit, SPACES};
-pub use callout::{CalloutResult, RedirectRequest, on_grpc_response, on_redirect_response, redirect_callout};
+pub use callout::{
+    CalloutResponse, CalloutResult, CalloutSize, RedirectRequest, on_grpc_response, on_redirect_response,
+    redirect_callout, remaining,
+};
 
 /// The probe to which a request belongs, if any.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub enum ProbeMatch<'a> {
     /// The path has one of the filter's prefixes but is not declared; the filter answers the
     /// request itself.
     Undeclared,
-    Declared(&'a Rc<Probe>),
+    Declared(&'a Rc<DeclaredProbe>),
 }
 
 /// Finds the probe for a `:path`. The part before the first `?` must equal the declared path byte
@@ -41,31 +44,26 @@ pub fn find_probe<'a>(config: &'a Config, path: &[u8]) -> ProbeMatch<'a> {
     }
 }
 
-/// The attributes of a declared probe's request.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestHead<'a> {
-    pub method: Option<&'a [u8]>,
-    /// `None` if absent, or if [`ProberPlan::wants_user_agent`] is false.
-    pub user_agent: Option<&'a [u8]>,
-    /// True if the stream does not end with the headers.
-    pub has_body: bool,
-    /// True if the prober has a free slot for one more probe in flight.
-    pub has_slot: bool,
+/// Returns the reason for which the filter rejects a declared probe's request.
+pub fn reject(method: Option<&[u8]>, has_body: bool) -> Option<Reason> {
+    match (method, has_body) {
+        (Some(b"GET"), false) => None,
+        (Some(b"GET"), true) => Some(Reason::BadRequest),
+        _ => Some(Reason::Method),
+    }
 }
 
-/// The decision about a declared probe's request.
+/// The first request of a probe to the application.
 #[derive(Debug)]
-pub enum Decision<'a> {
-    /// The filter answers the request itself.
-    Respond(ProbeResponse),
-    /// A route forwards the request; the filter sets the destination as filter state and replaces
-    /// all request headers.
+pub enum FirstRequest<'a> {
+    /// A route forwards the downstream request.
     Forward {
-        /// The argument of `set_envoy_filter_state`.
-        state: &'a [u8],
-        head: HeaderPairs<'a>,
+        /// The argument of `set_envoy_filter_state`, which sets the destination.
+        filter_state: &'a [u8],
+        /// They replace all request headers.
+        headers: HeaderPairs<'a>,
     },
-    /// The filter sends a callout and pauses the request until it ends.
+    /// The filter sends a callout and pauses the downstream request until it ends.
     Callout(Callout<'a>),
 }
 
@@ -75,37 +73,26 @@ pub struct Callout<'a> {
     /// The name of the Envoy cluster.
     pub cluster: &'a str,
     /// The request headers, including the destination.
-    pub head: HeaderPairs<'a>,
+    pub headers: HeaderPairs<'a>,
     pub body: &'a [u8],
     /// The rest of the probe's timeout.
     pub timeout: Duration,
 }
 
-/// Decides about a declared probe's request.
-pub fn on_request<'a>(config: &'a Config, plan: &'a ProberPlan, head: RequestHead<'a>) -> Decision<'a> {
-    if head.method != Some(b"GET") {
-        return Decision::Respond(ProbeResponse::reply(Reason::Method));
-    }
-    if head.has_body {
-        return Decision::Respond(ProbeResponse::reply(Reason::BadRequest));
-    }
-    if !head.has_slot {
-        return Decision::Respond(ProbeResponse::of(plan, Reason::Busy));
-    }
-    let user_agent = prober_plan::user_agent(head.user_agent, plan.path.kind());
+/// Returns the first request of a probe.
+pub fn first_request<'a>(config: &'a Config, plan: &'a ProberPlan, user_agent: &'a [u8]) -> FirstRequest<'a> {
+    let headers = plan.headers(user_agent);
     match &plan.action {
-        Action::Http { state, .. } | Action::Tcp { state, .. } => {
-            Decision::Forward { state, head: plan.head(user_agent) }
+        Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. } => {
+            FirstRequest::Forward { filter_state, headers }
         }
-        Action::Grpc { frame, mode, .. } => Decision::Callout(Callout {
-            cluster: match mode {
+        Action::Grpc { message, mode, .. } => {
+            let cluster = match mode {
                 GrpcMode::Plaintext => &config.clusters.grpc,
                 GrpcMode::Tls => &config.clusters.grpc_tls,
-            },
-            head: plan.head(user_agent),
-            body: frame,
-            timeout: plan.timeout,
-        }),
+            };
+            FirstRequest::Callout(Callout { cluster, headers, body: message, timeout: plan.timeout })
+        }
     }
 }
 
@@ -168,11 +155,12 @@ pub fn needed_attributes(plan: &ProberPlan, status: u16) -> NeededAttributes {
 pub struct ResponseHead<'a> {
     /// The status, or 0 if `:status` is not a number.
     pub status: u16,
-    /// Set if [`needed_attributes`] returned [`NeededAttributes::Location`].
+    /// Set for [`NeededAttributes::Location`].
     pub location: Option<&'a [u8]>,
-    /// The attribute `response.code_details`, set if [`needed_attributes`] returned [`NeededAttributes::ErrorDetails`].
+    /// The attribute `response.code_details`, set for [`NeededAttributes::ErrorDetails`].
     pub details: &'a [u8],
-    /// The attribute `upstream.transport_failure_reason`, set if [`needed_attributes`] returned [`NeededAttributes::ErrorDetails`].
+    /// The attribute `upstream.transport_failure_reason`, set for
+    /// [`NeededAttributes::ErrorDetails`].
     pub failure: &'a [u8],
 }
 

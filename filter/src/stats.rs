@@ -13,7 +13,7 @@ const WINDOW_NS: u64 = 60_000_000_000;
 const MAX_IN_FLIGHT: u32 = 8;
 
 /// Counts the requests that were answered with `unknown_probe`.
-pub const UNKNOWN_TOTAL: &str = "app_health_unknown_total";
+pub const UNKNOWN_PROBES_TOTAL: &str = "app_health_unknown_probes_total";
 /// Counts the plugin configurations that were rejected.
 pub const CONFIG_REJECTED_TOTAL: &str = "app_health_config_rejected_total";
 

@@ -4,8 +4,8 @@ use probe::Reason;
 use proptest::prelude::*;
 
 use super::{
-    Decision, NeededAttributes, ProbeMatch, ProbeResponse, RedirectRequest, RequestHead, ResponseHead,
-    find_probe, needed_attributes, on_request, on_response, parse_status, redirect_callout,
+    FirstRequest, NeededAttributes, ProbeMatch, ProbeResponse, RedirectRequest, ResponseHead, find_probe,
+    first_request, needed_attributes, on_response, parse_status, redirect_callout, reject, remaining,
 };
 use crate::config::Config;
 use crate::prober_plan::ProberPlan;
@@ -105,68 +105,47 @@ fn probes_are_found_by_path() {
     assert!(matches!(find_probe(&config, b"/app-health/\xff/livez"), ProbeMatch::Undeclared));
 }
 
-const HEAD: RequestHead =
-    RequestHead { method: Some(b"GET"), user_agent: None, has_body: false, has_slot: true };
-
 #[test]
 fn requests_that_are_rejected() {
-    let config = config();
-    for (path, head, expected) in [
-        (HTTP, RequestHead { method: Some(b"POST"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"HEAD"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"get"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"GET "), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"CONNECT"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: None, ..HEAD }, reply(Reason::Method)),
-        (TCP, RequestHead { has_body: true, ..HEAD }, reply(Reason::BadRequest)),
-        (GRPC, RequestHead { has_slot: false, ..HEAD }, reply(Reason::Busy)),
-        // The method is checked first, then the body, then the free slot.
-        (
-            HTTP,
-            RequestHead { method: Some(b"PUT"), has_body: true, has_slot: false, ..HEAD },
-            reply(Reason::Method),
-        ),
-        (HTTP, RequestHead { has_body: true, has_slot: false, ..HEAD }, reply(Reason::BadRequest)),
-        // Any response would be a success of the hook.
-        (HOOK, RequestHead { has_slot: false, ..HEAD }, ProbeResponse::Reset(Reason::Busy)),
-    ] {
-        match on_request(&config, plan(&config, path), head) {
-            Decision::Respond(answer) => assert_eq!(answer, expected, "{path} {head:?}"),
-            other => panic!("{path} {head:?}: {other:?}"),
+    for method in [Some("POST"), Some("HEAD"), Some("get"), Some("GET "), Some("CONNECT"), None] {
+        for has_body in [false, true] {
+            let rejected = reject(method.map(str::as_bytes), has_body);
+            assert_eq!(rejected, Some(Reason::Method), "{method:?} {has_body}");
         }
     }
+    assert_eq!(reject(Some(b"GET"), true), Some(Reason::BadRequest));
+    assert_eq!(reject(Some(b"GET"), false), None);
 }
 
 #[test]
-fn requests_that_are_forwarded() {
+fn first_requests() {
     let config = config();
-    let kubelet = RequestHead { user_agent: Some(b"kube-probe/1.36"), ..HEAD };
+    const KUBELET: &[u8] = b"kube-probe/1.36";
     for (path, destination, user_agent) in [
-        (HTTP, "10.0.0.5:8080", Some("kube-probe/1.36")),
-        (HTTPS, "10.0.0.5:8443", Some("kube-probe/1.36")),
+        (HTTP, "10.0.0.5:8080", Some(KUBELET)),
+        (HTTPS, "10.0.0.5:8443", Some(KUBELET)),
         (TCP, "10.0.0.5:5432", None),
-        (HOOK, "10.0.0.5:8080", Some("kube-probe/1.36")),
+        (HOOK, "10.0.0.5:8080", Some(KUBELET)),
     ] {
-        let Decision::Forward { state, head } = on_request(&config, plan(&config, path), kubelet) else {
+        let plan = plan(&config, path);
+        let FirstRequest::Forward { filter_state, headers } = first_request(&config, plan, KUBELET) else {
             panic!("{path}")
         };
-        assert_eq!(state, crate::encoding::destination_filter_state(destination), "{path}");
-        assert_eq!(head, plan(&config, path).head(b"kube-probe/1.36"), "{path}");
-        let sent = head.iter().find(|(name, _)| *name == b"user-agent").map(|(_, value)| *value);
-        assert_eq!(sent, user_agent.map(str::as_bytes), "{path}");
+        assert_eq!(filter_state, crate::encoding::destination_filter_state(destination), "{path}");
+        assert_eq!(headers, plan.headers(KUBELET), "{path}");
+        let sent = headers.iter().find(|(name, _)| *name == b"user-agent").map(|(_, value)| *value);
+        assert_eq!(sent, user_agent, "{path}");
     }
     for (path, cluster, seconds) in
         [(GRPC, "app_health_grpc", 3), ("/app-health/grpc-tls/livez", "app_health_grpc_tls", 1)]
     {
-        let foreign = RequestHead { user_agent: Some(b"curl/8"), ..HEAD };
-        let Decision::Callout(call) = on_request(&config, plan(&config, path), foreign) else {
-            panic!("{path}")
-        };
+        let plan = plan(&config, path);
+        let FirstRequest::Callout(callout) = first_request(&config, plan, KUBELET) else { panic!("{path}") };
         assert_eq!(
-            (call.cluster, call.timeout, call.body),
+            (callout.cluster, callout.timeout, callout.body),
             (cluster, Duration::from_secs(seconds), &b"\0\0\0\0\0"[..])
         );
-        assert_eq!(call.head, plan(&config, path).head(b"kube-probe/app-health"), "{path}");
+        assert_eq!(callout.headers, plan.headers(KUBELET), "{path}");
     }
 }
 
@@ -307,11 +286,12 @@ fn redirects_become_callouts_with_the_remaining_timeout() {
         };
         let next = RedirectRequest::new(&config, *request, 1);
         assert_eq!(next.requests(), 2);
-        let call = redirect_callout(&config, &next, b"kube-probe/1.36", plan.timeout, elapsed);
+        let timeout = remaining(plan.timeout, elapsed);
+        let call = timeout.map(|timeout| redirect_callout(&config, &next, b"kube-probe/1.36", timeout));
         let found = call.as_ref().map(|call| {
             let header = |name: &str| {
                 let value =
-                    call.head.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value);
+                    call.headers.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value);
                 String::from_utf8_lossy(value.unwrap_or(b"absent")).into_owned()
             };
             assert_eq!((header(":method"), header("user-agent")), ("GET".into(), "kube-probe/1.36".into()));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use probe::{ProbePath, Reason};
 
 use crate::abi::{self, LogLevel, MetricType};
-use crate::config::Probe;
+use crate::config::DeclaredProbe;
 use crate::stats::{self, LogLimiter};
 
 /// The metrics that this VM has define_once, and the limit of its log lines.
@@ -20,7 +20,7 @@ pub(super) struct Metrics {
 
 impl Metrics {
     /// Records the result of a probe in metrics and log.
-    pub(super) fn record(&mut self, probe: &Probe, reason: Reason) {
+    pub(super) fn record(&mut self, probe: &DeclaredProbe, reason: Reason) {
         let path = &probe.plan.path;
         if let Some(id) = self.metric(probe, Some(reason), path) {
             let _ = abi::increment(id);
@@ -45,7 +45,7 @@ impl Metrics {
 
     /// Defines the metrics that a healthy prober needs before its first probe, and sets a new gauge
     /// to kubelet's initial result.
-    pub(super) fn define_initial(&mut self, probe: &Probe) {
+    pub(super) fn define_initial(&mut self, probe: &DeclaredProbe) {
         let path = &probe.plan.path;
         self.metric(probe, Some(Reason::Ok), path);
         let known = self.ids.contains_key(&stats::probe_success(path));
@@ -55,7 +55,7 @@ impl Metrics {
     }
 
     /// Returns the id of a prober's counter for `reason`, or of its gauge for `None`.
-    fn metric(&mut self, probe: &Probe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
+    fn metric(&mut self, probe: &DeclaredProbe, reason: Option<Reason>, path: &ProbePath) -> Option<u32> {
         if let Some(id) = probe.stats.metric(reason) {
             return Some(id);
         }

@@ -19,7 +19,7 @@ fn lines(head: &HeaderPairs) -> Vec<String> {
 }
 
 fn check(prober: &str, pod: &str, expected: &[&str]) {
-    assert_eq!(lines(&plan(prober, pod).head(b"kube-probe/1.36")), expected, "{prober}");
+    assert_eq!(lines(&plan(prober, pod).headers(b"kube-probe/1.36")), expected, "{prober}");
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn destinations() {
         (r#"{"tcpSocket":{"port":65535,"host":"other"}}"#, "10.0.0.5", "10.0.0.5:65535"),
     ] {
         let plan = plan(prober, pod);
-        let (Action::Http { state, .. } | Action::Tcp { state, .. }) = &plan.action else {
+        let (Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. }) = &plan.action else {
             panic!("{prober}")
         };
-        assert_eq!(*state, crate::encoding::destination_filter_state(destination), "{prober}");
+        assert_eq!(*filter_state, crate::encoding::destination_filter_state(destination), "{prober}");
     }
     let plan = plan(r#"{"grpc":{"port":9000,"service":"s"}}"#, "[fd00::5]");
-    let Action::Grpc { destination, frame, .. } = &plan.action else { panic!("grpc") };
+    let Action::Grpc { destination, message, .. } = &plan.action else { panic!("grpc") };
     assert_eq!(
-        (destination.as_str(), frame.as_slice()),
+        (destination.as_str(), message.as_slice()),
         ("[fd00::5]:9000", b"\0\0\0\0\x03\x0a\x01s".as_slice())
     );
 }
@@ -192,7 +192,7 @@ fn whose_user_agent_matters() {
     ] {
         let plan = plan(prober, "10.0.0.5");
         assert_eq!(plan.wants_user_agent(), wanted, "{prober}");
-        let sent = lines(&plan.head(b"kube-probe/1.36")).contains(&"user-agent: kube-probe/1.36".into());
+        let sent = lines(&plan.headers(b"kube-probe/1.36")).contains(&"user-agent: kube-probe/1.36".into());
         assert_eq!(sent, wanted, "{prober}");
     }
 }

@@ -12,7 +12,7 @@ fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
     Request::new(&HttpGet { path: path.into(), port: 8080, scheme, headers }, AUTHORITY)
 }
 
-fn trimmed_value(request: &Request) -> Vec<String> {
+fn sent(request: &Request) -> Vec<String> {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     request.sent_headers().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
 }

@@ -1,21 +1,18 @@
 use probe::{Reason, Redirect};
 
-use super::{CalloutResult, RedirectRequest, on_grpc_response, on_redirect_response};
+use super::{CalloutResponse, CalloutResult, RedirectRequest, on_grpc_response, on_redirect_response};
 use crate::config::Config;
 use crate::decision::ProbeResponse;
 use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply};
 use crate::prober_plan::Action;
 
 /// Returns a response with a status and a body only.
-fn response<'a>(status: &'a str, body: &'a str) -> CalloutResult<'a> {
-    CalloutResult::Response {
-        status: Some(status.as_bytes()),
-        location: None,
-        content_type: None,
-        grpc_status: None,
-        grpc_message: None,
+fn response(status: &str, body: &str) -> CalloutResponse {
+    CalloutResponse {
+        status: Some(status.into()),
         body_length: body.len(),
-        body: body.as_bytes(),
+        body: body.into(),
+        ..CalloutResponse::default()
     }
 }
 
@@ -27,18 +24,17 @@ fn responses_to_a_grpc_check() {
                  grpc_message: Option<&str>,
                  body: &[u8],
                  reason: Reason| {
-        let result = CalloutResult::Response {
-            status: Some(b"200"),
-            location: None,
-            content_type: Some(content_type.as_bytes()),
-            grpc_status: grpc_status.map(str::as_bytes),
-            grpc_message: grpc_message.map(str::as_bytes),
+        let result = CalloutResult::Response(CalloutResponse {
+            content_type: Some(content_type.into()),
+            grpc_status: grpc_status.map(Into::into),
+            grpc_message: grpc_message.map(Into::into),
             body_length: body.len(),
-            body,
-        };
+            body: body.to_vec(),
+            ..CalloutResponse::default()
+        });
         let hook = if reason.is_success() { reply(reason) } else { ProbeResponse::Reset(reason) };
         for (path, expected) in [(GRPC, reply(reason)), (GRPC_HOOK, hook)] {
-            let answer = on_grpc_response(plan(&config, path), result);
+            let answer = on_grpc_response(plan(&config, path), &result);
             assert_eq!(answer, expected, "{path} {grpc_status:?} {grpc_message:?} {body:x?}");
         }
     };
@@ -72,9 +68,15 @@ fn responses_to_a_grpc_check() {
     }
     check("text/html", Some("0"), None, &message(1), Reason::GrpcError);
     for (timed_out, reason) in [(true, Reason::Timeout), (false, Reason::GrpcError)] {
-        assert_eq!(on_grpc_response(plan(&config, GRPC), CalloutResult::Failed { timed_out }), reply(reason));
+        assert_eq!(
+            on_grpc_response(plan(&config, GRPC), &CalloutResult::Failed { timed_out }),
+            reply(reason)
+        );
     }
-    assert_eq!(on_grpc_response(plan(&config, GRPC), response("200", "")), reply(Reason::GrpcError));
+    assert_eq!(
+        on_grpc_response(plan(&config, GRPC), &CalloutResult::Response(response("200", ""))),
+        reply(Reason::GrpcError)
+    );
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn responses_to_a_redirect() {
                 &config,
                 plan(&config, path),
                 &redirect_request(&config, 1),
-                response(status, body),
+                &CalloutResult::Response(response(status, body)),
             );
             assert_eq!(answer, expected, "{path} {status} {body}");
         }
@@ -129,7 +131,7 @@ fn responses_to_a_redirect() {
                 &config,
                 plan(&config, path),
                 &redirect_request(&config, 1),
-                CalloutResult::Failed { timed_out },
+                &CalloutResult::Failed { timed_out },
             );
             assert_eq!(answer, expected);
         }
@@ -150,30 +152,9 @@ fn a_probe_has_ten_requests() {
     let config = config();
     for (requests, follows) in [(1, true), (8, true), (9, false), (10, false), (u32::MAX, false)] {
         let redirect = redirect_request(&config, requests);
-        let result = match response("302", "") {
-            CalloutResult::Response {
-                status,
-                content_type,
-                grpc_status,
-                grpc_message,
-                body_length,
-                body,
-                ..
-            } => {
-                let location = Some(b"/next".as_slice());
-                CalloutResult::Response {
-                    status,
-                    location,
-                    content_type,
-                    grpc_status,
-                    grpc_message,
-                    body_length,
-                    body,
-                }
-            }
-            failed => failed,
-        };
-        match on_redirect_response(&config, plan(&config, HTTP), &redirect, result) {
+        let location = Some(b"/next".to_vec());
+        let result = CalloutResult::Response(CalloutResponse { location, ..response("302", "") });
+        match on_redirect_response(&config, plan(&config, HTTP), &redirect, &result) {
             ProbeResponse::FollowRedirect(next) => {
                 assert!(follows && next.url.path == b"/next", "{requests}")
             }
