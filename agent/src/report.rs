@@ -31,7 +31,9 @@ use crate::xds::{Node, Request, Response};
 use certificates::Certificates;
 use link::{Event, Link};
 pub use view::{StreamNow, StreamView};
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
+use workload_health::reporter::{
+    Attempt, Disconnect, Effect, HealthStatus, Input, Report, Reporter, ReporterSettings,
+};
 
 /// Interval between two checks of the certificate files for changes.
 const RELOAD: Duration = Duration::from_secs(5);
@@ -48,11 +50,11 @@ pub fn start(
 ) -> Result<(watch::Receiver<StreamNow>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let settings = Settings {
+    let settings = ReporterSettings {
         epoch: random::epoch(),
         heartbeat: config.heartbeat,
-        plain_heartbeat: config.plain_heartbeat,
-        goodbye_timeout: config.goodbye_timeout,
+        istio_heartbeat: config.plain_heartbeat,
+        final_report_timeout: config.goodbye_timeout,
     };
     let started = Instant::now();
     let now = health.subscribe();
@@ -111,11 +113,11 @@ impl Reporting {
             input = tokio::select! {
                 changed = health.changed(), if is_probed => {
                     is_probed = changed.is_ok();
-                    Input::Level(level(&health.borrow_and_update(), self.started))
+                    Input::Status(level(&health.borrow_and_update(), self.started))
                 }
                 _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_leaving => {
                     is_leaving = true;
-                    Input::Leave
+                    Input::Shutdown
                 }
                 event = self.link.event() => self.happened(event),
                 Some(verdict) = verdicts.recv() => verdict,
@@ -147,22 +149,22 @@ impl Reporting {
             Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random::number),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
-                    Saying::Anew => "sent",
-                    Saying::Again => "resent",
+                    Attempt::New => "sent",
+                    Attempt::Retry => "resent",
                 });
                 self.link.send(self.request(report));
             }
-            Effect::Offer { stream, version, nonce, probe } => {
+            Effect::ValidateProbe { stream, version, nonce, probe } => {
                 let (health, verdict) = (self.health.clone(), self.verdict.clone());
                 self.offer = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let judged = health.push(probe).await;
-                    let input = Input::Judged { stream, version, nonce, verdict: judged };
+                    let input = Input::Validated { stream, version, nonce, result: judged };
                     // Sending fails only if the reporting task has ended.
                     let _ = verdict.send(input).await;
                 })));
             }
-            Effect::Answer { version, nonce, refusal } => {
-                self.link.send(Request::Answer { version, nonce, refusal });
+            Effect::AckOrNack { version, nonce, nack_reason } => {
+                self.link.send(Request::Answer { version, nonce, refusal: nack_reason });
             }
             Effect::HalfClose => self.link.half_close(),
             Effect::Close | Effect::Done => self.closed(None),
@@ -171,8 +173,8 @@ impl Reporting {
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy: true, .. } => Request::Report { error: None, ours: None },
-            Report::Plain { healthy: false, message } => Request::Report { error: Some(message), ours: None },
+            Report::Istio { healthy: true, .. } => Request::Report { error: None, ours: None },
+            Report::Istio { healthy: false, message } => Request::Report { error: Some(message), ours: None },
             Report::AppHealth(report) => Request::Report {
                 error: (report.state != workload_health::State::Healthy).then(|| report.message.clone()),
                 ours: Some(Box::new((self.config.node.id.clone(), report.to_json()))),
@@ -195,7 +197,7 @@ impl Reporting {
             Event::Failed(why) => {
                 self.metrics.reports.connect("failed");
                 self.closed(Some(why));
-                Input::Lost(Loss::Broken)
+                Input::Disconnected(Disconnect::Transient)
             }
             Event::Heard(Response::Acknowledged(version)) => {
                 debug!(version = printable(&version), "health report acknowledged by the discovery server");
@@ -216,7 +218,7 @@ impl Reporting {
                     }
                     Err(text) => {
                         warn!(text, "invalid hello message received from the discovery server");
-                        Input::Garbled { text, nonce }
+                        Input::Malformed { text, nonce }
                     }
                 }
             }
@@ -225,7 +227,7 @@ impl Reporting {
                     self.metrics.reports.connect("refused");
                 }
                 self.closed(Some(why));
-                Input::Lost(if refused { Loss::Refused } else { Loss::Broken })
+                Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient })
             }
         }
     }
@@ -258,9 +260,9 @@ impl Reporting {
     }
 }
 
-fn level(now: &HealthNow, started: Instant) -> Level {
+fn level(now: &HealthNow, started: Instant) -> HealthStatus {
     let since_start = |at: Instant| at.saturating_duration_since(started);
-    Level {
+    HealthStatus {
         generation: now.generation,
         state: now.state,
         reason: now.reason,

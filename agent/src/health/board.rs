@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info};
-use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
+use workload_health::{HealthState, Outcome, State, Transition, WorkloadProbe};
 
 use super::HealthNow;
 use super::diary::Diary;
@@ -98,9 +98,9 @@ impl Board {
     }
 
     /// Publishes the state, and the transition if there was one.
-    pub(super) fn state(&mut self, state: &HealthState, flip: Option<Flip>) {
+    pub(super) fn state(&mut self, state: &HealthState, flip: Option<Transition>) {
         self.diary().counted(state.counters());
-        if let Some(Flip { from, to, generation }) = flip {
+        if let Some(Transition { from, to, generation }) = flip {
             info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
             self.metrics.health.transition(to);
             if to == State::Healthy {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
+use workload_health::{HealthReason, HealthState, Outcome, Shutdown, Transition, WorkloadProbe};
 
 use super::Push;
 use super::board::Board;
@@ -123,7 +123,7 @@ where
         self.flipped(flip);
     }
 
-    fn flipped(&mut self, flip: Option<Flip>) {
+    fn flipped(&mut self, flip: Option<Transition>) {
         self.board.state(&self.state, flip);
     }
 
@@ -160,13 +160,13 @@ where
         self.board.configured(&self.source, self.next, LONG);
     }
 
-    async fn end(&mut self, end: Option<End>) {
+    async fn end(&mut self, end: Option<Shutdown>) {
         let Some(end) = end else {
             // The observer is gone, so the agent is about to exit.
             return std::future::pending().await;
         };
         self.running.shutdown().await;
-        let flip = self.state.end(end);
+        let flip = self.state.shut_down(end);
         self.flipped(flip);
     }
 }
@@ -178,12 +178,12 @@ fn lost(error: &JoinError) -> Outcome {
 
 /// Returns when the phase requires another final state than `reason`; `None` if the observer is
 /// gone.
-async fn ended(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<End> {
+async fn ended(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<Shutdown> {
     let end = |snapshot: &Arc<Snapshot>| match (snapshot.phase, reason) {
         (Phase::Terminating, HealthReason::Terminating) => None,
-        (Phase::Terminating, _) => Some(End::Terminating),
+        (Phase::Terminating, _) => Some(Shutdown::Terminating),
         (Phase::Draining, HealthReason::Draining | HealthReason::Terminating) => None,
-        (Phase::Draining, _) => Some(End::Draining),
+        (Phase::Draining, _) => Some(Shutdown::Draining),
         _ => None,
     };
     let found = phases.wait_for(|snapshot| end(snapshot).is_some()).await.ok()?;
