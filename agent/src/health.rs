@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-pub use workload_health::reporter::Level as HealthStatus;
+pub use workload_health::reporter::HealthStatus;
 
 use crate::awaited_pids::AwaitedPids;
 use crate::metrics::Metrics;

@@ -32,7 +32,7 @@ use connection::DiscoveryServer;
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::StreamStatus;
 use tls::TlsFiles;
-use workload_health::reporter::{Effect, Input, Loss, Report, Reporter, Saying, Settings};
+use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Report, Reporter, ReporterSettings};
 use xds::{Node, Request, Response};
 
 /// Interval between two checks of the certificate files for changes.
@@ -69,11 +69,11 @@ pub fn start(
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let mut random = random::generator();
-    let settings = Settings {
+    let settings = ReporterSettings {
         epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
-        plain_heartbeat: config.plain_heartbeat,
-        goodbye_timeout: config.goodbye_timeout,
+        istio_heartbeat: config.plain_heartbeat,
+        final_report_timeout: config.goodbye_timeout,
     };
     let snapshots = health.subscribe();
     let status = snapshots.borrow().status.clone();
@@ -133,11 +133,11 @@ impl ReportTask {
             input = tokio::select! {
                 changed = snapshots.changed(), if is_probed => {
                     is_probed = changed.is_ok();
-                    Input::Level(snapshots.borrow_and_update().status.clone())
+                    Input::Status(snapshots.borrow_and_update().status.clone())
                 }
                 _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_shutting_down => {
                     is_shutting_down = true;
-                    Input::Leave
+                    Input::Shutdown
                 }
                 event = self.stream.event() => self.on_event(event),
                 Some(verdict) = validations.recv() => verdict,
@@ -169,22 +169,22 @@ impl ReportTask {
             Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), self.random.fork()),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
-                    Saying::Anew => "sent",
-                    Saying::Again => "resent",
+                    Attempt::New => "sent",
+                    Attempt::Retry => "resent",
                 });
                 self.stream.send(self.request(report));
             }
-            Effect::Offer { stream, version, nonce, probe } => {
+            Effect::ValidateProbe { stream, version, nonce, probe } => {
                 let (health, verdict) = (self.health.clone(), self.verdict.clone());
                 self.validation_task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let judged = health.push(probe).await;
-                    let input = Input::Judged { stream, version, nonce, verdict: judged };
+                    let input = Input::Validated { stream, version, nonce, result: judged };
                     // Sending fails only if the reporting task has ended.
                     let _ = verdict.send(input).await;
                 })));
             }
-            Effect::Answer { version, nonce, refusal } => {
-                self.stream.send(Request::AckOrNack { version, nonce, nack_reason: refusal });
+            Effect::AckOrNack { version, nonce, nack_reason } => {
+                self.stream.send(Request::AckOrNack { version, nonce, nack_reason });
             }
             Effect::HalfClose => self.stream.half_close(),
             Effect::Close | Effect::Done => self.on_stream_closed(None),
@@ -193,8 +193,8 @@ impl ReportTask {
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy: true, .. } => Request::Report { error: None, extension: None },
-            Report::Plain { healthy: false, message } => {
+            Report::Istio { healthy: true, .. } => Request::Report { error: None, extension: None },
+            Report::Istio { healthy: false, message } => {
                 Request::Report { error: Some(message), extension: None }
             }
             Report::AppHealth(report) => Request::Report {
@@ -219,7 +219,7 @@ impl ReportTask {
             Event::Failed(why) => {
                 self.metrics.reports.connect("failed");
                 self.on_stream_closed(Some(why));
-                Input::Lost(Loss::Broken)
+                Input::Disconnected(Disconnect::Transient)
             }
             Event::Received(Response::Acknowledged(version)) => {
                 debug!(version = printable(&version), "health report acknowledged by the discovery server");
@@ -240,7 +240,7 @@ impl ReportTask {
                     }
                     Err(text) => {
                         warn!(text, "invalid hello message received from the discovery server");
-                        Input::Garbled { text, nonce }
+                        Input::Malformed { text, nonce }
                     }
                 }
             }
@@ -249,7 +249,7 @@ impl ReportTask {
                     self.metrics.reports.connect("refused");
                 }
                 self.on_stream_closed(Some(why));
-                Input::Lost(if rejected { Loss::Refused } else { Loss::Broken })
+                Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient })
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use workload_health::Checked;
 
 use super::Environment;
@@ -23,12 +23,13 @@ impl HealthConfig {
     pub(super) fn new(
         args: HealthArgs,
         instance_ip: IpAddr,
-        own_ports: &[u16],
+        proxy_ports: &[u16],
         environment: &Environment,
     ) -> Result<(Self, Vec<String>), Failure> {
         let HealthArgs { workload_group, capture, allow_remote_probes, allow_pushed_exec, envoy_readiness } =
             args;
-        let rules = LocalRules { own_ports: OwnPorts::new(own_ports.iter().copied()), allow_pushed_exec };
+        let rules =
+            LocalRules { proxy_ports: ProxyPorts::new(proxy_ports.iter().copied()), allow_pushed_exec };
         let (mut group, mut warnings) = (None, Vec::new());
         if let Some(path) = workload_group {
             let flag = format!("--workload-group = {}", path.display());

@@ -177,9 +177,9 @@ impl RunConfig {
                 ready_listener,
             ])?;
         }
-        let mut reserved = probe::ports::ALWAYS.to_vec();
+        let mut reserved = probe::ports::PROXY_PORTS.to_vec();
         reserved.extend([ready_address.port(), probe_address.port()]);
-        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.own_ports()));
+        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
         let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
         warnings.extend(left_out);
         let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info};
-use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
+use workload_health::{HealthState, Outcome, State, Transition, WorkloadProbe};
 
 use super::history::History;
 use super::source::{ApplyResult, ProbeSource, redacted};
@@ -101,8 +101,8 @@ impl Publisher {
     }
 
     /// Publishes the state, and the transition if there was one.
-    pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Flip>) {
-        if let Some(Flip { from, to, generation }) = flip {
+    pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Transition>) {
+        if let Some(Transition { from, to, generation }) = flip {
             info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
             self.metrics.health.transition(to);
             if to == State::Healthy {

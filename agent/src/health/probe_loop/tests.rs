@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -62,7 +62,7 @@ impl Case {
             }
         };
         let (push, pushes) = mpsc::channel(4);
-        let rules = LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false };
+        let rules = LocalRules { proxy_ports: ProxyPorts::new([16021]), allow_pushed_exec: false };
         let probe_loop = ProbeLoop::new(
             run_probe,
             move || not_ready.map(str::to_owned),
