@@ -10,9 +10,7 @@ mod run;
 mod wait;
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
-pub use discovery::{DiscoveryConfig, DiscoveryServer};
 pub use drain_quit::{DrainConfig, QuitConfig};
-pub use health::HealthConfig;
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;

@@ -8,9 +8,8 @@ use tokio::time::Instant;
 use super::stage::Stage;
 use kit::app::switched::Behaviour;
 use kit::terminal::say;
+use kit::vm::wait::TIMEOUT;
 
-/// Upper bound for every step.
-const PATIENCE: Duration = Duration::from_secs(40);
 /// As in the WorkloadGroup: the number of consecutive failures or successes that change the health.
 const FAILURES: usize = 2;
 const SUCCESSES: usize = 1;
@@ -21,7 +20,7 @@ pub async fn run(stage: &mut Stage, begin: Instant) -> bool {
     if right.is_none() {
         say(&format!(
             "Envoy did not follow within {} s; the logs: {}\n",
-            PATIENCE.as_secs(),
+            TIMEOUT.as_secs(),
             stage.folder.display()
         ));
         return false;
@@ -74,7 +73,7 @@ fn behave(stage: &Stage, machine: usize, behaviour: Behaviour) -> Instant {
 async fn until(stage: &Stage, machines: &[usize], since: Instant) -> Option<Instant> {
     let wanted: BTreeSet<_> =
         machines.iter().map(|machine| stage.machines[*machine].application.address).collect();
-    while since.elapsed() < PATIENCE {
+    while since.elapsed() < TIMEOUT {
         if stage.client.endpoints().await == wanted {
             return Some(Instant::now());
         }

@@ -1,11 +1,12 @@
 //! Tests of `./justw demo-vm`, and of the example configuration and the systemd units for VMs.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use kit::agent;
 use kit::envoy::workspace;
 use kit::net;
-use kit::vm::scene::SOON;
+use kit::vm::wait::{self, TIMEOUT};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -52,13 +53,35 @@ async fn its_keys_do_what_the_table_says() {
             }
         };
         // The assertion below reports which words are missing after the timeout.
-        let _ = tokio::time::timeout(SOON, seen).await;
+        let _ = tokio::time::timeout(TIMEOUT, seen).await;
         assert!(wanted.is_empty(), "not shown: {wanted:?}");
         keys.write_all(key.as_bytes()).await.expect("the demo reads");
     }
     let rest = async { while let Ok(Some(_)) = lines.next_line().await {} };
-    tokio::time::timeout(SOON, rest).await.expect("the demo ends");
+    tokio::time::timeout(TIMEOUT, rest).await.expect("the demo ends");
     assert_eq!(demo.wait().await.expect("a child").code(), Some(0));
+}
+
+/// Returns the command lines of the processes whose files are in this folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let folder = format!("{}/", folder.display());
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(&folder)).collect()
+}
+
+#[tokio::test]
+async fn its_processes_end_when_it_is_killed() {
+    let first = net::loopbacks(5);
+    let folder = workspace().join("target/demo-vm").join(first.to_string());
+    let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
+    demo.args(["--addresses", &first.to_string()]).kill_on_drop(true);
+    let mut demo = demo.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the demo starts");
+    // Discovery, three agents and Envoy.
+    wait::until("five processes", async || processes_of(&folder).len() == 5).await;
+    demo.kill().await.expect("the demo runs");
+    wait::until("the end of all processes", async || processes_of(&folder).is_empty()).await;
 }
 
 #[tokio::test]

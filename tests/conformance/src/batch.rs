@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
-use tokio::time::sleep;
 
 use super::application::Application;
 use super::bytes::fill;
@@ -31,10 +30,11 @@ const AT_ONCE: usize = 48;
 const AGAIN: usize = 3;
 const AGAIN_AT_MOST: usize = 10;
 const AT_ONCE_IN_QUIET: usize = 6;
-/// Delay before the recorded requests are read: an application may see a connection a moment later
-/// than its client.
-const SETTLE: Duration = Duration::from_millis(5);
-const SETTLE_LONG: Duration = Duration::from_millis(300);
+/// Limits for the application to end its scripts before the recorded requests are read: an
+/// application may see a connection later than its client. The second one applies if the requests
+/// differ.
+const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE_LONG: Duration = Duration::from_secs(10);
 
 /// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +179,9 @@ impl Lab {
         let (mut direct, mut through) = (direct.map_err(of_case)?, through.map_err(of_case)?);
         let mut found = difference(trial.case, &direct, &through);
         if found.as_ref().is_some_and(|found| *found != Difference::Verdict) {
-            sleep(SETTLE_LONG).await;
+            let settled =
+                tokio::try_join!(trial.direct.settle(SETTLE_LONG), trial.through.settle(SETTLE_LONG));
+            settled.map_err(|error| of_case(error.to_string()))?;
             direct.see(&trial.direct.seen(), &trial.direct.ports);
             through.see(&trial.through.seen(), &trial.through.ports);
             found = difference(trial.case, &direct, &through);
@@ -196,7 +198,7 @@ impl Lab {
         application.forget();
         let question = Question::once(self.ip, timeout, handler);
         let answer = self.oracle.ask(question).await.map_err(|error| error.to_string())?;
-        sleep(SETTLE).await;
+        application.settle(SETTLE).await.map_err(|error| error.to_string())?;
         Ok(Side::new(&answer, &application.seen(), &application.ports))
     }
 

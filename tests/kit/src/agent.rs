@@ -5,6 +5,8 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
+use crate::launcher;
+
 /// Returns the path of the agent that cargo built beside the running binary.
 ///
 /// # Panics
@@ -30,7 +32,7 @@ pub fn command(arguments: &[&str]) -> Command {
 
 /// Like [`command`], for another binary of this workspace.
 pub fn command_of(binary: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(binary_of(binary));
+    let mut command = launcher::command(&binary_of(binary));
     command.args(arguments).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::caller;
+use crate::launcher;
 
 /// One of the two versions of Envoy that the project is tested with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Envoy {
         let file = folder.join("envoy.json");
         std::fs::write(&file, bootstrap.to_string()).expect("a writable folder");
         let log = std::fs::File::create(folder.join("envoy.log")).expect("a writable folder");
-        let child = Command::new(version.binary())
+        let child = launcher::command(&version.binary())
             .arg("--config-path")
             .arg(&file)
             .args(["--disable-hot-restart", "--log-level", "warning", "--component-log-level", "wasm:info"])

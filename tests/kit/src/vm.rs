@@ -13,3 +13,4 @@ pub mod fleet;
 pub mod machine;
 pub mod scene;
 pub mod traffic;
+pub mod wait;

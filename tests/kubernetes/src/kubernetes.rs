@@ -10,7 +10,6 @@ mod options;
 mod parts;
 mod process;
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 pub use cluster::Cluster;
@@ -18,14 +17,6 @@ pub use options::Options;
 pub use process::{Process, command};
 
 use kit::envoy::workspace;
-
-/// Returns a free loopback port in the network namespace of this thread.
-///
-/// # Panics
-/// If there is none.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
-}
 
 /// Returns the path of a program of Kubernetes.
 ///

@@ -127,7 +127,7 @@ fn route(listener: SocketAddr, cluster: &str) -> Value {
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "clients",
         "route_config": {"validate_clusters": false, "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
-            {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "2s"}},
+            {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "60s"}},
         ]}]},
         "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,12 +10,10 @@ use serde_json::Value;
 use tokio::process::Child;
 
 use super::certificates::{Files, replace};
+use super::wait::{TIMEOUT, try_poll};
 use crate::agent;
 use crate::caller;
 use crate::net;
-
-/// Upper bound for every wait.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The server, running or stopped; killed on drop.
 pub struct Discovery {
@@ -128,17 +125,15 @@ impl Discovery {
     }
 
     async fn ready(&mut self) -> Result<(), String> {
-        let begin = tokio::time::Instant::now();
-        while begin.elapsed() < PATIENCE {
+        let is_ready = try_poll(async || {
             if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
-                return Err(format!("app-health discovery exited with {status}:\n{}", self.log()));
+                return Some(Err(format!("app-health discovery exited with {status}:\n{}", self.log())));
             }
-            if caller::get(self.monitoring(), "/healthz/ready", &[]).await.status == 200 {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Err(format!("app-health discovery is not ready:\n{}", self.log()))
+            let answer = caller::get(self.monitoring(), "/healthz/ready", &[]).await;
+            (answer.status == 200).then_some(Ok(()))
+        });
+        let is_ready = is_ready.await;
+        is_ready.unwrap_or_else(|| Err(format!("app-health discovery is not ready:\n{}", self.log())))
     }
 
     /// Sends SIGKILL, which has the effect of a crash.
@@ -156,7 +151,7 @@ impl Discovery {
     pub async fn stop(&mut self) -> Option<i32> {
         kill(self.pid(), Signal::SIGTERM).expect("the server runs");
         let mut child = self.child.take().expect("the server runs");
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
         ended.unwrap_or_else(|_| panic!("the server does not exit:\n{}", self.log())).expect("a child").code()
     }
 
@@ -172,6 +167,11 @@ impl Discovery {
     /// Returns the log so far, of all runs.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("discovery.log")).unwrap_or_default()
+    }
+
+    /// Returns the metrics in the Prometheus text format.
+    pub async fn metrics(&self) -> String {
+        caller::get(self.monitoring(), "/metrics", &[]).await.text()
     }
 
     /// Returns the response of `/debug/workloads`; `Null` if the server does not respond.

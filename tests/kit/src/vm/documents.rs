@@ -16,11 +16,12 @@ pub const PORT: u16 = 8080;
 pub const CLUSTER: &str = "outbound|8080||payments.shop.example.com";
 
 /// Returns a probe that reaches its verdict at once: a single failure suffices, and the period is
-/// one second, the shortest that the schema allows.
+/// one second, the shortest that the schema allows. The timeout is long, because a busy machine must
+/// not make a healthy application fail.
 pub fn probe() -> Value {
     json!({
         "periodSeconds": 1,
-        "timeoutSeconds": 1,
+        "timeoutSeconds": 30,
         "failureThreshold": 1,
         "httpGet": {"path": READY_PATH, "port": PORT},
     })

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,11 +13,9 @@ use super::application::Application;
 use super::certificates::{DISCOVERY_NAME, Files};
 use super::discovery::Discovery;
 use super::documents::{GROUP, NAMESPACE, PORT};
+use super::wait::TIMEOUT;
 use crate::agent;
 use crate::caller;
-
-/// Upper bound for every wait.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A machine whose application runs; the agent is killed on drop.
 pub struct Machine {
@@ -128,7 +125,7 @@ impl Machine {
     /// If it is not running or does not exit in time.
     pub async fn agent_end(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("the agent runs");
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
         ended.unwrap_or_else(|_| panic!("the agent does not exit:\n{}", self.log())).expect("a child").code()
     }
 
@@ -142,6 +139,11 @@ impl Machine {
     pub async fn view(&self) -> Value {
         let answer = caller::get(self.local(), "/debug/vm-health", &[]).await;
         serde_json::from_slice(&answer.body).unwrap_or_default()
+    }
+
+    /// Returns the metrics of the agent.
+    pub async fn metrics(&self) -> String {
+        caller::get(self.local(), "/metrics", &[]).await.text()
     }
 
     /// Returns the agent's log so far, of all runs.

@@ -7,18 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::client::{Client, Way};
 use super::discovery::Discovery;
 use super::documents::{PORT, group, probe, service};
 use super::machine::Machine;
+use super::wait;
 use crate::envoy;
 use crate::net;
-
-/// Limit for everything that should happen at once, since the machine that runs the tests may be
-/// busy.
-pub const SOON: Duration = Duration::from_secs(20);
 
 /// The settings of a fixture.
 pub struct Plan {
@@ -79,50 +75,56 @@ impl Scene {
         scene
     }
 
-    /// Waits until Envoy's endpoints are those of these machines, and returns the duration.
+    /// Waits until Envoy's endpoints are those of these machines.
     ///
     /// # Panics
-    /// After [`SOON`]; the message contains the state and the logs.
-    pub async fn until_endpoints(&self, machines: &[usize]) -> Duration {
-        self.endpoints_within(machines, SOON).await
-    }
-
-    /// Like [`Scene::until_endpoints`], with another limit.
-    ///
-    /// # Panics
-    /// After `bound`.
-    pub async fn endpoints_within(&self, machines: &[usize], bound: Duration) -> Duration {
+    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
+    pub async fn until_endpoints(&self, machines: &[usize]) {
         let wanted = self.addresses(machines);
-        let begin = Instant::now();
-        loop {
+        let are_there = async || (self.client.endpoints().await == wanted).then_some(());
+        if wait::try_poll(are_there).await.is_none() {
             let found = self.client.endpoints().await;
-            if found == wanted {
-                return begin.elapsed();
-            }
-            if begin.elapsed() > bound {
-                panic!("expected {wanted:?}, got {found:?}\n{}", self.state().await);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            panic!("expected {wanted:?}, got {found:?}\n{}", self.state().await);
         }
     }
 
-    /// Checks for `time` that Envoy's endpoints remain those of these machines.
+    /// Asserts that Envoy's endpoints are those of these machines and do not change for `time`, not
+    /// even for a moment.
     ///
     /// # Panics
     /// If the endpoints change.
     pub async fn stays(&self, machines: &[usize], time: Duration) {
-        let wanted = self.addresses(machines);
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            let found = self.client.endpoints().await;
-            if found != wanted {
-                panic!(
-                    "got {found:?} after {:?}, expected {wanted:?}\n{}",
-                    begin.elapsed(),
-                    self.state().await
-                );
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let before = self.changes().await;
+        self.has_endpoints(machines).await;
+        tokio::time::sleep(time).await;
+        self.has_endpoints(machines).await;
+        self.has_changed_only(before, 0).await;
+    }
+
+    async fn has_endpoints(&self, machines: &[usize]) {
+        let (found, wanted) = (self.client.endpoints().await, self.addresses(machines));
+        if found != wanted {
+            panic!("got {found:?}, expected {wanted:?}\n{}", self.state().await);
+        }
+    }
+
+    /// Returns how often endpoints were added to or removed from the service in Envoy.
+    ///
+    /// # Panics
+    /// If Envoy does not know the service.
+    pub async fn changes(&self) -> u64 {
+        self.client.cluster_stat("membership_change").await.expect("Envoy counts the changes of a cluster")
+    }
+
+    /// Asserts that Envoy's endpoints have changed exactly `times` times since `before`, a result of
+    /// [`Scene::changes`].
+    ///
+    /// # Panics
+    /// If there were more or fewer changes.
+    pub async fn has_changed_only(&self, before: u64, times: u64) {
+        let changes = self.changes().await - before;
+        if changes != times {
+            panic!("{changes} changes of the endpoints, expected {times}\n{}", self.state().await);
         }
     }
 
@@ -130,18 +132,13 @@ impl Scene {
     /// view.
     ///
     /// # Panics
-    /// After [`SOON`]; the message contains the state and the logs.
+    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
     pub async fn until_view(&self, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let workload = self.discovery.workload(self.machines[machine].ip).await;
-            if is_wanted(&workload) {
-                return workload;
-            }
-            if begin.elapsed() > SOON {
-                panic!("the view is {workload:#}\n{}", self.state().await);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let view = async || self.discovery.workload(self.machines[machine].ip).await;
+        let wanted = wait::try_poll(async || Some(view().await).filter(&is_wanted)).await;
+        match wanted {
+            Some(workload) => workload,
+            None => panic!("the view is {:#}\n{}", view().await, self.state().await),
         }
     }
 

@@ -35,6 +35,11 @@ impl Traffic {
         Self { tally, task }
     }
 
+    /// Returns the number of responses since the last call of [`Traffic::take`].
+    pub fn responses(&self) -> u64 {
+        self.tally.lock().expect("the mutex is not poisoned").values().sum()
+    }
+
     /// Returns the counts since the last call.
     pub fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().expect("the mutex is not poisoned"))

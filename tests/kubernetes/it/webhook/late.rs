@@ -1,6 +1,7 @@
 //! A test with a second, external webhook that adds a container with a probe after the project's
 //! webhook was called.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use kit::authority::Authority;
-use kubernetes_tests::kubernetes::{Cluster, free_port};
+use kubernetes_tests::kubernetes::Cluster;
 use serde_json::{Value, json};
 use serving::http_server::{self, HttpRequest, Limits, Server, ServerMetrics, Stages, Tls};
 use serving::tls::{self, Pem};
@@ -54,9 +55,12 @@ fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
         .worker_threads(1)
         .build()
         .expect("a runtime");
-    let port = free_port();
+    // The listener belongs to the runtime.
+    let entered = runtime.enter();
+    let listener = http_server::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let port = listener.local_addr().expect("a bound listener has an address").port();
+    drop(entered);
     runtime.spawn(async move {
-        let listener = http_server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
         let answer = |request: HttpRequest| async move {
             let body = request.body.collect().await.expect("a body").to_bytes();
             let answer = answer(&serde_json::from_slice(&body).expect("a review"));

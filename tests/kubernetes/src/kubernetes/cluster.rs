@@ -12,8 +12,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
-use super::{Options, Process, credentials, free_port, parts};
+use super::{Options, Process, credentials, parts};
 use kit::authority::Authority;
+use kit::reserved_port::ReservedPort;
 
 /// Limit for a component to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,6 +34,8 @@ pub struct Cluster {
     api_server: Mutex<Option<Process>>,
     /// The other components, by the name of their log.
     parts: Vec<(&'static str, Process)>,
+    /// The ports of the API server and of etcd.
+    _ports: Vec<ReservedPort>,
 }
 
 impl Cluster {
@@ -47,15 +50,23 @@ impl Cluster {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).expect("a writable folder");
         let ip = if options.bind.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { options.bind };
-        let port = options.port.unwrap_or_else(free_port);
+        let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let [etcd, etcd_peer] = [(); 2].map(|()| ReservedPort::new(localhost));
+        let mut ports = vec![etcd, etcd_peer];
+        let port = options.port.unwrap_or_else(|| {
+            let reserved = ReservedPort::new(ip);
+            let port = reserved.port();
+            ports.push(reserved);
+            port
+        });
         let server = SocketAddr::new(ip, port);
         let authority = Authority::new();
         credentials::write(folder, &authority, server);
-        let etcd = format!("http://127.0.0.1:{}", free_port());
+        let [etcd, etcd_peer] = [&ports[0], &ports[1]].map(|port| format!("http://{}", port.address));
         let (folder, parts) = (folder.to_path_buf(), Vec::new());
-        let mut cluster =
-            Self { folder, authority, server, options, etcd, api_server: Mutex::new(None), parts };
-        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd));
+        let api_server = Mutex::new(None);
+        let mut cluster = Self { folder, authority, server, options, etcd, api_server, parts, _ports: ports };
+        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd, &etcd_peer));
         cluster.start_api_server();
         if cluster.options.controller_manager {
             cluster.start_part("controller-manager.log", parts::controller_manager(&cluster.folder));

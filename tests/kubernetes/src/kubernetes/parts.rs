@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::options::Options;
 use super::process::command;
-use super::{free_port, tool};
+use super::tool;
 
 /// The address of the Service `kubernetes`: the first one of the range.
 pub(super) const SERVICE_IP: &str = "10.96.0.1";
@@ -15,14 +15,13 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("UTF-8").to_owned()
 }
 
-/// Returns the command for etcd, which serves clients at `url`.
-pub(super) fn etcd(folder: &Path, url: &str) -> Command {
-    let peer = format!("http://127.0.0.1:{}", free_port());
+/// Returns the command for etcd, which serves clients at `url` and other members at `peer`.
+pub(super) fn etcd(folder: &Path, url: &str, peer: &str) -> Command {
     let mut command = command(&tool("etcd"));
     command
         .args(["--name", "test", "--data-dir", &path(folder, "etcd")])
         .args(["--listen-client-urls", url, "--advertise-client-urls", url])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
         .args(["--initial-cluster", &format!("test={peer}"), "--unsafe-no-fsync"]);
     command
 }

@@ -1,13 +1,16 @@
 //! containerd on a node: its configuration, the Pod network, the images.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::namespaces::Namespaces;
 use crate::kubernetes::Process;
 
 /// The path of its socket inside the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
+
+/// Limit for containerd to respond.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const CONFIG: &str = r#"version = 2
 root = "/var/lib/containerd"
@@ -51,7 +54,7 @@ pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
 /// Imports the images of an archive as soon as containerd responds.
 ///
 /// # Panics
-/// If the import fails; the message contains its output.
+/// If containerd does not respond, or the import fails; the message contains its output.
 pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
     let ctr = |words: &[&str]| {
         let mut command = namespaces.command("ctr");
@@ -61,10 +64,14 @@ pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
             .output()
             .expect("nsenter starts")
     };
-    for _ in 0..150 {
-        if ctr(&["version"]).status.success() {
+    let begin = Instant::now();
+    loop {
+        let version = ctr(&["version"]);
+        if version.status.success() {
             break;
         }
+        let error = String::from_utf8_lossy(&version.stderr);
+        assert!(begin.elapsed() < TIMEOUT, "containerd does not respond: {error}");
         std::thread::sleep(Duration::from_millis(200));
     }
     let output = ctr(&["images", "import", archive.to_str().expect("UTF-8")]);

@@ -17,6 +17,8 @@ use crate::vm::discovery::Discovery;
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Pause between two checks of the registrations.
 const PACE: Duration = Duration::from_millis(20);
+/// Pause between two readings of the memory.
+const READING: Duration = Duration::from_millis(500);
 
 /// The size of a crowd.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +58,7 @@ impl Crowd {
         let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
         let mut discovery = Discovery::new(&folder, &documents(services)).tls(&files);
         discovery.start().await?;
-        sleep(Duration::from_secs(1)).await;
-        let base = Process::new(discovery.pid().as_raw().unsigned_abs()).rss();
+        let base = steady_memory(Process::new(discovery.pid().as_raw().unsigned_abs())).await;
         let plan = Plan {
             server: discovery.secure(),
             agents,
@@ -131,5 +132,18 @@ impl Crowd {
             wanted.entry(cluster(agent % self.plan.services)).or_default().insert(endpoint);
         }
         wanted
+    }
+}
+
+/// Returns the memory of a process once two readings in a row are equal, in bytes.
+async fn steady_memory(process: Process) -> u64 {
+    let mut memory = process.rss();
+    loop {
+        sleep(READING).await;
+        let now = process.rss();
+        if now == memory {
+            return memory;
+        }
+        memory = now;
     }
 }
