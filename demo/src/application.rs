@@ -42,8 +42,8 @@ impl Application {
             let behaviour = switch(name);
             move |_: &str| switched::http(*behaviour.borrow())
         };
-        let health = switched::grpc(address(ports::API), switch("api").subscribe()).await;
-        tokio::spawn(switched::tcp(address(ports::DB), switch("db").subscribe()));
+        let health = switched::grpc(address(ports::API), switch("api").subscribe(), |_| ()).await;
+        tokio::spawn(switched::tcp(address(ports::DB), switch("db").subscribe(), |_| ()));
         let flips = Arc::clone(&switches);
         let servers = vec![
             App::routes(address(ports::WEB), None, http("web")).await,

@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of the binary `app-health-agent` with a real Envoy.
 
 mod basics;
 mod descriptors;

@@ -23,3 +23,4 @@ pub mod report;
 pub mod sidecar;
 pub mod terminal;
 pub mod vm;
+pub mod wait;
