@@ -24,7 +24,7 @@ pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
         // answer.
         let sidecar = Builder::new(&format!("b-death-{round}")).args(&["--envoy-restart", "always"]).start();
         sidecar.until(200, "ready").await;
-        child = child.max(killed(&sidecar, sidecar.envoy())?);
+        child = child.max(killed(&sidecar, sidecar.envoy_pid())?);
 
         let pod = Pod::start(&format!("b-pod-{round}"), net::loopback(), &json!({})).await;
         let admin = format!("unix:{}", pod.envoy.folder.join("admin.sock").display());

@@ -46,7 +46,7 @@ fn captured_probes_reach_the_application() {
     // A separate thread, because the namespace applies to this thread only and ends with it.
     let test = std::thread::spawn(|| {
         if !geteuid().is_root() || container_tools::find("iptables").is_none() {
-            not_tested::say("probes under capture rules", "needs root and iptables");
+            not_tested::report("probes under capture rules", "needs root and iptables");
             return;
         }
         assert!(namespace(), "root can create a network namespace with rules");

@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+
+use crate::wait;
 
 pub mod counted;
 pub mod grpc;
@@ -31,6 +34,8 @@ pub enum Step {
     /// Writes these bytes one at a time, with a pause before each.
     Drip(Vec<u8>, Duration),
     Wait(Duration),
+    /// Waits for `notify_one`, so that the test decides when the next step follows.
+    Until(Arc<Notify>),
     /// Waits until the client disconnects.
     Hang,
     /// Closes the sending side and continues to read.
@@ -80,7 +85,7 @@ impl Seen {
 pub struct App {
     pub address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
-    task: AbortHandle,
+    task: JoinHandle<()>,
 }
 
 impl Drop for App {
@@ -115,8 +120,7 @@ impl App {
         let listener = TcpListener::bind(address).await.expect("the application's port is free");
         let address = listener.local_addr().expect("a bound listener has an address");
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
-        let task =
-            tokio::spawn(serve(listener, acceptor, Arc::new(script), Arc::clone(&seen))).abort_handle();
+        let task = tokio::spawn(serve(listener, acceptor, Arc::new(script), Arc::clone(&seen)));
         Self { address, seen, task }
     }
 
@@ -133,15 +137,19 @@ impl App {
     /// before the application has accepted it.
     ///
     /// # Panics
-    /// If there are fewer after five seconds.
+    /// If there are fewer within [`wait::TIMEOUT`].
     pub async fn seen_at_least(&self, connections: usize) -> Vec<Seen> {
-        for _ in 0..500 {
-            if self.seen().len() >= connections {
-                return self.seen();
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("expected {connections} connections, got {:?}", self.seen());
+        let what = || format!("{connections} connections are accepted: {:?}", self.seen());
+        wait::until_or(what, async || self.seen().len() >= connections).await;
+        self.seen()
+    }
+
+    /// Closes the port and returns once it is closed. Dropping this closes the port at some later
+    /// time.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // The result says that the task was aborted.
+        let _ = (&mut self.task).await;
     }
 }
 
@@ -228,6 +236,7 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
                 }
             }
             Step::Wait(time) => tokio::time::sleep(time).await,
+            Step::Until(notify) => notify.notified().await,
             Step::Hang => while stream.read(&mut [0; 1024]).await? > 0 {},
             Step::HalfClose => stream.shutdown().await?,
             Step::Reset => {

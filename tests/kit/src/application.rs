@@ -63,34 +63,57 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If the signal handlers cannot be installed.
 pub async fn run(arguments: Arguments) -> Result<(), String> {
-    terminal::say("application: started\n");
     terminal::unless_interrupted(serve(arguments), false).await.map(drop)
 }
 
+/// The switch of one protocol.
+struct Switch {
+    requested: watch::Sender<Behaviour>,
+    /// The behaviour of the server; `None` if it does not listen yet, or reads `requested` for
+    /// every request.
+    applied: watch::Sender<Option<Behaviour>>,
+}
+
+impl Switch {
+    fn new() -> Self {
+        Self { requested: watch::Sender::new(Behaviour::Serving), applied: watch::Sender::new(None) }
+    }
+
+    /// Returns the function with which the server confirms a change.
+    fn confirm(&self) -> impl Fn(Behaviour) + Send + Sync + 'static {
+        let applied = self.applied.clone();
+        move |behaviour| {
+            applied.send_replace(Some(behaviour));
+        }
+    }
+
+    /// Waits until the server behaves as requested.
+    async fn until_applied(&self) {
+        let is_applied =
+            |applied: &Option<Behaviour>| applied.is_none_or(|it| it == *self.requested.borrow());
+        let mut applied = self.applied.subscribe();
+        applied.wait_for(is_applied).await.expect("the sender is dropped only with self");
+    }
+}
+
 /// The protocols, each with its switch.
-struct Switches([(&'static str, watch::Sender<Behaviour>); 4]);
+struct Switches([(&'static str, Switch); 4]);
 
 impl Switches {
     fn new() -> Self {
-        Self(["http", "https", "tcp", "grpc"].map(|name| (name, watch::Sender::new(Behaviour::Serving))))
+        Self(["http", "https", "tcp", "grpc"].map(|name| (name, Switch::new())))
     }
 
-    fn find(&self, protocol: &str) -> Option<&watch::Sender<Behaviour>> {
-        self.0.iter().find_map(|(name, switch)| (*name == protocol).then_some(switch))
+    fn of(&self, protocol: &str) -> &Switch {
+        let (_, switch) = self.0.iter().find(|(name, _)| *name == protocol).expect("the protocol is known");
+        switch
     }
 
-    /// Returns a receiver of the behaviour of `protocol`.
-    fn of(&self, protocol: &str) -> watch::Receiver<Behaviour> {
-        self.find(protocol).expect("the protocol is known").subscribe()
-    }
-
-    /// Sets a switch by a path such as `/grpc/failing`.
-    fn turn(&self, path: &str) -> Option<()> {
-        let (protocol, name) = path.strip_prefix('/')?.split_once('/')?;
-        let behaviour = Behaviour::named(name)?;
-        self.find(protocol)?.send_replace(behaviour);
-        terminal::say(&format!("application: {protocol} is {name}\n"));
-        Some(())
+    /// Parses a path such as `/grpc/failing`.
+    fn parse(&self, path: &str) -> Option<(&'static str, Behaviour)> {
+        let (protocol, behaviour) = path.strip_prefix('/')?.split_once('/')?;
+        let (known, _) = self.0.iter().find(|(name, _)| *name == protocol)?;
+        Some((known, Behaviour::named(behaviour)?))
     }
 }
 
@@ -101,39 +124,58 @@ async fn serve(arguments: Arguments) -> Result<bool, String> {
     let address = |port| SocketAddr::new(arguments.ip, port);
     let (switches, servers) = (Arc::new(Switches::new()), Arc::new(Servers::new()));
     let listen = Arc::new(Notify::new());
-    let (turned, asked, listens) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
-    let control = move |path: &str| control(&turned, &asked, &listens, path);
+    let control = {
+        let (switches, servers, listen) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
+        move |path: &str| control(&switches, &servers, &listen, path)
+    };
     let _control = App::routes(address(arguments.control), None, control).await;
+    terminal::say("application: started\n");
     // `POST /listen` ends the delay early.
     let _ = tokio::time::timeout(arguments.start_after, listen.notified()).await;
-    let http = App::routes(address(arguments.http), None, answers(switches.of("http"))).await;
+    let requested = |protocol| switches.of(protocol).requested.subscribe();
+    let http = App::routes(address(arguments.http), None, answers(requested("http"))).await;
     let acceptor = Some(Tls::default().acceptor());
-    let https = App::routes(address(arguments.https), acceptor, answers(switches.of("https"))).await;
+    let https = App::routes(address(arguments.https), acceptor, answers(requested("https"))).await;
     let _ = servers.set([("http", http), ("https", https)]);
-    let _grpc = switched::grpc(address(arguments.grpc), switches.of("grpc")).await;
-    terminal::say("application: listening\n");
-    switched::tcp(address(arguments.tcp), switches.of("tcp")).await;
+    let confirm = |protocol| switches.of(protocol).confirm();
+    let _grpc = switched::grpc(address(arguments.grpc), requested("grpc"), confirm("grpc")).await;
+    let tcp = switched::tcp(address(arguments.tcp), requested("tcp"), confirm("tcp"));
+    let listening = async {
+        let mut applied = switches.of("tcp").applied.subscribe();
+        applied.wait_for(Option::is_some).await.expect("the sender is dropped only with the switch");
+        terminal::say("application: listening\n");
+    };
+    tokio::join!(tcp, listening);
     Ok(true)
 }
 
-fn control(switches: &Switches, servers: &Servers, listen: &Notify, path: &str) -> Vec<Step> {
+fn control(switches: &Arc<Switches>, servers: &Servers, listen: &Notify, path: &str) -> Vec<Step> {
     if path == "/seen" {
         let seen = servers.get().map(|servers| servers.each_ref().map(|(name, app)| (*name, heads(app))));
         let seen: Map<String, Value> =
             seen.into_iter().flatten().map(|(name, heads)| (name.to_owned(), heads.into())).collect();
         return switched::text("200 OK", "application/json", &Value::from(seen).to_string());
     }
-    let done = match path {
-        "/listen" => {
-            listen.notify_one();
-            Some(())
-        }
-        path => switches.turn(path),
-    };
-    match done {
-        Some(()) => switched::text("200 OK", "text/plain", "done\n"),
-        None => switched::text("404 Not Found", "text/plain", "use GET /seen or POST /http/failing\n"),
+    let done = switched::text("200 OK", "text/plain", "done\n");
+    if path == "/listen" {
+        listen.notify_one();
+        return done;
     }
+    let Some((protocol, behaviour)) = switches.parse(path) else {
+        return switched::text("404 Not Found", "text/plain", "use GET /seen or POST /http/failing\n");
+    };
+    switches.of(protocol).requested.send_replace(behaviour);
+    // The response follows when the server has applied the change.
+    let applied = Arc::new(Notify::new());
+    let (switches, notify) = (Arc::clone(switches), Arc::clone(&applied));
+    tokio::spawn(async move {
+        switches.of(protocol).until_applied().await;
+        terminal::say(&format!("application: {protocol} is {}\n", behaviour.name()));
+        notify.notify_one();
+    });
+    let mut steps = done;
+    steps.insert(1, Step::Until(applied));
+    steps
 }
 
 /// Returns the last request heads; a connection without a request has none.

@@ -3,15 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::wait::TIMEOUT;
+
 pub mod tls;
 
-/// Upper bound for every request of a test.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Upper bound of a response, in bytes.
 const ANSWER: usize = 1 << 20;
 
@@ -65,9 +64,7 @@ pub async fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
         let Ok(stream) = TcpStream::connect(address).await else { return Answer::default() };
         exchange(stream, bytes).await
     };
-    tokio::time::timeout(PATIENCE, exchange)
-        .await
-        .unwrap_or_else(|_| panic!("no response within {PATIENCE:?}"))
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| panic!("no response within {TIMEOUT:?}"))
 }
 
 /// Sends a GET over a Unix socket and returns the body.

@@ -24,16 +24,21 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Returns a command for a program such as `iptables`, or a script that calls it, which finds the
-/// unpacked programs and their libraries without a mount.
+/// unpacked programs, their libraries and their Python modules without a mount.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     let Some(root) = folder() else { return command };
-    let libraries = std::fs::read_dir(root.join("usr/lib")).into_iter().flatten().flatten();
-    let libraries =
-        libraries.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-linux-gnu"));
-    if let Some(libraries) = libraries {
+    let entries = std::fs::read_dir(root.join("usr/lib")).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let folder = |name: &String| root.join("usr/lib").join(name);
+    if let Some(libraries) = names.iter().find(|name| name.ends_with("-linux-gnu")).map(folder) {
         command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
     }
+    // Debian's modules are in `python3/dist-packages`, its parts of the standard library beside it.
+    let standard = names.iter().filter(|name| name.starts_with("python3.")).map(folder);
+    let modules =
+        std::env::join_paths([folder(&"python3/dist-packages".to_owned())].into_iter().chain(standard));
+    command.env("PYTHONPATH", modules.expect("paths without colons"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let first = ["usr/sbin", "usr/bin"].map(|part| root.join(part));
     let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&path)));

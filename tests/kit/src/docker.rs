@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::Pid;
 
 pub use container::Container;
 pub use images::{BASE, BUSYBOX, CONTROL_PLANE, HELD, SIDECAR};
@@ -22,18 +22,11 @@ pub use images::{BASE, BUSYBOX, CONTROL_PLANE, HELD, SIDECAR};
 use crate::agent::Outcome;
 use crate::container_tools::{self, find};
 use crate::envoy;
+use crate::not_tested;
+use crate::wait;
 
-/// The required programs, and the packages that provide them.
-const PROGRAMS: [(&str, &str); 8] = [
-    ("dockerd", "docker.io"),
-    ("docker", "docker.io"),
-    ("iptables", "iptables"),
-    ("busybox", "busybox-static"),
-    ("setpriv", "util-linux"),
-    ("unshare", "util-linux"),
-    ("ip", "iproute2"),
-    ("ldd", "libc-bin"),
-];
+/// The required programs; `./justw --containers` unpacks those that a machine usually lacks.
+const PROGRAMS: [&str; 8] = ["dockerd", "docker", "iptables", "busybox", "setpriv", "unshare", "ip", "ldd"];
 
 /// Starts the daemon as the first process of its namespaces, with the unpacked programs mounted
 /// over those of the machine. Its files in `/run`, `/etc` and `/opt` are visible only inside.
@@ -48,9 +41,6 @@ exec dockerd --config-file "$1/daemon.json" --data-root "$1/data" --host "unix:/
     --cgroup-parent "/$2" --exec-opt native.cgroupdriver=cgroupfs
 "#;
 
-/// Limit for the daemon to respond.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A running daemon with the images loaded.
 pub struct Daemon {
     folder: PathBuf,
@@ -59,27 +49,21 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon and builds the images.
-    ///
-    /// # Errors
-    /// Says why this machine cannot run a daemon.
+    /// Starts the daemon and builds the images. Without root or one of the programs, `None` is
+    /// returned and reported on stderr.
     ///
     /// # Panics
-    /// If a shipped Dockerfile cannot be built.
-    pub fn start(name: &str) -> Result<Self, String> {
-        let daemon = Self::start_empty(name)?;
-        daemon.make_images();
-        Ok(daemon)
+    /// If the daemon does not start, or a shipped Dockerfile cannot be built.
+    pub fn start(name: &str) -> Option<Self> {
+        not_tested::has_root_and("the images in containers", &PROGRAMS).then(|| {
+            let daemon = Self::start_empty(name);
+            daemon.make_images();
+            daemon
+        })
     }
 
     /// Starts the daemon without images.
-    fn start_empty(name: &str) -> Result<Self, String> {
-        if !geteuid().is_root() {
-            return Err("the Docker daemon requires root".to_owned());
-        }
-        if let Some((program, package)) = PROGRAMS.iter().find(|(program, _)| find(program).is_none()) {
-            return Err(format!("{program} is missing: apt-get install {package}"));
-        }
+    fn start_empty(name: &str) -> Self {
         let folder = envoy::folder(name);
         std::fs::write(folder.join("daemon.json"), "{}").expect("a writable folder");
         let log = File::create(folder.join("daemon.log")).expect("a writable folder");
@@ -94,15 +78,15 @@ impl Daemon {
         let log_too = log.try_clone().expect("a descriptor");
         let child = command.stdin(Stdio::null()).stdout(log_too).stderr(log).spawn().expect("setpriv starts");
         let mut daemon = Self { folder, cgroup, child };
-        daemon.answers()?;
-        Ok(daemon)
+        daemon.until_ready();
+        daemon
     }
 
-    fn answers(&mut self) -> Result<(), String> {
+    fn until_ready(&mut self) {
         let pause = Duration::from_millis(100);
-        for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
+        for _ in 0..wait::TIMEOUT.as_millis() / pause.as_millis() {
             if self.docker(&["version"]).code == Some(0) {
-                return Ok(());
+                return;
             }
             if self.child.try_wait().expect("our child").is_some() {
                 break;
@@ -110,7 +94,7 @@ impl Daemon {
             std::thread::sleep(pause);
         }
         let log = std::fs::read_to_string(self.folder.join("daemon.log")).unwrap_or_default();
-        Err(format!("dockerd cannot be started: {}", log.lines().last().unwrap_or("its log is empty")))
+        panic!("dockerd does not start:\n{log}");
     }
 
     /// Returns the first process of the daemon's PID namespace; killing it ends all others.
@@ -135,19 +119,28 @@ impl Daemon {
         outcome.stdout.trim().to_owned()
     }
 
-    /// Runs `docker compose` (or the older `docker-compose`) with the images of the tests; `None`
-    /// if neither is installed.
+    /// Returns whether `docker-compose` or the plugin of Docker's client is installed.
+    pub fn has_compose(&self) -> bool {
+        find("docker-compose").is_some() || self.docker(&["compose", "version"]).code == Some(0)
+    }
+
+    /// Runs `docker-compose`, or `docker compose` if that program is not installed, with the images
+    /// of the tests.
     ///
     /// # Panics
     /// If the command fails.
-    pub fn compose(&self, file: &Path, arguments: &[&str]) -> Option<String> {
-        let is_plugin = self.docker(&["compose", "version"]).code == Some(0);
-        let mut command = if is_plugin { client() } else { Command::new(find("docker-compose")?) };
-        command.args(is_plugin.then_some("compose")).arg("--file").arg(file).args(arguments);
+    pub fn compose(&self, file: &Path, arguments: &[&str]) {
+        let mut command = if find("docker-compose").is_some() {
+            container_tools::command("docker-compose")
+        } else {
+            let mut plugin = client();
+            plugin.arg("compose");
+            plugin
+        };
+        command.arg("--file").arg(file).args(arguments);
         command.envs([("BUSYBOX_IMAGE", BUSYBOX), ("SIDECAR_IMAGE", SIDECAR), ("ENVOY_IMAGE", BASE)]);
         let outcome = self.run_client(&mut command);
         assert_eq!(outcome.code, Some(0), "compose {arguments:?}: {outcome:?}");
-        Some(outcome.stdout)
     }
 
     fn run_client(&self, command: &mut Command) -> Outcome {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use app_health_agent::envoy_version::EnvoyVersion;
 use serde_json::Value;
@@ -11,6 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::caller;
 use crate::launcher;
+use crate::wait;
 
 /// One of the two versions of Envoy that the project is tested with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Envoy {
     /// until it is LIVE and its workers have started.
     ///
     /// # Panics
-    /// If Envoy exits or is not ready within 20 s; the message contains the end of its log.
+    /// If Envoy exits or is not ready in time; the message contains its log.
     pub async fn start(version: Version, folder: PathBuf, bootstrap: &Value, workers: u32) -> Self {
         let envoy = Self::spawn(version, folder, bootstrap, workers);
         envoy.ready().await
@@ -93,20 +94,20 @@ impl Envoy {
     }
 
     async fn ready(mut self) -> Self {
-        for _ in 0..1000 {
+        let folder = self.folder.clone();
+        let what = || format!("Envoy is ready:\n{}", log(&folder));
+        wait::until_or(what, async || {
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("Envoy exited with {status}:\n{}", self.log());
             }
-            if self.stat("listener_manager.workers_started").await == Some(1) {
-                return self;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("Envoy is not ready:\n{}", self.log());
+            self.stat("listener_manager.workers_started").await == Some(1)
+        })
+        .await;
+        self
     }
 
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("envoy.log")).unwrap_or_default()
+        log(&self.folder)
     }
 
     pub fn pid(&self) -> u32 {
@@ -122,6 +123,11 @@ impl Envoy {
     pub async fn stat(&self, name: &str) -> Option<u64> {
         let text = self.admin(&format!("/stats?filter=^{name}$")).await.ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
+    }
+
+    /// Waits until this counter or gauge has this value.
+    pub async fn until_stat(&self, name: &str, value: u64) {
+        wait::until(&format!("{name} is {value}"), async || self.stat(name).await == Some(value)).await;
     }
 
     /// Kills Envoy and waits until it has exited.
@@ -152,10 +158,21 @@ pub fn probe_listener(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 15020)
 }
 
-/// Creates a new folder below `target/`, named after the test. The name is kept short because the
-/// path of a Unix socket is at most 107 bytes long.
+fn log(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("envoy.log")).unwrap_or_default()
+}
+
+/// The folder of this process, without the files of an earlier process that had the same ID.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = workspace().join("target/it").join(std::process::id().to_string());
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+});
+
+/// Creates a folder below `target/it`, named after the test, or returns it if it exists. The name
+/// is kept short because the path of a Unix socket is at most 107 bytes long.
 pub fn folder(name: &str) -> PathBuf {
-    let folder = workspace().join("target/it").join(format!("{}-{name}", std::process::id()));
+    let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).expect("target is writable");
     folder
 }

@@ -25,3 +25,4 @@ pub mod reserved_port;
 pub mod sidecar;
 pub mod terminal;
 pub mod vm;
+pub mod wait;

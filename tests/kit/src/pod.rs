@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Envoy, Version};
 
+/// `timeoutSeconds` of probes whose result must not depend on the speed of the machine.
+const TIMEOUT_SECONDS: u64 = 60;
+
 /// The source address of the filter's probes, which is exempt from traffic capture.
 pub const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 6));
 
@@ -24,9 +27,11 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Starts Envoy at `ip` with this prober table; `name` is that of the test.
+    /// Starts Envoy at `ip` with this prober table, in which a probe without `timeoutSeconds` gets
+    /// [`with_long_timeouts`]; `name` is that of the test.
     pub async fn start(name: &str, ip: IpAddr, probers: &Value) -> Self {
-        Self::with(name, Version::Newest, &Self::bootstrap(name, ip, probers)).await
+        let probers = with_long_timeouts(probers.clone());
+        Self::with(name, Version::Newest, &Self::bootstrap(name, ip, &probers)).await
     }
 
     /// Returns the bootstrap of a Pod, so that a test can change it.
@@ -59,6 +64,19 @@ impl Pod {
     pub async fn probe(&self, container: &str) -> Answer {
         caller::probe(self.listener, &format!("/app-health/{container}/readyz")).await
     }
+}
+
+/// Sets a timeout of a minute for each probe that has no `timeoutSeconds`, in place of the second
+/// that is Kubernetes' default, so that a busy machine does not change its result. Lifecycle hooks
+/// have no timeout and stay as they are.
+pub fn with_long_timeouts(mut probers: Value) -> Value {
+    let probers_by_path = probers.as_object_mut().expect("a prober table is an object");
+    for (path, prober) in probers_by_path {
+        if path.starts_with("/app-health/") && prober["timeoutSeconds"].is_null() {
+            prober["timeoutSeconds"] = TIMEOUT_SECONDS.into();
+        }
+    }
+    probers
 }
 
 /// Returns the path of the shipped filter.

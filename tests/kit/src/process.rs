@@ -5,6 +5,30 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
+/// Returns the children of a process that have not exited.
+///
+/// # Panics
+/// If `/proc` cannot be read.
+pub fn children(parent: Pid) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid::from_raw);
+    pids.filter(|pid| state_and_parent(*pid).is_some_and(|(state, its)| state != 'Z' && its == parent))
+        .collect()
+}
+
+/// Returns whether the process exists and is not a zombie.
+pub fn is_alive(pid: Pid) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Reads the state and the parent of a process from `/proc/<pid>/stat`; `None` if it does not exist.
+fn state_and_parent(pid: Pid) -> Option<(char, Pid)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may contain spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, Pid::from_raw(fields.next()?.parse().ok()?)))
+}
+
 /// A running process, by its PID.
 #[derive(Clone, Copy, Debug)]
 pub struct Process(u32);

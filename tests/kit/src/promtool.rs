@@ -18,7 +18,7 @@ impl Promtool {
         let machine = ["/usr/local/bin", "/usr/bin"].map(|folder| Path::new(folder).join("promtool"));
         let found = [ours].into_iter().chain(machine).find(|path| path.exists());
         if found.is_none() {
-            not_tested::say(
+            not_tested::report(
                 "merged metrics by Prometheus' own parsers",
                 "no promtool (Debian's package prometheus)",
             );

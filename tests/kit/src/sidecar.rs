@@ -1,9 +1,9 @@
 //! Runs `app-health-agent run` with a separate Envoy on a separate loopback address.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,9 +13,8 @@ use crate::agent;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Version};
 use crate::net;
-
-/// Upper bound for every wait.
-const PATIENCE: Duration = Duration::from_secs(40);
+use crate::process;
+use crate::wait;
 
 /// A running agent, killed on drop.
 pub struct Sidecar {
@@ -169,21 +168,38 @@ impl Sidecar {
     /// # Panics
     /// If that does not happen in time; the message contains the log.
     pub async fn until(&self, status: u16, body: &str) {
-        let mut last = Answer::default();
-        for _ in 0..2000 {
-            last = self.ready("").await;
-            if last.status == status && last.text().trim() == body {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("expected {status} {body:?}, got {} {:?}\n{}", last.status, last.text(), self.log());
+        let last = Cell::new((0, String::new()));
+        let what = || {
+            let (its_status, its_body) = last.take();
+            format!("the agent answers {status} {body:?}, not {its_status} {its_body:?}\n{}", self.log())
+        };
+        wait::until_or(what, async || {
+            let answer = self.ready("").await;
+            last.set((answer.status, answer.text().trim().to_owned()));
+            answer.status == status && answer.text().trim() == body
+        })
+        .await;
     }
 
     /// Sends a request to the local admin port; `lines` are header lines.
     pub async fn local(&self, request: &str, lines: &str) -> Answer {
         let request = format!("{request} HTTP/1.1\r\n{lines}\r\n");
         caller::send(self.local_address(), request.as_bytes()).await
+    }
+
+    /// Returns the sum of the agent's own metrics whose names start with `prefix`, over all labels.
+    pub async fn metric(&self, prefix: &str) -> f64 {
+        let text = self.local("GET /metrics", "Host: localhost\r\n").await.text();
+        let samples = text.lines().filter(|line| line.starts_with(prefix));
+        samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until the agent has completed `requests` more readiness requests to the probe listener.
+    pub async fn until_data_path_requests(&self, requests: f64) {
+        const REQUESTS: &str = "app_health_agent_data_path_";
+        let before = self.metric(REQUESTS).await;
+        let what = || format!("the agent sends {requests} requests to the probe listener\n{}", self.log());
+        wait::until_or(what, async || self.metric(REQUESTS).await >= before + requests).await;
     }
 
     /// Returns the log so far, including that of Envoy.
@@ -200,15 +216,14 @@ impl Sidecar {
         Pid::from_raw(pid.unwrap_or_else(|| panic!("the agent has exited\n{}", self.log())))
     }
 
-    /// Returns the PID of the Envoy that was started last.
+    /// Returns the PID of the running Envoy, which is the agent's only child once it is ready.
     ///
     /// # Panics
-    /// If none was started.
-    pub fn envoy(&self) -> Pid {
-        let log = self.log();
-        let pid =
-            log.rsplit("envoy started pid=").next().and_then(|rest| rest.split(' ').next()?.parse().ok());
-        Pid::from_raw(pid.unwrap_or_else(|| panic!("no Envoy was started\n{log}")))
+    /// If the agent has no child, or several.
+    pub fn envoy_pid(&self) -> Pid {
+        let children = process::children(self.pid());
+        let [envoy] = children[..] else { panic!("not one child: {children:?}\n{}", self.log()) };
+        envoy
     }
 
     /// Sends a signal to the agent.
@@ -224,15 +239,9 @@ impl Sidecar {
     /// # Panics
     /// If it does not exit in time.
     pub async fn end(mut self) -> (Option<i32>, String) {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        let ended = tokio::time::timeout(wait::TIMEOUT, self.child.wait()).await;
         let status =
             ended.unwrap_or_else(|_| panic!("the agent does not exit\n{}", self.log())).expect("a child");
         (status.code(), self.log())
     }
-}
-
-/// Returns whether the process exists and is not a zombie.
-pub fn is_alive(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }

@@ -6,8 +6,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{float, until};
+use kit::process::is_alive;
 use kit::report::Row;
-use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::sidecar::{Builder, Sidecar};
 
 /// Kills Envoy `times` times in a row, each time as soon as it is ready.
 ///
@@ -44,7 +45,7 @@ pub async fn run(name: &str, times: u64) -> Vec<Row> {
 async fn lives(sidecar: &Sidecar, epoch: u64) -> nix::unistd::Pid {
     sidecar.until(200, "ready").await;
     assert_eq!(verbose(sidecar).await["epoch"], epoch, "{}", sidecar.log());
-    sidecar.envoy()
+    sidecar.envoy_pid()
 }
 
 async fn verbose(sidecar: &Sidecar) -> Value {

@@ -19,12 +19,18 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// All behaviours by name.
-    pub const ALL: [(&str, Self); 3] =
-        [("serving", Self::Serving), ("failing", Self::Failing), ("hanging", Self::Hanging)];
+    const ALL: [Self; 3] = [Self::Serving, Self::Failing, Self::Hanging];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Failing => "failing",
+            Self::Hanging => "hanging",
+        }
+    }
 
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find_map(|(its, behaviour)| (its == name).then_some(behaviour))
+        Self::ALL.into_iter().find(|behaviour| behaviour.name() == name)
     }
 }
 
@@ -46,36 +52,54 @@ pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
 }
 
 /// Starts a real health server that responds SERVING or NOT_SERVING, or does not respond at all.
-pub async fn grpc(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) -> GrpcApp {
+/// It calls `applied` after each change, and before this function returns.
+pub async fn grpc(
+    address: SocketAddr,
+    mut behaviour: watch::Receiver<Behaviour>,
+    applied: impl Fn(Behaviour) + Send + Sync + 'static,
+) -> GrpcApp {
     let switch = behaviour.clone();
     let hangs = move || *switch.borrow() == Behaviour::Hanging;
     let (server, reporter) = GrpcApp::real_unless(address, hangs).await;
+    let apply = async move |behaviour: Behaviour| {
+        let status = match behaviour {
+            Behaviour::Failing => ServingStatus::NotServing,
+            Behaviour::Serving | Behaviour::Hanging => ServingStatus::Serving,
+        };
+        reporter.set_service_status("", status).await;
+        applied(behaviour);
+    };
+    let first = *behaviour.borrow_and_update();
+    apply(first).await;
     tokio::spawn(async move {
-        loop {
-            let status = match *behaviour.borrow_and_update() {
-                Behaviour::Failing => ServingStatus::NotServing,
-                Behaviour::Serving | Behaviour::Hanging => ServingStatus::Serving,
-            };
-            reporter.set_service_status("", status).await;
-            if behaviour.changed().await.is_err() {
-                return;
-            }
+        while behaviour.changed().await.is_ok() {
+            let next = *behaviour.borrow_and_update();
+            apply(next).await;
         }
     });
     server
 }
 
 /// Listens like a database: it closes its port when failing, and accepts connections when serving
-/// or hanging. Returns when the sender of `behaviour` is dropped.
-pub async fn tcp(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) {
-    while behaviour.wait_for(|behaviour| *behaviour != Behaviour::Failing).await.is_ok() {
-        let listener = App::routes(address, None, |_| Vec::new()).await;
-        let is_over = behaviour.wait_for(|behaviour| *behaviour == Behaviour::Failing).await.is_err();
-        drop(listener);
-        if is_over {
+/// or hanging. It calls `applied` after each change. Returns when the sender of `behaviour` is
+/// dropped.
+pub async fn tcp(
+    address: SocketAddr,
+    mut behaviour: watch::Receiver<Behaviour>,
+    applied: impl Fn(Behaviour),
+) {
+    let mut listening: Option<App> = None;
+    loop {
+        let next = *behaviour.borrow_and_update();
+        match (next, listening.take()) {
+            (Behaviour::Failing, Some(app)) => app.stop().await,
+            (Behaviour::Failing, None) => {}
+            (_, Some(app)) => listening = Some(app),
+            (_, None) => listening = Some(App::routes(address, None, |_| Vec::new()).await),
+        }
+        applied(next);
+        if behaviour.changed().await.is_err() {
             return;
         }
-        // The port is free only after the aborted listener task has run once more.
-        tokio::task::yield_now().await;
     }
 }

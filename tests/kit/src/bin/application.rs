@@ -4,7 +4,6 @@
 use clap::Parser as _;
 use kit::application::{self, Arguments};
 
-// On a single thread, a port is free as soon as the task of its listener is aborted.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), String> {
     kit::app::tls::install_provider();

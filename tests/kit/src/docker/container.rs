@@ -1,13 +1,14 @@
 //! One container of the daemon.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{BUSYBOX, Daemon};
 use crate::agent::Outcome;
 use crate::caller::{self, Answer};
+use crate::wait;
 
 /// A started container; it is removed with the daemon.
 pub struct Container<'a> {
@@ -76,15 +77,14 @@ impl Container<'_> {
     /// If that does not happen in time; the message contains the log.
     pub async fn until(&self, port: u16, path: &str, status: u16) -> Answer {
         let address = self.address(port);
-        let mut last = Answer::default();
-        for _ in 0..1500 {
-            last = caller::get(address, path, &[]).await;
-            if last.status == status {
-                return last;
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-        panic!("expected {status} for {path}, got {}: {}\n{}", last.status, last.text(), self.logs());
+        let last = Cell::new(0);
+        let what = || format!("{path} answers {status}, not {}\n{}", last.get(), self.logs());
+        wait::until_some(what, async || {
+            let answer = caller::get(address, path, &[]).await;
+            last.set(answer.status);
+            (answer.status == status).then_some(answer)
+        })
+        .await
     }
 
     /// Waits until the sidecar in the container is ready.
@@ -92,17 +92,23 @@ impl Container<'_> {
         self.until(15021, "/healthz/ready", 200).await;
     }
 
+    /// Waits until the log contains `text`, which Docker may append some time after the container
+    /// has written it, and returns the log.
+    ///
+    /// # Panics
+    /// If it does not in time.
+    pub async fn until_logged(&self, text: &str) -> String {
+        let what = || format!("the container logs {text:?}\n{}", self.logs());
+        wait::until_some(what, async || Some(self.logs()).filter(|log| log.contains(text))).await
+    }
+
     /// Waits until the container exits and returns the exit code.
     ///
     /// # Panics
     /// If it does not exit in time.
     pub async fn end(&self) -> i64 {
-        for _ in 0..1500 {
-            if self.inspect("/State/Running") == false {
-                return self.inspect("/State/ExitCode").as_i64().expect("a code");
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-        panic!("the container does not exit\n{}", self.logs());
+        let what = || format!("the container exits\n{}", self.logs());
+        wait::until_or(what, async || self.inspect("/State/Running") == false).await;
+        self.inspect("/State/ExitCode").as_i64().expect("a code")
     }
 }
