@@ -14,7 +14,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Output, WorkloadsConfig};
+use crate::args::discovery::Output;
+use crate::config::WorkloadsConfig;
 use crate::files::write_stdout;
 use serving::exit::Failure;
 use serving::runtime;

@@ -25,7 +25,9 @@ fn reviews_on_one_connection() {
     webhook.wait_for_metric("app_health_webhook_reviews_total{result=\"injected\"} 4");
     webhook.wait_for_metric("app_health_webhook_probes_total{handler=\"httpGet\",result=\"rewritten\"} 4");
     assert!(
-        webhook.log().contains("namespace=\"default\" name=\"shop\" result=\"injected\" rewritten=1 unchanged=0")
+        webhook
+            .log()
+            .contains("namespace=\"default\" name=\"shop\" result=\"injected\" rewritten=1 unchanged=0")
     );
     assert_eq!(webhook.page("/other").expect("a page").0, 404);
     assert_eq!(webhook.page("/healthz/live").expect("a page").0, 200);

@@ -117,14 +117,12 @@ pub enum StoreArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum Policy {
     Remove,
     Keep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum PeerAddressArg {
     Off,
     Warn,
@@ -148,16 +146,15 @@ pub struct WorkloadsArgs {
     #[arg(long, env = "APP_HEALTH_STATE", value_name = "STATE")]
     pub state: Option<String>,
     /// Output format
-    #[arg(short, long, env = "APP_HEALTH_OUTPUT", value_enum, default_value_t = OutputArg::Table)]
-    pub output: OutputArg,
+    #[arg(short, long, env = "APP_HEALTH_OUTPUT", value_enum, default_value_t = Output::Table)]
+    pub output: Output,
     /// Print the workloads again after every change
     #[arg(short, long, env = "APP_HEALTH_WATCH", value_parser = BoolishValueParser::new())]
     pub watch: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
-pub enum OutputArg {
+pub enum Output {
     Table,
     Json,
 }

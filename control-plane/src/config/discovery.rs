@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
-use crate::args::discovery::{DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
+use crate::args::discovery::{DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
 use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
@@ -220,13 +220,6 @@ fn instance(environment: &Environment) -> String {
     pod.or_else(of_machine).filter(|name| !name.is_empty()).unwrap_or_else(|| "app-health".to_owned())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
-pub enum Output {
-    Table,
-    Json,
-}
-
 /// Configuration of `workloads`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkloadsConfig {
@@ -260,10 +253,6 @@ impl WorkloadsConfig {
             path.push_str(&format!("{separator}{name}={value}"));
             separator = '&';
         }
-        let output = match output {
-            OutputArg::Table => Output::Table,
-            OutputArg::Json => Output::Json,
-        };
         let authority = if authority.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {
             authority.to_owned()
         } else {

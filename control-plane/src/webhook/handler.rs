@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -77,13 +77,15 @@ impl Handler {
     }
 
     pub async fn answer(self, request: Request<Incoming>) -> Response {
-        let response = match self.review(request).await {
+        let mut response = match self.review(request).await {
             Ok(body) => return response(StatusCode::OK, "application/json", Bytes::from(body)),
             Err(HttpError(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
             Err(HttpError(status, line)) => text(status, &line),
         };
         self.metrics.refused(response.status().as_u16());
-        with_connection_close(response)
+        // An unread rest of the body is discarded with the connection.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
     }
 
     async fn review(&self, request: Request<Incoming>) -> Result<Vec<u8>, HttpError> {
@@ -94,7 +96,8 @@ impl Handler {
             return http_error(StatusCode::METHOD_NOT_ALLOWED, "");
         }
         is_json(request.headers())?;
-        if declared(request.headers()) > BODY_LIMIT as u64 {
+        // The declared length, if there is one.
+        if request.body().size_hint().lower() > BODY_LIMIT as u64 {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
         let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
@@ -165,12 +168,6 @@ fn internal_error() -> HttpError {
     HttpError(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
 }
 
-/// Closes the connection, so that an unread rest of the body is discarded.
-fn with_connection_close(mut response: Response) -> Response {
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
 fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
@@ -181,11 +178,6 @@ fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
         );
     }
     Ok(())
-}
-
-fn declared(headers: &HeaderMap) -> u64 {
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
 /// Limits a panic to the request that caused it.

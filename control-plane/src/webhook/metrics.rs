@@ -1,9 +1,9 @@
 //! Metrics of the webhook. The values of every label are a fixed set, so that no client can create
 //! time series.
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,42 +13,18 @@ use prometheus_client::registry::Registry;
 
 use crate::webhook::review::Reviewed;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Result {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Probe {
-    handler: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Code {
-    code: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Status {
-    status: u16,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Reload {
-    kind: &'static str,
-    result: &'static str,
-}
+/// Counters by labels, each with its name and value.
+type Counters<const LABELS: usize> = Family<[(&'static str, Cow<'static, str>); LABELS], Counter>;
 
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    reviews: Family<Result, Counter>,
+    reviews: Counters<1>,
     duration: Histogram,
-    probes: Family<Probe, Counter>,
-    warnings: Family<Code, Counter>,
-    errors: Family<Status, Counter>,
-    reloads: Family<Reload, Counter>,
+    probes: Counters<2>,
+    warnings: Counters<1>,
+    errors: Counters<1>,
+    reloads: Counters<2>,
     not_after: Gauge<f64, AtomicU64>,
 }
 
@@ -91,26 +67,27 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a review that took `seconds`.
     pub fn reviewed(&self, reviewed: &Reviewed, seconds: f64) {
-        self.reviews.get_or_create(&Result { result: reviewed.outcome.word() }).inc();
+        self.reviews.get_or_create(&[("result", reviewed.outcome.word().into())]).inc();
         self.duration.observe(seconds);
         for probe in &reviewed.probes {
             let handler = if probe.handler.is_empty() { "none" } else { probe.handler };
-            self.probes.get_or_create(&Probe { handler, result: probe.result.word() }).inc();
+            let labels = [("handler", handler.into()), ("result", probe.result.word().into())];
+            self.probes.get_or_create(&labels).inc();
         }
         for warning in &reviewed.warnings {
-            self.warnings.get_or_create(&Code { code: warning.code.word() }).inc();
+            self.warnings.get_or_create(&[("code", warning.code.word().into())]).inc();
         }
     }
 
     /// Counts an error response.
     pub fn refused(&self, status: u16) {
-        self.errors.get_or_create(&Status { status }).inc();
+        self.errors.get_or_create(&[("status", status.to_string().into())]).inc();
     }
 
     /// Counts a reload of `kind` (`certificate` or `template`) after its content had changed.
     pub fn reloaded(&self, kind: &'static str, worked: bool) {
         let result = if worked { "success" } else { "failure" };
-        self.reloads.get_or_create(&Reload { kind, result }).inc();
+        self.reloads.get_or_create(&[("kind", kind.into()), ("result", result.into())]).inc();
     }
 
     /// Sets when the certificate in use expires, in seconds since 1970.

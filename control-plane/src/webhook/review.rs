@@ -3,9 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use injector::patch::patch;
 use injector::settings::Settings;
@@ -53,33 +53,6 @@ struct Resource {
     group: Option<String>,
     version: Option<String>,
     resource: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AdmissionReviewResponse<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    response: Response<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    audit_annotations: AuditAnnotations<'a>,
-}
-
-#[derive(Serialize)]
-struct AuditAnnotations<'a> {
-    result: &'a str,
 }
 
 /// Result of a review: the body of the response, and details for log and metrics.
@@ -152,16 +125,17 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
             }
         },
     };
-    let response = Response {
-        uid: &uid,
-        allowed: true,
-        patch_type: patch.as_ref().map(|_| "JSONPatch"),
-        patch: patch.map(|patch| STANDARD.encode(patch)),
-        warnings: truncated_warnings(&injection.warnings),
-        audit_annotations: AuditAnnotations { result: injection.outcome.word() },
-    };
-    let answer = AdmissionReviewResponse { api_version: version, kind: KIND, response };
-    let body = serde_json::to_vec(&answer).expect("an answer can be written as JSON");
+    let mut response = json!({"uid": uid, "allowed": true});
+    if let Some(patch) = patch {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = STANDARD.encode(patch).into();
+    }
+    let texts = truncated_warnings(&injection.warnings);
+    if !texts.is_empty() {
+        response["warnings"] = texts.into();
+    }
+    response["auditAnnotations"] = json!({"result": injection.outcome.word()});
+    let body = json!({"apiVersion": version, "kind": KIND, "response": response}).to_string().into_bytes();
     let Injection { outcome, probes, warnings, .. } = injection;
     Ok(Reviewed { body, outcome, namespace, name, probes, warnings })
 }
