@@ -111,9 +111,7 @@ impl DiscoveryConfig {
             StoreArg::Kubernetes => {
                 let pod_namespace = environment.get(POD_NAMESPACE).and_then(|value| value.to_str());
                 let namespace = pod_namespace.unwrap_or(NAMESPACE).to_owned();
-                let qps =
-                    NonZeroU32::new(kube_qps).ok_or_else(|| usage("--kube-qps = 0: must be 1 or more"))?;
-                StoreConfig::Kubernetes { namespace, qps }
+                StoreConfig::Kubernetes { namespace, qps: kube_qps }
             }
         };
         let listen = listener(listen, [tls_cert, tls_key, client_ca], plaintext_listen.is_some() || check)?;
@@ -168,10 +166,7 @@ impl DiscoveryConfig {
             settings,
             last_endpoint: if keeps { LastEndpoint::Keep } else { LastEndpoint::Remove },
             debounce: (debounce, debounce_max),
-            limits: ServerLimits {
-                accept_rate: at_least_one("--accept-rate", accept_rate)?,
-                max_streams: at_least_one("--max-streams", max_streams)?,
-            },
+            limits: ServerLimits { accept_rate: accept_rate.get(), max_streams: max_streams.get() },
         })
     }
 }
@@ -197,16 +192,6 @@ fn listener(
             Err(usage(&format!("{}: required by --listen, got none; {hint}", missing.join(", "))))
         }
     }
-}
-
-fn at_least_one<N: Copy + PartialEq + Default + std::fmt::Display>(
-    flag: &str,
-    number: N,
-) -> Result<N, Failure> {
-    if number == N::default() {
-        return Err(usage(&format!("{flag} = {number}: must be 1 or more")));
-    }
-    Ok(number)
 }
 
 fn usage(text: &str) -> Failure {

@@ -48,21 +48,6 @@ pub struct Handler {
 #[derive(Debug)]
 struct HttpError(StatusCode, String);
 
-/// A body as it was received. Its chunks are joined only when it is complete, so that an incomplete
-/// body costs no more than its bytes.
-#[derive(Default)]
-struct Chunks {
-    length: usize,
-    chunks: Vec<Bytes>,
-}
-
-fn whole(mut chunks: Vec<Bytes>) -> Bytes {
-    match chunks.len() {
-        1 => chunks.remove(0),
-        _ => chunks.concat().into(),
-    }
-}
-
 impl Handler {
     /// Creates a handler; the settings may be replaced while it runs.
     pub fn new(settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) -> Self {
@@ -103,14 +88,16 @@ impl Handler {
         let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
             return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
         };
-        let (Chunks { length, chunks }, _body_memory) = self.body(request.into_body()).await?;
+        let (chunks, _memory) = self.body(request.into_body()).await?;
+        let length: usize = chunks.iter().map(Bytes::len).sum();
         if length == 0 {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
         let started = Instant::now();
         let settings = self.settings.load_full();
         let review = move || {
-            let body = whole(chunks);
+            let body = chunks.concat();
+            drop(chunks);
             catch_panic(&body, || review::review(&body, &settings))
         };
         let reviewed = if length < LARGE {
@@ -124,11 +111,15 @@ impl Handler {
         Ok(reviewed.body)
     }
 
-    /// Reads a body. Its share of the memory limit is released when the permit is dropped.
-    async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), HttpError> {
+    /// Reads a body. Its share of the memory limit is released when the permit is dropped. The chunks
+    /// are joined only when all are there, so that an incomplete body costs no more than its bytes.
+    async fn body(
+        &self,
+        mut body: Incoming,
+    ) -> Result<(Vec<Bytes>, Option<OwnedSemaphorePermit>), HttpError> {
         let deadline = Instant::now() + BODY_TIMEOUT;
-        let mut read = Chunks::default();
-        let mut body_memory: Option<OwnedSemaphorePermit> = None;
+        let (mut chunks, mut length) = (Vec::new(), 0);
+        let mut memory: Option<OwnedSemaphorePermit> = None;
         while !body.is_end_stream() {
             let frame = match timeout_at(deadline, body.frame()).await {
                 Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
@@ -137,26 +128,26 @@ impl Handler {
                 Ok(Some(Ok(frame))) => frame,
             };
             let Ok(data) = frame.into_data() else { continue };
-            if read.length + data.len() > BODY_LIMIT {
+            length += data.len();
+            if length > BODY_LIMIT {
                 return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
             }
-            read.length += data.len();
-            read.chunks.push(data);
-            let held = body_memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let wanted = read.length.div_ceil(1 << 10);
+            chunks.push(data);
+            let held = memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let wanted = length.div_ceil(1 << 10);
             if wanted > held {
                 let more = u32::try_from(wanted - held).expect("at most 8 MiB");
                 let Ok(Ok(more)) = timeout(WAIT, self.body_memory.clone().acquire_many_owned(more)).await
                 else {
                     return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
                 };
-                match &mut body_memory {
-                    None => body_memory = Some(more),
-                    Some(body_memory) => body_memory.merge(more),
+                match &mut memory {
+                    None => memory = Some(more),
+                    Some(memory) => memory.merge(more),
                 }
             }
         }
-        Ok((read, body_memory))
+        Ok((chunks, memory))
     }
 }
 

@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::webhook::review::Reviewed;
 
@@ -28,39 +28,42 @@ pub struct Metrics {
     not_after: Gauge<f64, AtomicU64>,
 }
 
+/// Creates a metric and registers it.
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("app_health_webhook");
-        let metrics = Self {
-            registry: Registry::default(),
-            reviews: Family::default(),
-            duration: Histogram::new([0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0]),
-            probes: Family::default(),
-            warnings: Family::default(),
-            errors: Family::default(),
-            reloads: Family::default(),
-            not_after: Gauge::default(),
-        };
-        registry.register("reviews", "Reviews by result", metrics.reviews.clone());
-        registry.register(
-            "review_duration_seconds",
-            "Duration of a review after its body was read",
-            metrics.duration.clone(),
-        );
-        registry.register("probes", "Probes and hooks by handler and result", metrics.probes.clone());
-        registry.register("warnings", "Warnings by code", metrics.warnings.clone());
-        registry.register("http_errors", "HTTP error responses by status", metrics.errors.clone());
-        registry.register(
-            "reloads",
-            "Reloads of certificates and templates by result",
-            metrics.reloads.clone(),
-        );
-        registry.register(
-            "certificate_not_after_seconds",
-            "Expiry of the certificate in use, in seconds since 1970",
-            metrics.not_after.clone(),
-        );
-        Self { registry, ..metrics }
+        let into = &mut registry;
+        let duration = Histogram::new([0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0]);
+        Self {
+            reviews: register(into, "reviews", "Reviews by result", Family::default()),
+            duration: register(
+                into,
+                "review_duration_seconds",
+                "Duration of a review after its body was read",
+                duration,
+            ),
+            probes: register(into, "probes", "Probes and hooks by handler and result", Family::default()),
+            warnings: register(into, "warnings", "Warnings by code", Family::default()),
+            errors: register(into, "http_errors", "HTTP error responses by status", Family::default()),
+            reloads: register(
+                into,
+                "reloads",
+                "Reloads of certificates and templates by result",
+                Family::default(),
+            ),
+            not_after: register(
+                into,
+                "certificate_not_after_seconds",
+                "Expiry of the certificate in use, in seconds since 1970",
+                Gauge::default(),
+            ),
+            registry,
+        }
     }
 }
 
