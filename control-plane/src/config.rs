@@ -16,7 +16,7 @@ use injector::stream::Format;
 use serving::environment::Environment;
 use serving::exit::Failure;
 
-pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
+pub use discovery::{DiscoveryConfig, StoreConfig, WorkloadsConfig};
 
 /// Name of the variable that holds this Pod's namespace, set through the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
@@ -172,8 +172,10 @@ pub struct WebhookConfig {
     /// Address of metrics and health.
     pub monitoring_address: SocketAddr,
     pub certificates: Certificates,
-    /// This Pod's namespace, and the name of the MutatingWebhookConfiguration.
-    pub cluster: (String, String),
+    /// This Pod's namespace.
+    pub namespace: String,
+    /// Name of the MutatingWebhookConfiguration.
+    pub webhook_configuration: String,
     /// How long connections are still accepted after SIGTERM.
     pub shutdown_grace: Duration,
 }
@@ -219,7 +221,8 @@ impl WebhookConfig {
             address,
             monitoring_address,
             certificates,
-            cluster: (namespace, webhook_config),
+            namespace,
+            webhook_configuration: webhook_config,
             shutdown_grace,
         })
     }

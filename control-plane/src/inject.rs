@@ -1,8 +1,6 @@
 //! The command `inject`. It reads and injects all inputs before it writes the first output.
 
-use std::fmt::Write as _;
-
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use crate::config::{InjectConfig, OutputTarget};
 use crate::exit;
@@ -16,6 +14,10 @@ use serving::exit::Failure;
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const PLAIN: &str = "\u{1b}[0m";
+/// Lines of a diff before its first hunk.
+const HEADER_LINES: usize = 2;
+/// Prefix of a warning, which this command prints at the start of each line instead.
+const PROGRAM: &str = "app-health: ";
 
 pub fn run(config: InjectConfig) -> Result<(), Failure> {
     let InjectConfig { settings, filenames, recursive, target, format, strict } = config;
@@ -79,21 +81,23 @@ fn inject<'a>(
                 continue;
             }
         };
-        let place = || {
-            let object = workload::object(&document.value);
-            let object = if object.is_empty() { object } else { format!(" ({object})") };
-            format!("{name}:{}: document {}{object}", document.line, document.number)
-        };
+        let place = format!("{name}:{}: document {}", document.line, document.number);
         match document::inject(&document.value, settings) {
             Ok(injected) => {
                 for (site, summary) in &injected.pods {
-                    let place =
-                        format!("{name}:{}: document {} ({})", document.line, document.number, site.object);
-                    warnings.extend(summary.warnings.iter().map(|warning| format!("{place}: {warning}")));
+                    for warning in &summary.warnings {
+                        let text = warning.to_string();
+                        let text = text.strip_prefix(PROGRAM).unwrap_or(&text);
+                        warnings.push(format!("{place} ({}): {text}", site.object));
+                    }
                 }
                 documents.push((document, injected));
             }
-            Err(refused) => errors.push(format!("{}: {refused}", place())),
+            Err(error) => {
+                let object = workload::object(&document.value);
+                let object = if object.is_empty() { object } else { format!(" ({object})") };
+                errors.push(format!("{place}{object}: {error}"));
+            }
         }
     }
     InjectedSource { source, documents }
@@ -162,12 +166,11 @@ fn dry_run(results: &[InjectedSource]) -> String {
             let place = format!("{}: document {}", source.name, document.number);
             if injected.pods.is_empty() {
                 let object = workload::object(&document.value);
-                let object = if object.is_empty() { "no kind".to_owned() } else { object };
-                writeln!(lines, "{place}: {object}: no Pods").expect("writing to a String cannot fail");
+                let object = if object.is_empty() { "no kind" } else { &object };
+                lines += &format!("{place}: {object}: no Pods\n");
             }
             for (site, summary) in &injected.pods {
-                writeln!(lines, "{place}: {}: {}", site.object, summary.line())
-                    .expect("writing to a String cannot fail");
+                lines += &format!("{place}: {}: {}\n", site.object, summary.line());
             }
         }
     }
@@ -184,20 +187,17 @@ fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> St
                 continue;
             }
             let name = format!("{}: document {}", source.name, document.number);
-            let diff = TextDiff::from_lines(document.text, &after);
-            write!(text, "--- {name}\n+++ {name}, injected\n").expect("writing to a String cannot fail");
-            for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-                writeln!(text, "{}", hunk.header()).expect("writing to a String cannot fail");
-                for change in hunk.iter_changes() {
-                    let (sign, color) = match change.tag() {
-                        ChangeTag::Delete => ('-', RED),
-                        ChangeTag::Insert => ('+', GREEN),
-                        ChangeTag::Equal => (' ', ""),
-                    };
-                    let line = change.value().trim_end_matches(['\n', '\r']);
-                    let (color, plain) = if colored && !color.is_empty() { (color, PLAIN) } else { ("", "") };
-                    writeln!(text, "{color}{sign}{line}{plain}").expect("writing to a String cannot fail");
-                }
+            let diff = TextDiff::from_lines(document.text, &after)
+                .unified_diff()
+                .missing_newline_hint(false)
+                .header(&name, &format!("{name}, injected"))
+                .to_string();
+            for (number, line) in diff.lines().enumerate() {
+                text += &match line.as_bytes() {
+                    [b'-', ..] if colored && number >= HEADER_LINES => format!("{RED}{line}{PLAIN}\n"),
+                    [b'+', ..] if colored && number >= HEADER_LINES => format!("{GREEN}{line}{PLAIN}\n"),
+                    _ => format!("{line}\n"),
+                };
             }
         }
     }

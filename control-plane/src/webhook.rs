@@ -55,7 +55,8 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         address,
         monitoring_address,
         certificates,
-        cluster,
+        namespace,
+        webhook_configuration,
         shutdown_grace,
     } = config;
     let mut shutdown = Shutdown::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
@@ -74,16 +75,16 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     let server = monitoring_port::server();
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
-    let api_client = api_client(cluster).await;
+    let api_client = api_client(&namespace, webhook_configuration).await;
     check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
         Certificates::Files(files) => certificates::from_files(files, &metrics, &pending)?,
         Certificates::SelfSigned(names) => {
-            let cluster = api_client.ok_or_else(|| {
+            let client = api_client.ok_or_else(|| {
                 let text = "no API server found, which a self-signed certificate requires; set --cert-dir to use your own certificate";
                 Failure::Unavailable(text.to_owned())
             })?;
-            let own = certificates::self_signed(cluster, names, &metrics, &pending);
+            let own = certificates::self_signed(client, names, &metrics, &pending);
             tokio::select! {
                 tls = own => tls?,
                 _ = shutdown.signalled() => return Ok(()),
@@ -128,24 +129,24 @@ fn watch_template(
 }
 
 /// Connects to the API server of this cluster, or of the kubeconfig.
-async fn api_client((namespace, configuration): (String, String)) -> Option<ApiClient> {
+async fn api_client(namespace: &str, webhook_configuration: String) -> Option<ApiClient> {
     let config =
         kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
     let client = Client::try_from(config)
         .inspect_err(|error| warn!(%error, "creating the API server client failed"))
         .ok()?;
-    Some(ApiClient::new(client, namespace, configuration))
+    Some(ApiClient::new(client, namespace, webhook_configuration))
 }
 
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
-async fn check_native_sidecars(settings: &Settings, cluster: Option<&ApiClient>) -> Result<(), Failure> {
-    let Some(cluster) =
-        cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
+async fn check_native_sidecars(settings: &Settings, client: Option<&ApiClient>) -> Result<(), Failure> {
+    let Some(client) =
+        client.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {
         return Ok(());
     };
-    match cluster.minor_version().await {
+    match client.minor_version().await {
         Ok(Some(minor)) if minor < NATIVE_SIDECARS => Err(Failure::Settings(format!(
             "--sidecar-mode = native: requires Kubernetes 1.{NATIVE_SIDECARS}, but this cluster is 1.{minor}; use classic"
         ))),

@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Output, WorkloadsConfig};
+use crate::args::discovery::Output;
+use crate::config::WorkloadsConfig;
 use crate::files::write_stdout;
 use serving::exit::Failure;
 use serving::runtime;

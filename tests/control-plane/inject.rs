@@ -104,12 +104,12 @@ fn exit_codes() {
         (
             &["-f", "warned.yaml"],
             0,
-            "app-health: warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe: host \"db.test\"",
+            "app-health: warned.yaml:1: document 1 (Pod/warned): app.livenessProbe: host \"db.test\"",
         ),
         (
             &["-f", "warned.yaml", "--strict"],
             65,
-            "warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe",
+            "app-health: warned.yaml:1: document 1 (Pod/warned): app.livenessProbe",
         ),
         (&["--in-place"], 64, "cannot be used with stdin"),
         (&["--in-place", "-f", "pod.yaml", "-o", "x"], 64, "cannot be used with"),

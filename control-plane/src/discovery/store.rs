@@ -44,8 +44,7 @@ impl PendingWrites {
     pub async fn take(&self) -> BTreeMap<Key, Write> {
         loop {
             let notified = self.0.notify.notified();
-            let writes =
-                mem::take(&mut *self.0.writes.lock().expect("nothing panics while it holds this lock"));
+            let writes = self.take_now();
             if !writes.is_empty() {
                 return writes;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -47,21 +47,6 @@ pub struct Handler {
 #[derive(Debug)]
 struct HttpError(StatusCode, String);
 
-/// A body as it was received. Its chunks are joined only when it is complete, so that an incomplete
-/// body costs no more than its bytes.
-#[derive(Default)]
-struct Chunks {
-    length: usize,
-    chunks: Vec<Bytes>,
-}
-
-fn whole(mut chunks: Vec<Bytes>) -> Bytes {
-    match chunks.len() {
-        1 => chunks.remove(0),
-        _ => chunks.concat().into(),
-    }
-}
-
 impl Handler {
     /// Creates a handler; the settings may be replaced while it runs.
     pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
@@ -76,13 +61,15 @@ impl Handler {
     }
 
     pub async fn answer(self, request: HttpRequest) -> Response {
-        let response = match self.review(request).await {
+        let mut response = match self.review(request).await {
             Ok(body) => return json(StatusCode::OK, Bytes::from(body)),
             Err(HttpError(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
             Err(HttpError(status, line)) => text(status, line + "\n"),
         };
         self.metrics.refused(response.status().as_u16());
-        with_connection_close(response)
+        // An unread rest of the body is discarded with the connection.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
     }
 
     async fn review(&self, request: HttpRequest) -> Result<Vec<u8>, HttpError> {
@@ -93,20 +80,23 @@ impl Handler {
             return http_error(StatusCode::METHOD_NOT_ALLOWED, "");
         }
         is_json(&request.headers)?;
-        if declared(&request.headers) > BODY_LIMIT as u64 {
+        // The declared length, if there is one.
+        if request.body.size_hint().lower() > BODY_LIMIT as u64 {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
         let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
             return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
         };
-        let (Chunks { length, chunks }, _body_memory) = self.body(request.body).await?;
+        let (chunks, _memory) = self.body(request.body).await?;
+        let length: usize = chunks.iter().map(Bytes::len).sum();
         if length == 0 {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
         let started = Instant::now();
         let settings = self.settings.borrow().clone();
         let review = move || {
-            let body = whole(chunks);
+            let body = chunks.concat();
+            drop(chunks);
             catch_panic(&body, || review::review(&body, &settings))
         };
         let reviewed = if length < LARGE {
@@ -120,11 +110,15 @@ impl Handler {
         Ok(reviewed.body)
     }
 
-    /// Reads a body. Its share of the memory limit is released when the permit is dropped.
-    async fn body(&self, mut body: Incoming) -> Result<(Chunks, Option<OwnedSemaphorePermit>), HttpError> {
+    /// Reads a body. Its share of the memory limit is released when the permit is dropped. The chunks
+    /// are joined only when all are there, so that an incomplete body costs no more than its bytes.
+    async fn body(
+        &self,
+        mut body: Incoming,
+    ) -> Result<(Vec<Bytes>, Option<OwnedSemaphorePermit>), HttpError> {
         let deadline = Instant::now() + BODY_TIMEOUT;
-        let mut read = Chunks::default();
-        let mut body_memory: Option<OwnedSemaphorePermit> = None;
+        let (mut chunks, mut length) = (Vec::new(), 0);
+        let mut memory: Option<OwnedSemaphorePermit> = None;
         while !body.is_end_stream() {
             let frame = match timeout_at(deadline, body.frame()).await {
                 Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
@@ -133,26 +127,26 @@ impl Handler {
                 Ok(Some(Ok(frame))) => frame,
             };
             let Ok(data) = frame.into_data() else { continue };
-            if read.length + data.len() > BODY_LIMIT {
+            length += data.len();
+            if length > BODY_LIMIT {
                 return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
             }
-            read.length += data.len();
-            read.chunks.push(data);
-            let held = body_memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let wanted = read.length.div_ceil(1 << 10);
+            chunks.push(data);
+            let held = memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let wanted = length.div_ceil(1 << 10);
             if wanted > held {
                 let more = u32::try_from(wanted - held).expect("at most 8 MiB");
                 let Ok(Ok(more)) = timeout(WAIT, self.body_memory.clone().acquire_many_owned(more)).await
                 else {
                     return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
                 };
-                match &mut body_memory {
-                    None => body_memory = Some(more),
-                    Some(body_memory) => body_memory.merge(more),
+                match &mut memory {
+                    None => memory = Some(more),
+                    Some(memory) => memory.merge(more),
                 }
             }
         }
-        Ok((read, body_memory))
+        Ok((chunks, memory))
     }
 }
 
@@ -162,12 +156,6 @@ fn http_error<T>(status: StatusCode, line: &str) -> Result<T, HttpError> {
 
 fn internal_error() -> HttpError {
     HttpError(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
-}
-
-/// Closes the connection, so that an unread rest of the body is discarded.
-fn with_connection_close(mut response: Response) -> Response {
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
 }
 
 fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
@@ -180,11 +168,6 @@ fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
         );
     }
     Ok(())
-}
-
-fn declared(headers: &HeaderMap) -> u64 {
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
 /// Limits a panic to the request that caused it.

@@ -3,9 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use injector::patch::patch;
 use injector::settings::Settings;
@@ -53,33 +54,6 @@ struct Resource {
     group: Option<String>,
     version: Option<String>,
     resource: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AdmissionReviewResponse<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    response: Response<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    audit_annotations: AuditAnnotations<'a>,
-}
-
-#[derive(Serialize)]
-struct AuditAnnotations<'a> {
-    result: &'a str,
 }
 
 /// Result of a review: the body of the response, and details for log and metrics.
@@ -131,38 +105,30 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
         let name = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
         name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
     });
-    let untouched = |warnings, outcome| Injection {
-        pod: Value::Null,
-        table: None,
-        warnings,
-        outcome,
-        probes: Vec::new(),
-    };
     let surroundings = Surroundings { namespace: &namespace, job: false };
-    let (injection, patch) = match &object {
-        None => (untouched(Vec::new(), Outcome::Skipped), None),
-        Some(object) => match apply(object, surroundings, settings) {
-            Ok(injection) => {
-                let patch = patch(object, &injection.pod);
-                (injection, patch)
-            }
-            Err(refused) => {
-                let warning = Warning::of_pod(Code::Malformed, refused.to_string());
-                (untouched(vec![warning], Outcome::Unchanged), None)
-            }
-        },
-    };
-    let response = Response {
-        uid: &uid,
-        allowed: true,
-        patch_type: patch.as_ref().map(|_| "JSONPatch"),
-        patch: patch.map(|patch| STANDARD.encode(patch)),
-        warnings: truncated_warnings(&injection.warnings),
-        audit_annotations: AuditAnnotations { result: injection.outcome.word() },
-    };
-    let answer = AdmissionReviewResponse { api_version: version, kind: KIND, response };
-    let body = serde_json::to_vec(&answer).expect("an answer can be written as JSON");
-    let Injection { outcome, probes, warnings, .. } = injection;
+    let (mut outcome, mut patch, mut probes, mut warnings) = (Outcome::Skipped, None, Vec::new(), Vec::new());
+    match object.as_ref().map(|object| (object, apply(object, surroundings, settings))) {
+        None => {}
+        Some((object, Ok(injection))) => {
+            patch = self::patch(object, &injection.pod);
+            Injection { outcome, probes, warnings, .. } = injection;
+        }
+        Some((_, Err(error))) => {
+            outcome = Outcome::Unchanged;
+            warnings.push(Warning::of_pod(Code::Malformed, error.to_string()));
+        }
+    }
+    let mut response = json!({"uid": uid, "allowed": true});
+    if let Some(patch) = patch {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = STANDARD.encode(patch).into();
+    }
+    let texts = truncated_warnings(&warnings);
+    if !texts.is_empty() {
+        response["warnings"] = texts.into();
+    }
+    response["auditAnnotations"] = json!({"result": outcome.word()});
+    let body = json!({"apiVersion": version, "kind": KIND, "response": response}).to_string().into_bytes();
     Ok(Reviewed { body, outcome, namespace, name, probes, warnings })
 }
 
@@ -173,18 +139,14 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, InvalidReview> {
     serde_json::from_str(text).map_err(|error| InvalidReview(format!("body: {}", reason(&error))))
 }
 
-/// Returns the parser's message without text of the client.
+/// Returns the kind and place of the error without text of the client.
 fn reason(error: &serde_json::Error) -> String {
-    let place = format!("line {} column {}", error.line(), error.column());
-    match error.classify() {
-        serde_json::error::Category::Data => format!("a field has the wrong type at {place}"),
-        serde_json::error::Category::Eof => format!("ends too early at {place}"),
-        _ => {
-            let words = error.to_string();
-            let words = words.split(" at line ").next().unwrap_or("invalid JSON").to_owned();
-            format!("{words} at {place}")
-        }
-    }
+    let reason = match error.classify() {
+        Category::Data => "a field has the wrong type",
+        Category::Eof => "ends too early",
+        _ => "invalid JSON",
+    };
+    format!("{reason} at line {} column {}", error.line(), error.column())
 }
 
 /// Returns the Pod that is being created; `None` for anything else, and JSON `null` if the object
