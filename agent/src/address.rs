@@ -24,14 +24,14 @@ pub enum AddressError {
     LongPath(usize),
     /// `https`, which is not supported because no trust anchors are configured.
     #[error("https is not supported, only http://... and unix:PATH:/path")]
-    Https,
+    HttpsUnsupported,
     #[error("must be http://host[:port]/path or unix:PATH:/path")]
-    NoUrl,
+    InvalidUrl,
     /// The URL has a path where none is allowed.
     #[error("must be http://host:port or unix:PATH, without a path")]
-    Path,
+    UnexpectedPath,
     #[error("must be a CIDR block such as 10.0.0.0/8 or fd00::/8, or one address")]
-    NoCidr,
+    InvalidCidr,
 }
 
 /// Address on this host: a Unix socket or a loopback address, such as `unix:/run/admin.sock`,
@@ -73,7 +73,7 @@ impl std::fmt::Display for LocalAddress {
 
 /// Returns true if two listeners on one host cannot use these addresses at the same time. `[::]`
 /// includes all IPv4 addresses.
-pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+pub fn conflicts(one: SocketAddr, other: SocketAddr) -> bool {
     let covers = |all: IpAddr, ip: IpAddr| match all {
         IpAddr::V4(all) => all.is_unspecified() && ip.is_ipv4(),
         IpAddr::V6(all) => all.is_unspecified(),
@@ -133,24 +133,24 @@ impl FromStr for HttpUrl {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         if let Some(rest) = text.strip_prefix("unix:") {
-            let (socket, path) = rest.rsplit_once(":/").ok_or(AddressError::NoUrl)?;
-            let path = format!("/{path}").parse::<Uri>().map_err(|_| AddressError::NoUrl)?.to_string();
+            let (socket, path) = rest.rsplit_once(":/").ok_or(AddressError::InvalidUrl)?;
+            let path = format!("/{path}").parse::<Uri>().map_err(|_| AddressError::InvalidUrl)?.to_string();
             return Ok(Self {
                 endpoint: Endpoint::Unix(socket_path(socket)?),
                 authority: "localhost".into(),
                 path,
             });
         }
-        let uri: Uri = text.parse().map_err(|_| AddressError::NoUrl)?;
+        let uri: Uri = text.parse().map_err(|_| AddressError::InvalidUrl)?;
         match uri.scheme_str() {
             Some("http") => {}
-            Some("https") => return Err(AddressError::Https),
-            _ => return Err(AddressError::NoUrl),
+            Some("https") => return Err(AddressError::HttpsUnsupported),
+            _ => return Err(AddressError::InvalidUrl),
         }
         let authority = uri
             .authority()
             .filter(|authority| !authority.as_str().contains('@'))
-            .ok_or(AddressError::NoUrl)?;
+            .ok_or(AddressError::InvalidUrl)?;
         let host = authority.host();
         // hyper's accessor returns `None` for an invalid port too, so the port is parsed here.
         let port = match authority.as_str().strip_prefix(host) {
@@ -161,7 +161,7 @@ impl FromStr for HttpUrl {
                 .and_then(|port| port.parse::<u16>().ok()),
             None => None,
         };
-        let port = port.filter(|port| *port != 0).ok_or(AddressError::NoUrl)?;
+        let port = port.filter(|port| *port != 0).ok_or(AddressError::InvalidUrl)?;
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         let endpoint = match literal.parse::<IpAddr>() {
             Ok(ip) => Endpoint::Ip(SocketAddr::new(ip, port)),
@@ -187,10 +187,10 @@ impl FromStr for Cidr {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (address, length) =
             text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
-        let address: IpAddr = address.parse().map_err(|_| AddressError::NoCidr)?;
+        let address: IpAddr = address.parse().map_err(|_| AddressError::InvalidCidr)?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix_len = length.map_or(Ok(most), str::parse).map_err(|_| AddressError::NoCidr)?;
-        if prefix_len > most { Err(AddressError::NoCidr) } else { Ok(Self { address, prefix_len }) }
+        let prefix_len = length.map_or(Ok(most), str::parse).map_err(|_| AddressError::InvalidCidr)?;
+        if prefix_len > most { Err(AddressError::InvalidCidr) } else { Ok(Self { address, prefix_len }) }
     }
 }
 

@@ -7,30 +7,33 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serving::http_server::{self, Limits, Listener, Plaintext, Server, Stages};
+use serving::runtime;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
-use crate::children::Children;
-use crate::config::{BootstrapConfig, EnvoyFiles, RunConfig, SidecarConfig};
-use crate::envoy::supervisor::{self, Parts};
+use crate::awaited_pids::AwaitedPids;
+use crate::config::{BootstrapConfig, EnvoyConfigSource, RunConfig, SidecarConfig};
 use crate::exit::{self, Failure};
-use crate::http_server::{self, Bound, Limits, Server};
-use crate::local::{self, LocalServer};
+use crate::local_server::{self, LocalServer};
 use crate::log::LogLevelHandle;
 use crate::metrics::Metrics;
-use crate::metrics::scrape::Scraper;
-use crate::readiness::poller::{self, Observer, Questions};
-use crate::readiness::server::{LIVE_PATH, READY_PATH, ReadinessServer};
+use crate::poller::{self, PollTargets};
 use crate::readiness::{Observation, Policy};
+use crate::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
+use crate::scrape::Scraper;
 use crate::signals::Signals;
-use crate::{health, log, machine, output, report, runtime};
+use crate::state::AgentState;
+use crate::supervisor::{self, Inputs};
+use crate::{health, log, machine, output, report};
 use prepare::Prepared;
 
 /// Capacity of the channel to the supervisor.
-const ORDERS: usize = 8;
+const COMMANDS: usize = 8;
 
 /// Creates the state directory and writes the filter into it where the bootstrap refers to them,
 /// then writes the bootstrap to stdout or to its file.
@@ -54,30 +57,28 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
 /// Envoy does.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     // The handlers come first, because a process with id 1 ignores signals without a handler.
-    let runtime = runtime::new()?;
-    let mut signals = {
-        let _inside = runtime.enter();
-        Signals::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?
-    };
+    let runtime = runtime::build(&mut Builder::new_current_thread())?;
+    let inside = runtime.enter();
+    let mut signals = Signals::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
     let log = log::init(config.log_level, config.log_format);
     for warning in &config.warnings {
         warn!("{warning}");
     }
     let version = async {
         tokio::select! {
-            version = prepare::ask_version(&mut config) => version.map(|()| true),
-            () = signals.end(|| ()) => Ok(false),
+            version = prepare::query_version(&mut config) => version.map(|()| true),
+            () = signals.wait_for_termination(|| ()) => Ok(false),
         }
     };
     if !runtime.block_on(version)? {
         info!("agent terminated before Envoy was started");
         return Ok(());
     }
-    say(&config);
+    log_configuration(&config);
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.
     let ready = http_server::bind(config.ready_address).map_err(|error| {
-        taken(
+        bind_error(
             config.ready_address,
             &error,
             "it serves GET /healthz/ready; set --ready-address to another one",
@@ -85,26 +86,27 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;
+    drop(inside);
     // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(serve(config, prepared, (ready, local), signals, log))
     }));
     // A hanging name lookup must not delay the exit.
     runtime.shutdown_background();
-    served.unwrap_or_else(|_| Err(broken_part("supervisor", None)))
+    served.unwrap_or_else(|_| Err(task_error("supervisor", None)))
 }
 
-fn taken(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
-    Failure::Machine(format!("port {} ({address}): {error}; {hint}", address.port()))
+fn bind_error(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
+    Failure::Os(format!("port {} ({address}): {error}; {hint}", address.port()))
 }
 
 /// Logs the validated configuration once, without header values.
-fn say(config: &RunConfig) {
+fn log_configuration(config: &RunConfig) {
     let envoy = match &config.envoy {
         None => "external".to_owned(),
         Some(envoy) => match &envoy.files {
-            EnvoyFiles::Rendered(_) => envoy.binary.display().to_string(),
-            EnvoyFiles::Merged(file, _) | EnvoyFiles::Given(file) => {
+            EnvoyConfigSource::Rendered(_) => envoy.binary.display().to_string(),
+            EnvoyConfigSource::Merged(file, _) | EnvoyConfigSource::Given(file) => {
                 format!("{} with {}", envoy.binary.display(), file.display())
             }
         },
@@ -125,11 +127,10 @@ fn say(config: &RunConfig) {
 async fn serve(
     config: RunConfig,
     prepared: Prepared,
-    (ready, local): (Bound, Bound),
+    (ready, local): (TcpListener, Listener),
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
-    let system = |error: std::io::Error| Failure::Machine(format!("cannot start: {error}"));
     let policy = Policy {
         dynamic: config.dynamic,
         data_path: config.data_path.is_some(),
@@ -138,108 +139,113 @@ async fn serve(
     };
     let metrics = Arc::new(Metrics::new());
     for key in &config.metrics.rejected {
-        metrics.rejected(key);
+        metrics.config_rejected(key);
     }
-    let observer = Arc::new(Observer::new(policy, metrics.clone()));
+    let state = Arc::new(AgentState::new(policy, metrics.clone()));
     let admin = HttpUrl {
         endpoint: Endpoint::from(&config.admin),
         authority: "localhost".to_owned(),
         path: String::new(),
     };
-    let questions = Questions {
+    let targets = PollTargets {
         admin: admin.clone(),
         admin_timeout: config.admin_timeout,
         data_path: config.data_path,
         child: policy.child,
     };
-    let children = Children::default();
+    let awaited_pids = AwaitedPids::default();
     // The probe may come from the file or from a discovery server.
     let is_probing = config.health.group.is_some() || config.discovery.is_some();
     let (health, mut probing) = is_probing
-        .then(|| health::start(config.health, observer.clone(), children.clone(), metrics.clone()))
+        .then(|| health::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
         .unzip();
     let reports = config.discovery.zip(health.clone());
     let reports = reports
-        .map(|(discovery, health)| report::start(discovery, health, observer.clone(), metrics.clone()))
+        .map(|(discovery, health)| report::start(discovery, health, state.clone(), metrics.clone()))
         .transpose()?;
     let (stream, mut reporting) = reports.unzip();
-    let (order, orders) = mpsc::channel(ORDERS);
-    let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
-    let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
+    let (command, commands) = mpsc::channel(COMMANDS);
+    let (stages, connections) = (Stages::default(), connections(machine::descriptor_limit()));
+    let limits = Limits { connections, ..Limits::ONE_REQUEST };
+    let named = |name, paths| Server { name, paths, limits, metrics: metrics.servers.clone() };
 
-    let server = ReadinessServer::new(observer.clone(), config.live);
-    let listener = ready.listen().map_err(system)?;
-    let answers = move |call| server.clone().answer(call);
+    let server = ReadinessServer::new(state.clone(), config.live);
+    let answers = move |request| server.clone().answer(request);
     let name = named("ready", &[READY_PATH, LIVE_PATH]);
-    let mut readiness = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
+    let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
     let server = LocalServer {
-        observer: observer.clone(),
-        orders: order,
-        bootstrap: prepared.shown,
+        state: state.clone(),
+        commands: command,
+        bootstrap: prepared.bootstrap_for_debug,
         admin: admin.clone(),
         scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
         health,
         stream,
     };
-    let listener = local.listen().map_err(system)?;
-    let answers = move |call| server.clone().answer(call);
-    let name = named("local", &local::PATHS);
-    let mut local = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
-    let polled = observer.clone();
-    let mut polling = tokio::spawn(async move { poller::run(&polled, questions).await });
+    let answers = move |request| server.clone().answer(request);
+    let name = named("local", &local_server::PATHS);
+    let mut local = tokio::spawn(http_server::serve(local, Plaintext, name, stages.clone(), answers));
+    let polled = state.clone();
+    let mut polling = tokio::spawn(async move { poller::run(&polled, targets).await });
 
     let broken = async {
         tokio::select! {
-            failure = unasked("poller", &mut polling) => failure,
-            failure = unasked("readiness server", &mut readiness) => failure,
-            failure = unasked("local server", &mut local) => failure,
-            failure = unasked_if_any("health", &mut probing) => failure,
-            failure = unasked_if_any("reporter", &mut reporting) => failure,
+            failure = task_failure("poller", &mut polling) => failure,
+            failure = task_failure("readiness server", &mut readiness) => failure,
+            failure = task_failure("local server", &mut local) => failure,
+            failure = optional_task_failure("health", &mut probing) => failure,
+            failure = optional_task_failure("reporter", &mut reporting) => failure,
         }
     };
-    let parts = Parts {
-        observer: observer.clone(),
+    let parts = Inputs {
+        state: state.clone(),
         admin,
         drain: config.drain,
         envoy: prepared.envoy,
-        orders,
+        commands,
         signals,
-        children,
+        awaited_pids,
     };
     let ended = supervisor::run(parts, broken).await;
-    observer.tell(Observation::Terminating);
+    state.apply(Observation::Terminating);
     if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
         // The reporter's limit is --goodbye-timeout, which includes the time that Envoy took to
         // exit.
-        reporting.await.map_err(|error| broken_part("reporter", Some(error)))?;
+        reporting.await.map_err(|error| task_error("reporter", Some(error)))?;
     }
-    closing.cancel();
+    stages.closing.cancel();
     if ended.is_ok() {
         let (readiness, local) = tokio::join!(readiness, local);
-        readiness.map_err(|error| broken_part("readiness server", Some(error)))?;
-        local.map_err(|error| broken_part("local server", Some(error)))?;
+        readiness.map_err(|error| task_error("readiness server", Some(error)))?;
+        local.map_err(|error| task_error("local server", Some(error)))?;
     }
     ended
 }
 
-/// Waits for a task that must run as long as the agent. When it ends, the agent exits too, because
-/// nothing else would detect it.
-async fn unasked(part: &str, task: &mut JoinHandle<()>) -> Failure {
-    broken_part(part, task.await.err())
+/// Maximum number of connections of each server: 64, or what the limit of file descriptors leaves
+/// after 40 for other uses, but at least 8.
+fn connections(descriptors: u64) -> usize {
+    usize::try_from(descriptors.saturating_sub(40).clamp(8, 64)).expect("at most 64")
 }
 
-/// Like [`unasked`], for a task that may be absent.
-async fn unasked_if_any(part: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
+/// Waits for a task that must run as long as the agent. When it ends, the agent exits too, because
+/// nothing else would detect it.
+async fn task_failure(part: &str, task: &mut JoinHandle<()>) -> Failure {
+    task_error(part, task.await.err())
+}
+
+/// Like [`task_failure`], for a task that may be absent.
+async fn optional_task_failure(part: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
     match task {
-        Some(task) => unasked(part, task).await,
+        Some(task) => task_failure(part, task).await,
         None => std::future::pending().await,
     }
 }
 
-fn broken_part(part: &str, error: Option<JoinError>) -> Failure {
+fn task_error(part: &str, error: Option<JoinError>) -> Failure {
     let how = error.map_or_else(|| "the task returned".to_owned(), |error| error.to_string());
-    Failure::Broken(format!(
+    Failure::General(format!(
         "{part}: {how}; this is a bug in app-health-agent, which now exits to be restarted"
     ))
 }

@@ -5,8 +5,8 @@
 
 mod bootstrap;
 mod discovery;
+mod drain_quit;
 mod health;
-mod local;
 mod run;
 mod wait;
 
@@ -14,8 +14,8 @@ use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use discovery::{DiscoveryArgs, Xds};
+pub use drain_quit::{DrainArgs, QuitArgs};
 pub use health::{HealthArgs, OnOff};
-pub use local::{DrainArgs, QuitArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
 pub use wait::{OnTimeout, WaitArgs};
 
@@ -52,13 +52,6 @@ pub enum Command {
     Drain(DrainArgs),
     /// Request the running agent to exit, together with Envoy; for a Job that has finished its work
     Quit(QuitArgs),
-    /// Print the completion script for a shell; for bash: source <(app-health-agent completion
-    /// bash)
-    Completion {
-        /// The shell
-        #[arg(value_enum)]
-        shell: clap_complete::Shell,
-    },
     /// Execute a program that is terminated when its parent process exits; `run` starts Envoy this
     /// way
     #[command(hide = true)]
@@ -69,9 +62,6 @@ pub enum Command {
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,
     },
-    /// Print docs/agent.md
-    #[command(hide = true)]
-    Reference,
 }
 
 #[cfg(test)]

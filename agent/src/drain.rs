@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::args::DrainScope;
 
 /// Maximum number of attempts to send Envoy the drain request.
-const TRIES: u8 = 3;
+const MAX_ATTEMPTS: u8 = 3;
 /// Interval between two queries for the number of open connections.
-const COUNT: Duration = Duration::from_millis(500);
+const COUNT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Parameters of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct DrainSettings {
     /// Minimum time for which Envoy keeps serving after SIGTERM; the deadline limits it.
     pub minimum: Duration,
     /// Time after which the drain ends, even if connections are open.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub keeps_ready: bool,
 }
 
-impl Settings {
+impl DrainSettings {
     /// Returns the path for Envoy's admin interface. With `graceful`, open connections continue;
     /// with `skip_exit`, the listeners stay open, so that clients which do not know about the drain
     /// yet are not refused.
@@ -36,20 +36,20 @@ impl Settings {
 
 #[derive(Debug)]
 pub struct Drain {
-    settings: Settings,
+    settings: DrainSettings,
     /// Start of the drain.
-    begun: Option<Duration>,
-    tries_left: u8,
+    started: Option<Duration>,
+    attempts_left: u8,
     /// Earliest time at which Envoy may stop serving. `Some` means that the agent exits after the
     /// drain.
-    leaving: Option<Duration>,
+    shutdown_not_before: Option<Duration>,
     /// Open connections of the application.
     connections: Connections,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Connections {
-    NotAsked,
+    NotQueried,
     Unknown,
     Open(Duration),
     None,
@@ -59,47 +59,53 @@ enum Connections {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Do nothing until the next event.
-    Rest,
+    Idle,
     /// Send Envoy the drain request.
-    Tell,
+    SendDrain,
     /// Query the number of open connections.
-    Count,
+    CountConnections,
     /// Do nothing until this time.
-    Wait(Duration),
+    WaitUntil(Duration),
     End,
 }
 
 impl Drain {
-    pub fn new(settings: Settings) -> Self {
-        Self { settings, begun: None, tries_left: TRIES, leaving: None, connections: Connections::NotAsked }
+    pub fn new(settings: DrainSettings) -> Self {
+        Self {
+            settings,
+            started: None,
+            attempts_left: MAX_ATTEMPTS,
+            shutdown_not_before: None,
+            connections: Connections::NotQueried,
+        }
     }
 
     /// Starts the drain for `POST /drain`; the agent keeps running. Repeated calls have no effect.
     pub fn begin(&mut self, now: Duration) {
-        self.begun.get_or_insert(now);
+        self.started.get_or_insert(now);
     }
 
     /// Starts the drain for SIGTERM; the agent exits when the drain is over. After `POST /drain`
     /// the minimum does not apply, because with native sidecars the application containers have
     /// exited by then.
-    pub fn leave(&mut self, now: Duration) {
-        let minimum = if self.begun.is_some() { Duration::ZERO } else { self.settings.minimum };
+    pub fn begin_shutdown(&mut self, now: Duration) {
+        let minimum = if self.started.is_some() { Duration::ZERO } else { self.settings.minimum };
         self.begin(now);
-        self.leaving.get_or_insert(now + minimum);
+        self.shutdown_not_before.get_or_insert(now + minimum);
     }
 
     /// Returns true if the agent exits after the drain.
-    pub fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutdown_not_before.is_some()
     }
 
     /// Records whether Envoy accepted the drain request.
-    pub fn told(&mut self, understood: bool) {
-        self.tries_left = if understood { 0 } else { self.tries_left.saturating_sub(1) };
+    pub fn on_drain_response(&mut self, accepted: bool) {
+        self.attempts_left = if accepted { 0 } else { self.attempts_left.saturating_sub(1) };
     }
 
     /// Records the application's open connections; `None` means that Envoy returned no statistics.
-    pub fn counted(&mut self, connections: Option<u64>, now: Duration) {
+    pub fn on_connection_count(&mut self, connections: Option<u64>, now: Duration) {
         self.connections = match connections {
             None => Connections::Unknown,
             Some(0) => Connections::None,
@@ -109,17 +115,21 @@ impl Drain {
 
     /// Returns what to do at `now`.
     pub fn next(&self, now: Duration) -> Step {
-        let Some(begun) = self.begun else { return Step::Rest };
-        let deadline = begun + self.settings.deadline;
-        match (self.leaving, self.connections) {
+        let Some(started) = self.started else { return Step::Idle };
+        let deadline = started + self.settings.deadline;
+        match (self.shutdown_not_before, self.connections) {
             (Some(_), _) if now >= deadline => Step::End,
-            _ if self.tries_left > 0 => Step::Tell,
-            (None, _) => Step::Rest,
-            (Some(minimum), _) if now < minimum => Step::Wait(minimum.min(deadline)),
-            (Some(_), Connections::NotAsked) => Step::Count,
+            _ if self.attempts_left > 0 => Step::SendDrain,
+            (None, _) => Step::Idle,
+            (Some(minimum), _) if now < minimum => Step::WaitUntil(minimum.min(deadline)),
+            (Some(_), Connections::NotQueried) => Step::CountConnections,
             (Some(_), Connections::Unknown | Connections::None) => Step::End,
-            (Some(_), Connections::Open(asked)) if now >= asked + COUNT => Step::Count,
-            (Some(_), Connections::Open(asked)) => Step::Wait((asked + COUNT).min(deadline)),
+            (Some(_), Connections::Open(queried)) if now >= queried + COUNT_INTERVAL => {
+                Step::CountConnections
+            }
+            (Some(_), Connections::Open(queried)) => {
+                Step::WaitUntil((queried + COUNT_INTERVAL).min(deadline))
+            }
         }
     }
 }

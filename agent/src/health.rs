@@ -2,86 +2,79 @@
 //! application periodically and keeps its health state.
 //!
 //! The crate `probe` defines probes and decides when the state changes. The module `report` reads
-//! [`HealthNow`] and reports it to a control plane.
+//! [`HealthSnapshot`] and reports it to a control plane.
 
-mod board;
-mod diary;
 mod exec;
 pub mod group_file;
 mod grpc;
+mod history;
 mod http;
+mod http_exchange;
+mod probe_loop;
 mod prober;
-mod rounds;
+mod publisher;
 pub mod source;
 mod target;
 mod tls;
-mod wire;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workload_health::{HealthReason, State};
+pub use workload_health::reporter::HealthStatus;
 
-use crate::children::Children;
-use crate::config::HealthConfig;
+use crate::awaited_pids::AwaitedPids;
 use crate::metrics::Metrics;
-use crate::readiness::poller::Observer;
-use diary::Diary;
+use crate::state::AgentState;
+use group_file::WorkloadGroupFile;
+use history::History;
+use probe_loop::ProbeLoop;
 use prober::Prober;
-use rounds::Rounds;
-use source::Source;
+use source::{LocalRules, ProbeSource};
 
 /// Capacity of the queue of pushed probes.
-const PUSHES: usize = 4;
+const PUSH_QUEUE: usize = 4;
 
-/// The current health of the workload.
-#[derive(Debug, Clone)]
-pub struct HealthNow {
-    pub state: State,
-    pub reason: HealthReason,
-    /// Human-readable form of `reason`; never empty.
-    pub message: String,
-    /// Number of state transitions so far.
-    pub generation: u64,
-    /// When `state` last changed.
-    pub since: Instant,
-    /// When the last probe ended.
-    pub last_probe: Option<Instant>,
+/// The current health of the workload, as the probe loop publishes it. Times count from the agent's
+/// start, see [`HealthHandle::started`].
+#[derive(Debug)]
+pub struct HealthSnapshot {
+    pub status: HealthStatus,
     /// The probe in force, in the format of `WorkloadProbe::to_json`; all header values except
     /// `Host` are redacted.
-    pub probe: Option<Arc<Value>>,
-    /// Sum of the probe's period and timeout.
-    pub interval: Option<Duration>,
-    /// Latest time of the first state transition, provided that probes can run; `None` once it has
-    /// happened.
-    pub verdict_due: Option<Instant>,
+    pub probe: Option<Value>,
+    history: History,
 }
 
 /// A probe pushed by a control plane, with a channel for the result.
 #[derive(Debug)]
-struct Push {
+struct PushedProbe {
     probe: Option<Value>,
-    answer: oneshot::Sender<Result<(), String>>,
+    result: oneshot::Sender<Result<(), String>>,
 }
 
 /// Handle to the probing task.
 #[derive(Debug, Clone)]
-pub struct Health {
-    now: watch::Receiver<HealthNow>,
-    pushes: mpsc::Sender<Push>,
-    diary: Arc<Mutex<Diary>>,
+pub struct HealthHandle {
+    snapshots: watch::Receiver<HealthSnapshot>,
+    pushes: mpsc::Sender<PushedProbe>,
+    started: Instant,
 }
 
-impl Health {
+impl HealthHandle {
     /// Returns a receiver of the current health and of every change.
-    pub fn subscribe(&self) -> watch::Receiver<HealthNow> {
-        self.now.clone()
+    pub fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
+        self.snapshots.clone()
+    }
+
+    /// Returns the start of the agent, from which the times of a snapshot count.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// Applies `spec.probe` as pushed by a control plane; `None` means that the control plane has
@@ -89,21 +82,30 @@ impl Health {
     /// force. A probe that is already in force changes nothing, and with `--workload-group` all
     /// pushed probes are ignored.
     pub async fn push(&self, probe: Option<Value>) -> Result<(), String> {
-        let (answer, answered) = oneshot::channel();
+        let (result, received) = oneshot::channel();
         let gone = || "the agent is terminating".to_owned();
-        self.pushes.send(Push { probe, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        self.pushes.send(PushedProbe { probe, result }).await.map_err(|_| gone())?;
+        received.await.map_err(|_| gone())?
     }
 
     /// Returns the response body of `GET /debug/vm-health`. `stream` describes the connection to
     /// the discovery server, `null` if none is configured.
-    pub fn view(&self, stream: Value) -> Bytes {
-        let now = self.now.borrow().clone();
-        let diary = self.diary.lock().expect("nothing panics while it holds this lock");
-        let mut view = diary.to_json(&now, Instant::now());
-        view["stream"] = stream;
-        view.to_string().into()
+    pub fn view(&self, stream: &Value) -> Bytes {
+        self.snapshots.borrow().to_json(self.started.elapsed(), stream).to_string().into()
     }
+}
+
+/// Configuration of the probing task.
+#[derive(Debug, Clone)]
+pub struct HealthConfig {
+    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
+    pub group: Option<WorkloadGroupFile>,
+    pub target: TargetRules,
+    pub rules: LocalRules,
+    /// True if the workload is healthy only while Envoy is ready.
+    pub envoy_readiness: bool,
+    /// Environment of exec probes: names and values.
+    pub exec_environment: Vec<(&'static str, OsString)>,
 }
 
 /// Which addresses a probe may connect to, and from which source address.
@@ -120,13 +122,13 @@ pub struct TargetRules {
 /// Starts the probing task. Without a probe it waits until one is pushed.
 pub fn start(
     config: HealthConfig,
-    observer: Arc<Observer>,
-    children: Children,
+    observer: Arc<AgentState>,
+    awaited_pids: AwaitedPids,
     metrics: Arc<Metrics>,
-) -> (Health, JoinHandle<()>) {
+) -> (HealthHandle, JoinHandle<()>) {
     let HealthConfig { group, target, rules, envoy_readiness, exec_environment } = config;
-    let prober = Prober::new(target, exec_environment, children);
-    let ask = move |probe: Arc<workload_health::WorkloadProbe>| {
+    let prober = Prober::new(target, exec_environment, awaited_pids);
+    let run_probe = move |probe: Arc<workload_health::WorkloadProbe>| {
         let prober = prober.clone();
         async move { prober.probe(&probe).await }
     };
@@ -137,9 +139,13 @@ pub fn start(
         let reasons: Vec<&str> = snapshot.pending.iter().map(|pending| pending.reason.as_str()).collect();
         (envoy_readiness && !snapshot.is_ready()).then(|| reasons.join(", "))
     };
-    let (push, pushes) = mpsc::channel(PUSHES);
-    let rounds = Rounds::new(ask, not_ready, Source::new(group, rules), pushes, phases, metrics);
-    let board = rounds.board();
-    let health = Health { now: board.subscribe(), pushes: push, diary: board.shared_diary() };
-    (health, tokio::spawn(rounds.run()))
+    let (push, pushes) = mpsc::channel(PUSH_QUEUE);
+    let probe_loop =
+        ProbeLoop::new(run_probe, not_ready, ProbeSource::new(group, rules), pushes, phases, metrics);
+    let health = HealthHandle {
+        snapshots: probe_loop.publisher.subscribe(),
+        pushes: push,
+        started: probe_loop.started,
+    };
+    (health, tokio::spawn(probe_loop.run()))
 }

@@ -30,33 +30,67 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Response whose body may be truncated.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// HTTP status code, 100-999.
     pub status: u16,
     /// Body, at most as long as the caller's limit.
     pub body: Vec<u8>,
     /// True if the body exceeded the limit, at which reading stopped.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// Error for a request that got no complete response.
 #[derive(Debug, Error)]
 #[error("no HTTP response: {0}")]
-pub struct NoAnswer(#[from] hyper::Error);
+pub struct RequestError(#[from] hyper::Error);
 
-impl NoAnswer {
+impl RequestError {
     /// Returns true if the peer sent invalid HTTP or an incomplete body, and false if the
     /// connection ended before a response.
-    pub fn is_garbage(&self) -> bool {
+    pub fn is_protocol_error(&self) -> bool {
         let source = self.0.source().and_then(|source| source.downcast_ref::<io::Error>());
         let breaks_off = source.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
         self.0.is_parse() || self.0.is_parse_too_large() || breaks_off
     }
 }
 
+/// Reason why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFailure {
+    /// The connection was refused.
+    Refused,
+    Timeout,
+    /// The response exceeds its maximum size.
+    TooLarge,
+    /// The status is not an expected one.
+    BadStatus,
+    /// The response is incomplete or malformed.
+    BadBody,
+}
+
+impl RequestFailure {
+    /// Returns the outcome of a request as a metric label.
+    pub fn outcome(result: Result<(), Self>) -> &'static str {
+        match result {
+            Ok(()) => "ok",
+            Err(Self::Refused) => "refused",
+            Err(Self::Timeout) => "timeout",
+            Err(Self::TooLarge) => "too_large",
+            Err(Self::BadStatus) => "bad_status",
+            Err(Self::BadBody) => "bad_body",
+        }
+    }
+}
+
+impl From<hyper::Error> for RequestFailure {
+    fn from(_: hyper::Error) -> Self {
+        Self::BadBody
+    }
+}
+
 /// Error for a connection that was not established.
 #[derive(Debug, Error)]
-pub enum NoConnection {
+pub enum ConnectError {
     /// The connection failed: it was refused, the socket does not exist, or there is no route.
     #[error("{0}")]
     Refused(io::Error),
@@ -67,7 +101,7 @@ pub enum NoConnection {
 
 /// Destination that can be connected to without a name lookup.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum Resolved<'a> {
     Unix(&'a Path),
     /// Addresses that are tried in order.
     Addresses(Vec<SocketAddr>),
@@ -75,33 +109,33 @@ pub enum Found<'a> {
 
 /// Resolves the host name. This is the only step that can block; it continues in a separate thread
 /// when the future is dropped. `localhost` resolves to 127.0.0.1 and ::1, in this order.
-pub async fn look_up(endpoint: &Endpoint) -> Result<Found<'_>, NoConnection> {
+pub async fn resolve(endpoint: &Endpoint) -> Result<Resolved<'_>, ConnectError> {
     Ok(match endpoint {
-        Endpoint::Unix(path) => Found::Unix(path),
-        Endpoint::Ip(address) => Found::Addresses(vec![*address]),
+        Endpoint::Unix(path) => Resolved::Unix(path),
+        Endpoint::Ip(address) => Resolved::Addresses(vec![*address]),
         Endpoint::Localhost(port) => {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            Found::Addresses(loopback.map(|ip| SocketAddr::new(ip, *port)).to_vec())
+            Resolved::Addresses(loopback.map(|ip| SocketAddr::new(ip, *port)).to_vec())
         }
         Endpoint::Name(name, port) => {
-            let found = tokio::net::lookup_host((name.as_str(), *port)).await;
-            Found::Addresses(found.map_err(NoConnection::UnknownName)?.collect())
+            let addresses = tokio::net::lookup_host((name.as_str(), *port)).await;
+            Resolved::Addresses(addresses.map_err(ConnectError::UnknownName)?.collect())
         }
     })
 }
 
 /// Resolves the endpoint and connects to it.
-pub async fn connect(endpoint: &Endpoint) -> Result<Connection, NoConnection> {
-    look_up(endpoint).await?.dial().await
+pub async fn connect(endpoint: &Endpoint) -> Result<Connection, ConnectError> {
+    resolve(endpoint).await?.dial().await
 }
 
-impl Found<'_> {
-    pub async fn dial(self) -> Result<Connection, NoConnection> {
+impl Resolved<'_> {
+    pub async fn dial(self) -> Result<Connection, ConnectError> {
         let stream: Box<dyn Stream> = match self {
-            Self::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(NoConnection::Refused)?),
+            Self::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(ConnectError::Refused)?),
             Self::Addresses(addresses) => {
                 let stream = TcpStream::connect(addresses.as_slice()).await;
-                Box::new(stream.map_err(NoConnection::Refused)?)
+                Box::new(stream.map_err(ConnectError::Refused)?)
             }
         };
         Ok(Connection(stream))
@@ -111,42 +145,42 @@ impl Found<'_> {
 impl Connection {
     /// Sends `GET path` with `Host: authority` and reads the response, with at most `limit` bytes
     /// of its body.
-    pub async fn get(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
-        self.ask(Method::GET, authority, path, limit).await
+    pub async fn get(self, authority: &str, path: &str, limit: usize) -> Result<HttpResponse, RequestError> {
+        self.send_empty(Method::GET, authority, path, limit).await
     }
 
     /// Sends `POST path` with an empty body; otherwise like [`Self::get`].
-    pub async fn post(self, authority: &str, path: &str, limit: usize) -> Result<Answer, NoAnswer> {
-        self.ask(Method::POST, authority, path, limit).await
+    pub async fn post(self, authority: &str, path: &str, limit: usize) -> Result<HttpResponse, RequestError> {
+        self.send_empty(Method::POST, authority, path, limit).await
     }
 
-    async fn ask(
+    async fn send_empty(
         self,
         method: Method,
         authority: &str,
         path: &str,
         limit: usize,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<HttpResponse, RequestError> {
         let request = request(method, authority, path);
-        self.exchange(request, async |response| read(response, limit).await).await
+        self.send(request, async |response| read(response, limit).await).await
     }
 
     /// Sends `request` and passes the response, whose body is unread, to `read`. The connection is
     /// closed when this returns.
-    pub async fn exchange<T, E: From<hyper::Error>>(
+    pub async fn send<T, E: From<hyper::Error>>(
         self,
         request: Request<Empty<Bytes>>,
         read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, E>,
     ) -> Result<T, E> {
         let (mut sender, connection) =
             http1::Builder::new().max_buf_size(HEAD_LIMIT).handshake(TokioIo::new(self.0)).await?;
-        let mut answer = std::pin::pin!(async move { read(sender.send_request(request).await?).await });
+        let mut response = std::pin::pin!(async move { read(sender.send_request(request).await?).await });
         // The connection is polled here and not in a separate task, so that its socket closes when
         // this future ends.
         tokio::select! {
             biased;
-            answer = &mut answer => answer,
-            _ = connection => answer.await,
+            response = &mut response => response,
+            _ = connection => response.await,
         }
     }
 }
@@ -161,38 +195,38 @@ pub fn request(method: Method, authority: &str, path: &str) -> Request<Empty<Byt
 /// Reserved file descriptor for one connection, so that a connection can be opened even if all
 /// other descriptors are in use.
 #[derive(Debug)]
-pub struct Spare(Option<File>);
+pub struct ReservedFd(Option<File>);
 
 /// Guard during whose lifetime the reserved descriptor is free.
 #[derive(Debug)]
-pub struct Released<'a>(&'a mut Spare);
+pub struct ReservedFdGuard<'a>(&'a mut ReservedFd);
 
-impl Spare {
+impl ReservedFd {
     pub fn new() -> Self {
         Self(File::open("/dev/null").ok())
     }
 
     /// Frees the descriptor until the result is dropped. Call [`connect`], which opens its socket
     /// immediately, before any other task runs.
-    pub fn release(&mut self) -> Released<'_> {
+    pub fn release(&mut self) -> ReservedFdGuard<'_> {
         self.0 = None;
-        Released(self)
+        ReservedFdGuard(self)
     }
 }
 
-impl Default for Spare {
+impl Default for ReservedFd {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Released<'_> {
+impl Drop for ReservedFdGuard<'_> {
     fn drop(&mut self) {
-        *self.0 = Spare::new();
+        *self.0 = ReservedFd::new();
     }
 }
 
-async fn read(response: Response<Incoming>, limit: usize) -> Result<Answer, NoAnswer> {
+async fn read(response: Response<Incoming>, limit: usize) -> Result<HttpResponse, RequestError> {
     let status = response.status().as_u16();
     let mut incoming = response.into_body();
     let mut body = Vec::new();
@@ -201,10 +235,10 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Answer, NoAn
         let room = limit - body.len();
         body.extend_from_slice(&data[..room.min(data.len())]);
         if data.len() > room {
-            return Ok(Answer { status, body, cut: true });
+            return Ok(HttpResponse { status, body, truncated: true });
         }
     }
-    Ok(Answer { status, body, cut: false })
+    Ok(HttpResponse { status, body, truncated: false })
 }
 
 #[cfg(test)]

@@ -1,22 +1,16 @@
 //! Logging to stderr, with a level that can change at run time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::ValueEnum;
-use tokio::time::Instant;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
 
 use crate::args::{LogFormat, LogLevel};
-use crate::config::level_filter;
 use crate::exit::stderr_line;
 use crate::stderr::LogLine;
-
-/// Minimum interval between two log lines about the same event.
-const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct LogLevelHandle(Arc<dyn Fn(LevelFilter) -> bool + Send + Sync>);
@@ -33,24 +27,14 @@ impl LogLevelHandle {
     }
 }
 
-/// Rate limiter for a repeated warning: it is logged at most once a minute, with the number of
-/// occurrences since the previous line.
-#[derive(Debug, Default)]
-pub struct Repeated {
-    untold: u64,
-    told: Option<Instant>,
-}
-
-impl Repeated {
-    /// Records an occurrence at `now`. `Some(n)` means that the warning is due and covers n
-    /// occurrences.
-    pub fn came(&mut self, now: Instant) -> Option<u64> {
-        self.untold += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < MINUTE) {
-            return None;
-        }
-        self.told = Some(now);
-        Some(std::mem::take(&mut self.untold))
+/// Converts the level to tracing's type.
+pub fn level_filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 

@@ -30,9 +30,9 @@ pub struct Machine {
 impl Machine {
     pub fn here() -> Self {
         Self {
-            ipv6: has(Ipv6Addr::UNSPECIFIED.into()),
-            probe_source4: has(PROBE_SOURCE4.into()),
-            probe_source6: has(PROBE_SOURCE6.into()),
+            ipv6: is_bindable(Ipv6Addr::UNSPECIFIED.into()),
+            probe_source4: is_bindable(PROBE_SOURCE4.into()),
+            probe_source6: is_bindable(PROBE_SOURCE6.into()),
             address: first_address(),
         }
     }
@@ -78,7 +78,7 @@ fn quota(text: &str) -> Option<u32> {
 }
 
 /// Returns true if a socket can be bound to `address`.
-fn has(address: IpAddr) -> bool {
+fn is_bindable(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 

@@ -1,13 +1,10 @@
-//! Determines whether Envoy is ready, and if not, why. [`Ready`] applies one observation after
+//! Determines whether Envoy is ready, and if not, why. [`Readiness`] applies one observation after
 //! another and produces a [`Snapshot`].
 //!
-//! [`Ready`] reads no clock: all times are durations since the agent's start, by the monotonic
+//! [`Readiness`] reads no clock: all times are durations since the agent's start, by the monotonic
 //! clock.
 
 mod condition;
-mod pace;
-pub mod poller;
-pub mod server;
 mod snapshot;
 
 use std::collections::BTreeMap;
@@ -15,19 +12,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub use condition::Condition;
-use condition::Life;
-pub use pace::{AdminPace, DataPathPace};
+use condition::EnvoyProcessState;
 pub use snapshot::{Pending, Phase, Snapshot};
 
 use crate::args::Dynamic;
-use crate::envoy::{AdminAnswer, AdminQuestion, ServerInfo};
+use crate::envoy::admin::{AdminRequest, AdminResponse, DataPathResponse, ServerInfo};
+use crate::http_client::RequestFailure;
 
 /// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
 /// accidental.
-const DEATH: Duration = Duration::from_millis(100);
+const EXIT_CONFIRMATION: Duration = Duration::from_millis(100);
 /// Time after which a silent data path that answered before is not expected to recover without a
 /// restart (istio#50550).
-const STUCK: Duration = Duration::from_secs(60);
+const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// Tolerance in seconds for `/server_info`, which reports whole seconds with a delay.
 const UPTIME_SLACK: i64 = 2;
 
@@ -37,9 +34,9 @@ pub enum Observation {
     /// The connection of a request was accepted.
     Accepted(Channel),
     /// A request to the admin interface completed.
-    Admin(Result<AdminAnswer, Failure>),
+    Admin(Result<AdminResponse, RequestFailure>),
     /// A request to the probe listener completed.
-    DataPath(Result<DataPathAnswer, Failure>),
+    DataPath(Result<DataPathResponse, RequestFailure>),
     /// The child process was started.
     Started,
     /// The child process has exited.
@@ -59,28 +56,6 @@ pub enum Channel {
     DataPath,
 }
 
-/// Response of the probe listener to a probe that is not declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataPathAnswer {
-    pub status: u16,
-    /// True if the body contains the filter's reason word for an unknown probe.
-    pub unknown_probe: bool,
-}
-
-/// Reason why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The connection was refused.
-    Refused,
-    Timeout,
-    /// The response exceeds its maximum size.
-    TooLarge,
-    /// The status is not an expected one.
-    BadStatus,
-    /// The response is incomplete or malformed.
-    BadBody,
-}
-
 /// Settings that determine the readiness conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
@@ -96,9 +71,9 @@ pub struct Policy {
 
 /// State machine that produces the snapshots, over all Envoy processes.
 #[derive(Debug)]
-pub struct Ready {
+pub struct Readiness {
     policy: Policy,
-    life: Life,
+    envoy: EnvoyProcessState,
     /// Number that increases with every start and every exit of Envoy; results of requests from an
     /// earlier generation are ignored.
     generation: u32,
@@ -112,14 +87,14 @@ pub struct Ready {
     snapshot: Snapshot,
 }
 
-impl Ready {
+impl Readiness {
     /// Creates the initial state; `now` is the time since the agent's start.
     pub fn new(policy: Policy, now: Duration) -> Self {
-        let life = Life::new();
+        let envoy = EnvoyProcessState::default();
         let snapshot = Snapshot::first(now);
         let mut ready = Self {
             policy,
-            life,
+            envoy,
             generation: 0,
             epoch: 1,
             draining: false,
@@ -145,40 +120,40 @@ impl Ready {
 
     /// Returns the generation and whether an Envoy process exists. Timers restart when this value
     /// changes.
-    pub fn life(&self) -> (u32, bool) {
-        (self.generation, self.life.process)
+    pub fn process_key(&self) -> (u32, bool) {
+        (self.generation, self.envoy.process)
     }
 
     /// Returns the next request for the admin interface.
-    pub fn admin_question(&self) -> AdminQuestion {
-        self.life.admin_question()
+    pub fn next_admin_request(&self) -> AdminRequest {
+        self.envoy.next_admin_request()
     }
 
     /// Returns true if readiness waits for the probe listener.
     pub fn data_path_pending(&self) -> bool {
-        !self.life.data_path.met
+        !self.envoy.data_path.met
     }
 
     /// Returns true if the last request to the probe listener failed.
     pub fn data_path_failing(&self) -> bool {
-        self.life.data_path.is_failing()
+        self.envoy.data_path.is_failing()
     }
 
     /// Returns true if a stats matcher excludes `workers_started`, so that the data path is used
     /// instead.
     pub fn workers_hidden(&self) -> bool {
-        self.life.workers_hidden
+        self.envoy.workers_hidden
     }
 
     /// Returns true if requests make sense: an external Envoy may exist at any time, a child
     /// process only after its start.
-    pub fn has_envoy(&self) -> bool {
-        !self.policy.child || self.life.process
+    pub fn can_request(&self) -> bool {
+        !self.policy.child || self.envoy.process
     }
 
     /// Returns true if the current Envoy process has been ready.
     pub fn was_ready(&self) -> bool {
-        self.life.was_ready && !self.life.exited
+        self.envoy.was_ready && !self.envoy.exited
     }
 
     /// Returns true if any Envoy process has been live.
@@ -203,12 +178,15 @@ impl Ready {
     /// interface may be silent.
     pub fn alive(&self, admin: Option<Duration>, now: Duration) -> Result<(), &'static str> {
         let since = |since: Option<Duration>| since.map(|since| now.saturating_sub(since));
-        if self.life.exited && !self.life.restarting {
+        if self.envoy.exited && !self.envoy.restarting {
             Err("envoy exited")
-        } else if since(self.life.admin_silent).zip(admin).is_some_and(|(silent, most)| silent >= most) {
+        } else if since(self.envoy.admin_unresponsive_since)
+            .zip(admin)
+            .is_some_and(|(silent, most)| silent >= most)
+        {
             Err("envoy admin stuck")
-        } else if self.life.was_ready
-            && since(self.life.data_path.silent_since).is_some_and(|silent| silent >= STUCK)
+        } else if self.envoy.was_ready
+            && since(self.envoy.data_path.unresponsive_since).is_some_and(|silent| silent >= STUCK_AFTER)
         {
             Err("probe listener not answering")
         } else {
@@ -227,29 +205,29 @@ impl Ready {
             Observation::Draining => self.draining = true,
             Observation::Terminating => self.terminating = true,
             Observation::Started => {
-                if self.life.exited {
+                if self.envoy.exited {
                     self.next_epoch();
                 }
                 self.generation += 1;
-                self.life.process = true;
+                self.envoy.process = true;
             }
             Observation::Exited => {
                 self.generation += 1;
-                self.life = Life::after(&self.life);
+                self.envoy = EnvoyProcessState::after(&self.envoy);
             }
-            Observation::Restarting => self.life.restarting = true,
+            Observation::Restarting => self.envoy.restarting = true,
             // The result is outdated, or another process answers at the address of a child that
             // does not run.
-            _ if generation != self.generation || !self.has_envoy() => return,
+            _ if generation != self.generation || !self.can_request() => return,
             Observation::Accepted(channel) => self.accepted(channel),
             Observation::Admin(Ok(answer)) => {
-                self.life.admin_silent = None;
+                self.envoy.admin_unresponsive_since = None;
                 self.accepted(Channel::Admin);
                 self.admin(answer, now);
             }
             Observation::Admin(Err(failure)) => {
-                self.life.admin_silent.get_or_insert(now);
-                if failure == Failure::Refused {
+                self.envoy.admin_unresponsive_since.get_or_insert(now);
+                if failure == RequestFailure::Refused {
                     self.refused(Channel::Admin, now);
                 }
             }
@@ -257,8 +235,8 @@ impl Ready {
                 if answer.is_ok() {
                     self.accepted(Channel::DataPath);
                 }
-                self.life.data_path.observe(answer, self.life.was_ready, now);
-                if answer == Err(Failure::Refused) {
+                self.envoy.data_path.observe(answer, self.envoy.was_ready, now);
+                if answer == Err(RequestFailure::Refused) {
                     self.refused(Channel::DataPath, now);
                 }
             }
@@ -267,59 +245,62 @@ impl Ready {
     }
 
     fn accepted(&mut self, channel: Channel) {
-        if self.life.exited {
+        if self.envoy.exited {
             self.next_epoch();
         }
-        self.life.process = true;
-        self.life.accepted(channel);
+        self.envoy.process = true;
+        self.envoy.accepted(channel);
     }
 
     /// Detects an exit of Envoy by refused connections: those of the probe listener once it has
     /// accepted a connection, and until then those of the admin interface.
     fn refused(&mut self, channel: Channel, now: Duration) {
-        let witness = if self.life.data_path.accepted { Channel::DataPath } else { Channel::Admin };
-        let first = *self.life.refused_since(channel).get_or_insert(now);
-        if !self.policy.child && self.life.process && channel == witness && now.saturating_sub(first) >= DEATH
+        let witness = if self.envoy.data_path.accepted { Channel::DataPath } else { Channel::Admin };
+        let first = *self.envoy.refused_since(channel).get_or_insert(now);
+        if !self.policy.child
+            && self.envoy.process
+            && channel == witness
+            && now.saturating_sub(first) >= EXIT_CONFIRMATION
         {
             self.generation += 1;
-            self.life = Life::after(&self.life);
+            self.envoy = EnvoyProcessState::after(&self.envoy);
         }
     }
 
-    fn admin(&mut self, answer: AdminAnswer, now: Duration) {
+    fn admin(&mut self, answer: AdminResponse, now: Duration) {
         match answer {
-            AdminAnswer::Ready(state) => self.life.state(state),
-            AdminAnswer::Stats(stats) => self.life.stats(stats, self.policy.dynamic),
-            AdminAnswer::ServerInfo(info) => self.server_info(info, now),
+            AdminResponse::Ready(state) => self.envoy.state(state),
+            AdminResponse::Stats(stats) => self.envoy.stats(stats, self.policy.dynamic),
+            AdminResponse::ServerInfo(info) => self.server_info(info, now),
         }
     }
 
     /// Detects a restart of Envoy by an uptime that has decreased. A change of the wall clock can
     /// decrease it too, but hardly to less than the time since the last response.
     fn server_info(&mut self, info: ServerInfo, now: Duration) {
-        if let Some((uptime, at)) = self.life.uptime
+        if let Some((uptime, at)) = self.envoy.uptime
             && !self.policy.child
         {
             let since = i64::try_from(now.saturating_sub(at).as_secs()).unwrap_or(i64::MAX);
             if info.uptime < uptime && info.uptime <= since.saturating_add(UPTIME_SLACK) {
                 self.generation += 1;
                 self.next_epoch();
-                self.life.process = true;
+                self.envoy.process = true;
             }
         }
-        self.life.uptime = Some((info.uptime, now));
-        self.life.version = info.version;
-        self.life.state(info.state);
+        self.envoy.uptime = Some((info.uptime, now));
+        self.envoy.version = info.version;
+        self.envoy.state(info.state);
     }
 
     fn next_epoch(&mut self) {
         self.epoch += 1;
-        self.life = Life::new();
+        self.envoy = EnvoyProcessState::default();
     }
 
     fn update(&mut self, now: Duration) {
-        self.was_live |= self.life.is_live();
-        let mut pending = self.life.pending(self.policy);
+        self.was_live |= self.envoy.is_live();
+        let mut pending = self.envoy.pending(self.policy);
         let draining = self.draining && !self.policy.drain_keeps_ready;
         if draining {
             pending.push((Condition::Drain, "draining".to_owned()));
@@ -327,16 +308,16 @@ impl Ready {
         if self.terminating {
             pending.push((Condition::Shutdown, "terminating".to_owned()));
         }
-        let met = self.life.met(self.policy, draining, self.terminating);
+        let met = self.envoy.met(self.policy, draining, self.terminating);
         let phase = match () {
             () if self.terminating => Phase::Terminating,
             () if self.draining => Phase::Draining,
             () if pending.is_empty() => Phase::Ready,
-            () if self.life.was_ready => Phase::NotReady,
+            () if self.envoy.was_ready => Phase::NotReady,
             () => Phase::Starting,
         };
-        self.life.was_ready |= pending.is_empty();
-        self.snapshot = self.snapshot.next(phase, pending, met, self.epoch, self.life.version.clone(), now);
+        self.envoy.was_ready |= pending.is_empty();
+        self.snapshot = self.snapshot.next(phase, pending, met, self.epoch, self.envoy.version.clone(), now);
     }
 }
 

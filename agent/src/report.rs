@@ -3,11 +3,10 @@
 
 mod certificates;
 pub mod connection;
-mod goaway;
-mod link;
-mod random;
+mod stream_handle;
+mod stream_status;
 pub mod tls;
-mod view;
+pub mod xds;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,93 +14,112 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use workload_health::Hello;
 use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 
-use crate::config::DiscoveryConfig;
+use crate::args::Xds;
 use crate::exit::Failure;
-use crate::health::{Health, HealthNow};
+use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
+use crate::random;
 use crate::readiness::Phase;
-use crate::readiness::poller::Observer;
-use crate::xds::{Node, Request, Response};
+use crate::state::AgentState;
 use certificates::Certificates;
-use link::{Event, Link};
-pub use view::{StreamNow, StreamView};
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
+use connection::DiscoveryServer;
+use stream_handle::{Event, StreamHandle};
+pub use stream_status::StreamStatus;
+use tls::TlsFiles;
+use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Report, Reporter, ReporterSettings};
+use xds::{Node, Request, Response};
 
-/// Interval between two checks of the certificate files for changes.
-const RELOAD: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
-const VERDICTS: usize = 4;
+const VALIDATION_QUEUE: usize = 4;
+
+/// Configuration of the reporting task.
+#[derive(Debug, Clone)]
+pub struct DiscoveryConfig {
+    /// At least one server.
+    pub servers: Vec<DiscoveryServer>,
+    /// `None` for plaintext.
+    pub tls: Option<TlsFiles>,
+    pub variant: Xds,
+    /// The node identity, without the probe.
+    pub node: Node,
+    /// Interval towards an app-health server; at least one second.
+    pub heartbeat: Duration,
+    /// Interval towards a plain server such as istiod; `None` disables it.
+    pub plain_heartbeat: Option<Duration>,
+    /// The longest wait for the acknowledgement of the final report.
+    pub goodbye_timeout: Duration,
+}
 
 /// Starts the reporting task. The task ends once the final report is sent, or once
 /// `goodbye_timeout` has expired. Returns an error if the certificate files cannot be used.
 pub fn start(
     config: DiscoveryConfig,
-    health: Health,
-    observer: Arc<Observer>,
+    health: HealthHandle,
+    observer: Arc<AgentState>,
     metrics: Arc<Metrics>,
-) -> Result<(watch::Receiver<StreamNow>, JoinHandle<()>), Failure> {
+) -> Result<(watch::Receiver<StreamStatus>, JoinHandle<()>), Failure> {
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let settings = Settings {
-        epoch: random::epoch(),
+    let mut random = random::generator();
+    let settings = ReporterSettings {
+        epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
-        plain_heartbeat: config.plain_heartbeat,
-        goodbye_timeout: config.goodbye_timeout,
+        istio_heartbeat: config.plain_heartbeat,
+        final_report_timeout: config.goodbye_timeout,
     };
-    let started = Instant::now();
-    let now = health.subscribe();
-    let level = level(&now.borrow(), started);
-    let (verdict, verdicts) = mpsc::channel(VERDICTS);
-    let (view, views) = watch::channel(StreamNow::default());
-    let reporting = Reporting {
-        reporter: Reporter::new(settings, level),
-        started,
+    let snapshots = health.subscribe();
+    let status = snapshots.borrow().status.clone();
+    let (verdict, validations) = mpsc::channel(VALIDATION_QUEUE);
+    let (view, views) = watch::channel(StreamStatus::default());
+    let reporting = ReportTask {
+        reporter: Reporter::new(settings, status),
+        started: health.started(),
         config,
         certificates,
-        link: Link::None,
+        stream: StreamHandle::None,
         health,
         verdict,
-        offer: None,
+        validation_task: None,
         view,
         metrics,
-        told: None,
+        random,
+        last_logged_error: None,
     };
-    Ok((views, tokio::spawn(reporting.run(now, verdicts, observer))))
+    Ok((views, tokio::spawn(reporting.run(snapshots, validations, observer))))
 }
 
-struct Reporting {
+struct ReportTask {
     reporter: Reporter,
     started: Instant,
     config: DiscoveryConfig,
     certificates: Certificates,
-    link: Link,
-    health: Health,
+    stream: StreamHandle,
+    health: HealthHandle,
     verdict: mpsc::Sender<Input>,
     /// Validation of the most recently pushed probe; a newer push aborts it.
-    offer: Option<AbortOnDropHandle<()>>,
-    view: watch::Sender<StreamNow>,
+    validation_task: Option<AbortOnDropHandle<()>>,
+    view: watch::Sender<StreamStatus>,
     metrics: Arc<Metrics>,
+    random: fastrand::Rng,
     /// Text of the connection failure that was logged last; the same text is logged only once.
-    told: Option<String>,
+    last_logged_error: Option<String>,
 }
 
-impl Reporting {
+impl ReportTask {
     async fn run(
         mut self,
-        mut health: watch::Receiver<HealthNow>,
-        mut verdicts: mpsc::Receiver<Input>,
-        observer: Arc<Observer>,
+        mut snapshots: watch::Receiver<HealthSnapshot>,
+        mut validations: mpsc::Receiver<Input>,
+        observer: Arc<AgentState>,
     ) {
         let mut phases = observer.subscribe();
-        let mut reload = interval(RELOAD);
-        reload.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut is_probed, mut is_leaving) = (true, false);
+        let (mut is_probed, mut is_shutting_down) = (true, false);
         let mut input = Input::Tick;
         loop {
             if self.step(input) {
@@ -109,19 +127,17 @@ impl Reporting {
             }
             let due = self.reporter.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
             input = tokio::select! {
-                changed = health.changed(), if is_probed => {
+                changed = snapshots.changed(), if is_probed => {
                     is_probed = changed.is_ok();
-                    Input::Level(level(&health.borrow_and_update(), self.started))
+                    Input::Status(snapshots.borrow_and_update().status.clone())
                 }
-                _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_leaving => {
-                    is_leaving = true;
-                    Input::Leave
+                _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_shutting_down => {
+                    is_shutting_down = true;
+                    Input::Shutdown
                 }
-                event = self.link.event() => self.happened(event),
-                Some(verdict) = verdicts.recv() => verdict,
-                _ = reload.tick() => {
-                    if self.certificates.reload(&self.metrics) { Input::FilesChanged } else { Input::Tick }
-                }
+                event = self.stream.event() => self.on_event(event),
+                Some(verdict) = validations.recv() => verdict,
+                () = self.certificates.changed(&self.metrics) => Input::FilesChanged,
                 () = sleep(due.unwrap_or(Duration::MAX)), if due.is_some() => Input::Tick,
             };
         }
@@ -132,7 +148,7 @@ impl Reporting {
     fn step(&mut self, input: Input) -> bool {
         let now = self.started.elapsed();
         let mut is_done = false;
-        for effect in self.reporter.step(now, input, &mut random::number) {
+        for effect in self.reporter.step(now, input, &mut || self.random.f64()) {
             is_done |= effect == Effect::Done;
             self.apply(effect);
         }
@@ -144,43 +160,45 @@ impl Reporting {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Connect => self.link.connect(self.certificates.targets().to_vec(), random::number),
+            Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), self.random.fork()),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
-                    Saying::Anew => "sent",
-                    Saying::Again => "resent",
+                    Attempt::New => "sent",
+                    Attempt::Retry => "resent",
                 });
-                self.link.send(self.request(report));
+                self.stream.send(self.request(report));
             }
-            Effect::Offer { stream, version, nonce, probe } => {
+            Effect::ValidateProbe { stream, version, nonce, probe } => {
                 let (health, verdict) = (self.health.clone(), self.verdict.clone());
-                self.offer = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+                self.validation_task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let judged = health.push(probe).await;
-                    let input = Input::Judged { stream, version, nonce, verdict: judged };
+                    let input = Input::Validated { stream, version, nonce, result: judged };
                     // Sending fails only if the reporting task has ended.
                     let _ = verdict.send(input).await;
                 })));
             }
-            Effect::Answer { version, nonce, refusal } => {
-                self.link.send(Request::Answer { version, nonce, refusal });
+            Effect::AckOrNack { version, nonce, nack_reason } => {
+                self.stream.send(Request::AckOrNack { version, nonce, nack_reason });
             }
-            Effect::HalfClose => self.link.half_close(),
-            Effect::Close | Effect::Done => self.closed(None),
+            Effect::HalfClose => self.stream.half_close(),
+            Effect::Close | Effect::Done => self.on_stream_closed(None),
         }
     }
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy: true, .. } => Request::Report { error: None, ours: None },
-            Report::Plain { healthy: false, message } => Request::Report { error: Some(message), ours: None },
+            Report::Istio { healthy: true, .. } => Request::Report { error: None, extension: None },
+            Report::Istio { healthy: false, message } => {
+                Request::Report { error: Some(message), extension: None }
+            }
             Report::AppHealth(report) => Request::Report {
                 error: (report.state != workload_health::State::Healthy).then(|| report.message.clone()),
-                ours: Some(Box::new((self.config.node.id.clone(), report.to_json()))),
+                extension: Some(Box::new((self.config.node.id.clone(), report.to_json()))),
             },
         }
     }
 
-    fn happened(&mut self, event: Event) -> Input {
+    fn on_event(&mut self, event: Event) -> Input {
         match event {
             Event::Connected(connection) => {
                 let peer = connection.peer.to_string();
@@ -188,22 +206,22 @@ impl Reporting {
                 self.metrics.reports.connected(true);
                 self.metrics.reports.connect("ok");
                 self.view.send_modify(|view| view.connected = Some((peer, Instant::now())));
-                self.told = None;
-                self.link.open(connection, self.config.variant, self.first_request());
+                self.last_logged_error = None;
+                self.stream.open(connection, self.config.variant, self.first_request());
                 Input::Opened
             }
             Event::Failed(why) => {
                 self.metrics.reports.connect("failed");
-                self.closed(Some(why));
-                Input::Lost(Loss::Broken)
+                self.on_stream_closed(Some(why));
+                Input::Disconnected(Disconnect::Transient)
             }
-            Event::Heard(Response::Acknowledged(version)) => {
+            Event::Received(Response::Acknowledged(version)) => {
                 debug!(version = printable(&version), "health report acknowledged by the discovery server");
                 self.metrics.reports.report("acked");
                 self.view.send_modify(|view| view.acknowledged = Some((printable(&version), Instant::now())));
                 Input::Acknowledged(version)
             }
-            Event::Heard(Response::Hello { version, nonce, content }) => {
+            Event::Received(Response::Hello { version, nonce, content }) => {
                 match content.and_then(|content| Hello::parse(&content)) {
                     Ok(hello) => {
                         if self.reporter.session() != Some(hello.session) {
@@ -216,33 +234,33 @@ impl Reporting {
                     }
                     Err(text) => {
                         warn!(text, "invalid hello message received from the discovery server");
-                        Input::Garbled { text, nonce }
+                        Input::Malformed { text, nonce }
                     }
                 }
             }
-            Event::Heard(Response::Ended { refused, why }) => {
-                if refused {
+            Event::Received(Response::Ended { rejected, why }) => {
+                if rejected {
                     self.metrics.reports.connect("refused");
                 }
-                self.closed(Some(why));
-                Input::Lost(if refused { Loss::Refused } else { Loss::Broken })
+                self.on_stream_closed(Some(why));
+                Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient })
             }
         }
     }
 
     /// Clears the connection state. `why` is the reason of an unexpected end, `None` if the agent
     /// closed the stream.
-    fn closed(&mut self, why: Option<String>) {
-        self.link = Link::None;
-        self.offer = None;
+    fn on_stream_closed(&mut self, why: Option<String>) {
+        self.stream = StreamHandle::None;
+        self.validation_task = None;
         self.metrics.reports.connected(false);
         self.view.send_modify(|view| {
             view.connected = None;
             view.error.clone_from(&why);
         });
-        if why.is_some() && self.told != why {
+        if why.is_some() && self.last_logged_error != why {
             warn!(why, "disconnected from the discovery server");
-            self.told = why;
+            self.last_logged_error = why;
         }
     }
 
@@ -252,22 +270,8 @@ impl Reporting {
         let probe = self.health.subscribe().borrow().probe.clone();
         if let (Some(probe), Value::Object(fields)) = (probe, &mut node.metadata) {
             // istiod treats a WorkloadEntry as health-checked if the node metadata has this field.
-            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: *probe }));
+            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: probe }));
         }
         Request::First(Box::new(node))
-    }
-}
-
-fn level(now: &HealthNow, started: Instant) -> Level {
-    let since_start = |at: Instant| at.saturating_duration_since(started);
-    Level {
-        generation: now.generation,
-        state: now.state,
-        reason: now.reason,
-        message: now.message.clone(),
-        since: since_start(now.since),
-        last_probe: now.last_probe.map(since_start),
-        interval: now.interval,
-        verdict_due: now.verdict_due.map(since_start),
     }
 }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
     /// SIGTERM or SIGINT, which terminates the agent.
-    End(&'static str),
+    Terminate(&'static str),
     /// SIGUSR1, upon which Envoy reopens its log files.
     ReopenLogs,
     /// SIGHUP, which has no effect.
@@ -40,8 +40,8 @@ impl Signals {
     /// Waits for the next signal.
     pub async fn next(&mut self) -> Signalled {
         tokio::select! {
-            _ = self.interrupt.recv() => Signalled::End("SIGINT"),
-            _ = self.terminate.recv() => Signalled::End("SIGTERM"),
+            _ = self.interrupt.recv() => Signalled::Terminate("SIGINT"),
+            _ = self.terminate.recv() => Signalled::Terminate("SIGTERM"),
             _ = self.user1.recv() => Signalled::ReopenLogs,
             _ = self.hang_up.recv() => Signalled::HangUp,
             _ = self.child.recv() => Signalled::Child,
@@ -49,10 +49,10 @@ impl Signals {
     }
 
     /// Waits for SIGTERM or SIGINT, and calls `reap` whenever a child process has exited.
-    pub async fn end(&mut self, reap: impl Fn()) {
+    pub async fn wait_for_termination(&mut self, reap: impl Fn()) {
         loop {
             match self.next().await {
-                Signalled::End(_) => return,
+                Signalled::Terminate(_) => return,
                 Signalled::Child => reap(),
                 Signalled::ReopenLogs | Signalled::HangUp => {}
             }

@@ -31,26 +31,26 @@ pub enum StateDirError {
         "{0}: other users can write to this directory (mode {1:o}), but only its owner may: run chmod go-w, or set --state-dir to a \
          subdirectory, which is created with mode 0700 (volumes such as Kubernetes' emptyDir are writable for all users)"
     )]
-    Open(PathBuf, u32),
+    WritableByOthers(PathBuf, u32),
     /// Another user owns the directory.
     #[error(
         "{path}: owned by user {owner}, but this process runs as user {user}, and the owner must be this user or root: run chown, or \
          choose another directory with --state-dir DIR"
     )]
-    Foreign { path: PathBuf, owner: u32, user: u32 },
+    WrongOwner { path: PathBuf, owner: u32, user: u32 },
 }
 
 /// Creates `state_dir` with mode 0700 unless it exists, and rejects a directory that other users
 /// can write to.
-pub fn make(state_dir: &Path) -> Result<(), StateDirError> {
+pub fn create(state_dir: &Path) -> Result<(), StateDirError> {
     DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(failed(state_dir))?;
     let found = fs::metadata(state_dir).map_err(failed(state_dir))?;
     let (owner, user, mode) = (found.uid(), geteuid().as_raw(), found.mode() & 0o7777);
     if !trusted_owner(owner, user) {
-        return Err(StateDirError::Foreign { path: state_dir.to_owned(), owner, user });
+        return Err(StateDirError::WrongOwner { path: state_dir.to_owned(), owner, user });
     }
     if open_to_others(mode) {
-        return Err(StateDirError::Open(state_dir.to_owned(), mode));
+        return Err(StateDirError::WritableByOthers(state_dir.to_owned(), mode));
     }
     Ok(())
 }
@@ -58,12 +58,13 @@ pub fn make(state_dir: &Path) -> Result<(), StateDirError> {
 /// Creates `state_dir` and writes this binary's filter into it, unless the file already has these
 /// bytes and no other user can change it.
 pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
-    make(state_dir)?;
+    create(state_dir)?;
     let file = state_dir.join(FILTER_FILE_NAME);
-    let ours = |found: Metadata| {
+    let is_trusted = |found: Metadata| {
         found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && !open_to_others(found.mode())
     };
-    if fs::symlink_metadata(&file).is_ok_and(ours) && fs::read(&file).is_ok_and(|bytes| bytes == FILTER) {
+    if fs::symlink_metadata(&file).is_ok_and(is_trusted) && fs::read(&file).is_ok_and(|bytes| bytes == FILTER)
+    {
         return Ok(());
     }
     output::replace(&file, FILTER).map_err(failed(&file))
@@ -71,7 +72,7 @@ pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
 
 /// Creates `state_dir`, writes the bootstrap into it with mode 0600 and returns its path.
 pub fn write_bootstrap(state_dir: &Path, bootstrap: &str) -> Result<PathBuf, StateDirError> {
-    make(state_dir)?;
+    create(state_dir)?;
     let file = state_dir.join(BOOTSTRAP_FILE_NAME);
     output::replace(&file, bootstrap.as_bytes()).map_err(failed(&file))?;
     Ok(file)

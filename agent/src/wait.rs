@@ -6,17 +6,18 @@ mod command;
 
 use std::time::Duration;
 
+use serving::runtime;
+use serving::shutdown::Shutdown;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::args::OnTimeout;
 use crate::config::WaitConfig;
 use crate::exit::{self, Failure};
-use crate::runtime;
-use crate::shutdown::Shutdown;
-use attempt::{ANSWER_TIME, Attempt, Attempts};
+use attempt::{Attempt, Attempts, RESPONSE_MARGIN};
 
 /// Minimum interval between two lines about the reason.
-const LINE: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after a refused connection: an attempt is cheap, and the sidecar may start at any moment.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 /// First pause after an early response; the pause doubles up to the period.
@@ -31,17 +32,17 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
     }
     if let Some(name) = config.no_sidecar {
         exit::stderr_line(&format!("not waiting: {name} declares that there is no sidecar"));
-        return command::become_it(&config.command);
+        return command::exec(&config.command);
     }
-    let waited = runtime::block_on(async {
-        let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
+    let waited = runtime::block_on(&mut Builder::new_current_thread(), async {
+        let mut shutdown = Shutdown::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
         tokio::select! {
             waited = wait(&config, exit::stderr_line) => waited,
             (signal, number) = shutdown.signalled() => Err(Failure::Signal(signal, number)),
         }
     })?;
     exit::stderr_line(&waited);
-    command::become_it(&config.command)
+    command::exec(&config.command)
 }
 
 /// Runs the wait. `say` receives each new reason, at most once a second. Returns the line that
@@ -49,7 +50,7 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
 async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, Failure> {
     let started = Instant::now();
     let mut attempts = Attempts::new(&config.url);
-    let mut pauses = Pauses::new(config.period);
+    let mut pauses = RetryPauses::new(config.period);
     let mut accepted = false;
     let mut said: Option<(String, Instant)> = None;
     let mut before: Option<String> = None;
@@ -63,19 +64,20 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
             return Ok(format!("ready after {:.1}s", started.elapsed().as_secs_f64()));
         };
         // An attempt that the overall timeout cut short says less than the previous one.
-        let cut_short = within < config.request_timeout && matches!(attempt, Attempt::Silent(_));
+        let cut_short = within < config.request_timeout && matches!(attempt, Attempt::TimedOut(_));
         let reason = before.take().filter(|_| cut_short).unwrap_or(reason);
         accepted |= attempt.accepted();
         let elapsed = started.elapsed();
         if let Some(end) = end(config, accepted, elapsed, &reason) {
             return end;
         }
-        let is_news = said.as_ref().is_none_or(|(before, at)| *before != reason && at.elapsed() >= LINE);
+        let is_news =
+            said.as_ref().is_none_or(|(before, at)| *before != reason && at.elapsed() >= LOG_INTERVAL);
         if is_news {
             say(&reason);
             said = Some((reason.clone(), Instant::now()));
         }
-        let mut ends = vec![last_try(config.timeout, elapsed)];
+        let mut ends = vec![latest_retry(config.timeout, elapsed)];
         ends.extend(config.optional.filter(|optional| !accepted && *optional > elapsed));
         let left = ends.into_iter().map(|end| end.saturating_sub(elapsed)).min().unwrap_or_default();
         sleep(pauses.after(&attempt).min(left)).await;
@@ -113,17 +115,17 @@ fn end(
 
 /// Returns the latest end of a pause: early enough for a last response before the timeout, or at
 /// the timeout.
-fn last_try(timeout: Duration, elapsed: Duration) -> Duration {
-    let last = timeout.saturating_sub(ANSWER_TIME);
+fn latest_retry(timeout: Duration, elapsed: Duration) -> Duration {
+    let last = timeout.saturating_sub(RESPONSE_MARGIN);
     if elapsed < last { last } else { timeout }
 }
 
-struct Pauses {
+struct RetryPauses {
     period: Duration,
     next: Duration,
 }
 
-impl Pauses {
+impl RetryPauses {
     fn new(period: Duration) -> Self {
         Self { period, next: FIRST_PAUSE.min(period) }
     }
@@ -132,15 +134,15 @@ impl Pauses {
         match attempt {
             Attempt::Ready
             | Attempt::NotReady { held: true, .. }
-            | Attempt::Silent(_)
-            | Attempt::KeyRefused(_) => {
+            | Attempt::TimedOut(_)
+            | Attempt::WaitParameterRejected(_) => {
                 self.next = FIRST_PAUSE.min(self.period);
                 Duration::ZERO
             }
             Attempt::Refused | Attempt::Closed => REFUSED_PAUSE.min(self.period),
             // Every lookup that hangs occupies one more thread.
             Attempt::UnknownName | Attempt::NotResolved => self.period,
-            Attempt::NotReady { held: false, .. } | Attempt::Answers(_) | Attempt::NotHttp => {
+            Attempt::NotReady { held: false, .. } | Attempt::UnexpectedStatus(_) | Attempt::NotHttp => {
                 let pause = self.next;
                 self.next = (pause * 2).min(self.period);
                 pause

@@ -8,10 +8,10 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::application::Application;
-use kit::caller;
+use crate::application::Application;
+use crate::http;
 
-pub struct Row {
+pub(crate) struct Row {
     path: String,
     prober: String,
     runs: u64,
@@ -23,7 +23,7 @@ pub struct Row {
 
 impl Row {
     /// Returns the row of a probe that has not run yet.
-    pub fn new(path: &str, prober: &Value) -> Self {
+    pub(crate) fn new(path: &str, prober: &Value) -> Self {
         Self {
             path: path.into(),
             prober: describe(prober),
@@ -42,7 +42,7 @@ impl Row {
 
     /// Returns whether the last verdict equals that of a direct probe, if that is known. A failure
     /// caused by the filter itself is always wrong.
-    pub fn is_right(&self) -> bool {
+    pub(crate) fn is_right(&self) -> bool {
         let ours = matches!(self.status, 0 | 404 | 529 | 530);
         self.expected.is_none_or(|expected| expected == self.passes() && !ours)
     }
@@ -60,10 +60,10 @@ fn describe(prober: &Value) -> String {
 }
 
 /// Probes every row once, all at the same time.
-pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Application) {
+pub(crate) async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Application) {
     let answers = rows.iter().map(|row| async {
         let start = Instant::now();
-        let answer = caller::probe(listener, &row.path).await;
+        let answer = http::probe(listener, &row.path).await;
         (answer, start.elapsed())
     });
     for (row, (answer, latency)) in
@@ -72,7 +72,7 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
         row.runs += 1;
         row.status = answer.status;
         row.latency = latency;
-        row.reason = match (answer.text().trim(), answer.status) {
+        row.reason = match (answer.body.trim(), answer.status) {
             ("", 200..400) => "ok".into(),
             ("", 0) => "no response".into(),
             ("", _) => "application: its own status".into(),
@@ -84,7 +84,7 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
     }
 }
 
-pub fn render(rows: &[Row]) -> String {
+pub(crate) fn render(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header([

@@ -1,65 +1,21 @@
-//! Rate limits and concurrency limits of connections and streams. Time is an argument: a duration
-//! since an arbitrary start.
+//! Limits of the rate and number of streams of each peer. Time is an argument: a duration since an
+//! arbitrary start.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use pacing::RateLimiter;
+
 use crate::entries::Identity;
 
 /// Maximum number of concurrent streams per identity and address.
 const STREAMS: u32 = 16;
-/// New streams per second and peer.
-const STREAM_RATE: f64 = 1.0;
-/// Number of streams that a peer may open in a burst.
-const STREAM_BURST: f64 = 5.0;
-/// Number of peers kept in memory before idle ones with a full bucket are removed.
+/// A peer may open one stream per interval after a burst.
+const STREAM_INTERVAL: Duration = Duration::from_secs(1);
+const STREAM_BURST: u32 = 5;
+/// Number of peers kept in memory before idle ones that may open a full burst are removed.
 const REMEMBERED: usize = 1024;
-
-/// A token bucket rate limiter.
-#[derive(Clone, Debug)]
-pub struct TokenBucket {
-    rate: f64,
-    burst: f64,
-    tokens: f64,
-    at: Duration,
-}
-
-impl TokenBucket {
-    /// Creates a full bucket of `burst` tokens that gains `rate` tokens per second.
-    pub fn new(rate: f64, burst: f64) -> Self {
-        Self { rate, burst, tokens: burst, at: Duration::ZERO }
-    }
-
-    /// Creates a bucket that holds a single token.
-    pub fn almost_empty(rate: f64, burst: f64) -> Self {
-        Self { tokens: 1.0, ..Self::new(rate, burst) }
-    }
-
-    fn fill(&mut self, now: Duration) {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        self.tokens = (self.tokens + passed * self.rate).min(self.burst);
-        self.at = self.at.max(now);
-    }
-
-    /// Takes one token from the bucket.
-    ///
-    /// # Errors
-    /// Returns the time until a token is available.
-    pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
-        self.fill(now);
-        if self.tokens >= 1.0 {
-            self.tokens -= 1.0;
-            return Ok(());
-        }
-        Err(Duration::from_secs_f64((1.0 - self.tokens) / self.rate))
-    }
-
-    fn is_full(&mut self, now: Duration) -> bool {
-        self.fill(now);
-        self.tokens >= self.burst
-    }
-}
 
 /// Identity and address of a peer. Machines may share the identity of a service account, so the
 /// address is part of the key.
@@ -74,7 +30,7 @@ pub struct Admission {
 #[derive(Debug)]
 struct Place {
     open: u32,
-    bucket: TokenBucket,
+    rate: RateLimiter,
 }
 
 /// Reason why a stream is rejected.
@@ -93,14 +49,14 @@ impl Admission {
     /// Returns the limit that the stream exceeds.
     pub fn enter(&mut self, peer: &Peer, now: Duration) -> Result<(), Refused> {
         if self.peers.len() >= REMEMBERED && !self.peers.contains_key(peer) {
-            self.peers.retain(|_, place| place.open > 0 || !place.bucket.is_full(now));
+            self.peers.retain(|_, place| place.open > 0 || !place.rate.is_full(now));
         }
-        let new = || Place { open: 0, bucket: TokenBucket::new(STREAM_RATE, STREAM_BURST) };
+        let new = || Place { open: 0, rate: RateLimiter::new(STREAM_INTERVAL, STREAM_BURST) };
         let place = self.peers.entry(peer.clone()).or_insert_with(new);
         if place.open >= STREAMS {
             return Err(Refused::Streams);
         }
-        place.bucket.take(now).map_err(|_| Refused::Rate)?;
+        place.rate.take(now).map_err(|_| Refused::Rate)?;
         place.open += 1;
         Ok(())
     }

@@ -55,7 +55,7 @@ async fn a_drain_lasts_until_connections_are_gone() {
     assert_eq!(code, Some(0), "{log}");
     assert!(!is_alive(envoy));
     let steps = [
-        "drain started why=\"SIGTERM\"",
+        "drain started reason=\"SIGTERM\"",
         "connections=Some(1)",
         "connections=Some(0)",
         "reason=\"terminating\"",

@@ -264,7 +264,7 @@ async fn as_pid_1_orphans_are_reaped_and_envoys_end_is_not_lost() {
     let outcome = agent::finish(command.spawn().expect("unshare starts")).await;
     // The script exits with 7 also when the agent validates the configuration, so the agent reports
     // a rejected configuration, code 64.
-    assert!(outcome.stderr.contains("envoy exited unexpectedly ended=with code 7"), "{outcome:?}");
+    assert!(outcome.stderr.contains("envoy exited unexpectedly status=with code 7"), "{outcome:?}");
     assert_eq!(outcome.code, Some(64), "{outcome:?}");
     let left = std::fs::read_to_string(left).expect("the script counted");
     assert_eq!(left.trim(), "0", "zombies");

@@ -74,7 +74,7 @@ async fn a_unix_socket_does_as_well() {
     sidecar.until(200, "ready").await;
     let metrics = caller::probe(envoy::probe_listener(sidecar.ip), "/stats/prometheus").await;
     assert_eq!(metrics.status, 200);
-    assert!(metrics.text().contains("scrape_up{part=\"envoy\",target=\"\"} 1"), "{}", metrics.text());
+    assert!(metrics.text().contains("scrape_up{source=\"envoy\",target=\"\"} 1"), "{}", metrics.text());
     let drain = agent::run(&["drain", "--url", &socket], &[]).await;
     assert_eq!(drain.code, Some(0), "{drain:?}");
     sidecar.until(503, "draining").await;

@@ -32,7 +32,7 @@ async fn one_answer_for_three() {
         "# TYPE shop_orders_total counter",
         "shop_orders_total 3 1500",
         "app_health_agent_duplicate_families 1",
-        "app_health_agent_scrape_up{part=\"envoy\",target=\"\"} 1",
+        "app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }

@@ -78,7 +78,7 @@ pub(crate) async fn drained(daemon: &Daemon) {
     sidecar.signal("TERM");
     assert_eq!(sidecar.until(15021, "/healthz/ready", 503).await.text().trim(), "draining");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
-    assert!(sidecar.logs().contains("envoy exited ended=with code 0"), "{}", sidecar.logs());
+    assert!(sidecar.logs().contains("envoy exited status=with code 0"), "{}", sidecar.logs());
 }
 
 /// Runs the commands for hooks and Jobs by `exec`, as the kubelet does.

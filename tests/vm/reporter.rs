@@ -58,7 +58,7 @@ async fn istio_order(name: &str, xds: &str, variant: Variant) {
     let errors: Vec<Option<i32>> =
         reports.iter().map(|seen| seen.error.as_ref().map(|(code, _)| *code)).collect();
     assert_eq!(errors, [None, None, Some(13)], "expected the report, its repetition, and the failure");
-    assert_eq!(vm.view().await["stream"]["server"], json!("plain"));
+    assert_eq!(vm.view().await["stream"]["server"], json!("istio"));
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn the_newest_state_alone_survives_an_outage() {
 }
 
 #[tokio::test]
-async fn goaway_is_a_lost_stream() {
+async fn a_connection_that_closes_after_goaway_is_replaced() {
     let server = PlainServer::start(ours()).await;
     let _vm = Vm::probed("faults-goaway").reports_to(&server).start();
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;

@@ -4,7 +4,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod backoff;
 pub mod fields;
 pub mod health_report;
 pub mod health_state;
@@ -14,6 +13,6 @@ pub mod workload_probe;
 
 pub use fields::Checked;
 pub use health_report::{HealthReport, Hello};
-pub use health_state::{End, Flip, HealthReason, HealthState, Outcome, State, Unhealthy};
+pub use health_state::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy};
 pub use workload_group::{WorkloadGroup, WorkloadTemplate};
 pub use workload_probe::{Thresholds, WorkloadHandler, WorkloadHttpGet, WorkloadProbe};

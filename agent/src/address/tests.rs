@@ -40,17 +40,17 @@ fn urls() {
         ("http://[::1]:8/a?b", url(Endpoint::Ip("[::1]:8".parse().unwrap()), "[::1]:8", "/a?b")),
         ("http://sidecar:8/", url(Endpoint::Name("sidecar".into(), 8), "sidecar:8", "/")),
         ("unix:/run/a.sock:/x", url(Endpoint::Unix("/run/a.sock".into()), "localhost", "/x")),
-        ("https://localhost/", Err(AddressError::Https)),
-        ("http://me@localhost/", Err(AddressError::NoUrl)),
-        ("http://localhost:0/", Err(AddressError::NoUrl)),
-        ("http://localhost:/", Err(AddressError::NoUrl)),
-        ("http://localhost:65536/", Err(AddressError::NoUrl)),
-        ("http://[::1]:70000", Err(AddressError::NoUrl)),
-        ("http://127.0.0.1:+80/", Err(AddressError::NoUrl)),
+        ("https://localhost/", Err(AddressError::HttpsUnsupported)),
+        ("http://me@localhost/", Err(AddressError::InvalidUrl)),
+        ("http://localhost:0/", Err(AddressError::InvalidUrl)),
+        ("http://localhost:/", Err(AddressError::InvalidUrl)),
+        ("http://localhost:65536/", Err(AddressError::InvalidUrl)),
+        ("http://[::1]:70000", Err(AddressError::InvalidUrl)),
+        ("http://127.0.0.1:+80/", Err(AddressError::InvalidUrl)),
         ("http://[::1]", url(Endpoint::Ip("[::1]:80".parse().unwrap()), "[::1]", "/")),
-        ("localhost:15021", Err(AddressError::NoUrl)),
-        ("unix:/run/a.sock", Err(AddressError::NoUrl)),
-        ("", Err(AddressError::NoUrl)),
+        ("localhost:15021", Err(AddressError::InvalidUrl)),
+        ("unix:/run/a.sock", Err(AddressError::InvalidUrl)),
+        ("", Err(AddressError::InvalidUrl)),
     ];
     for (text, expected) in cases {
         assert_eq!(text.parse::<HttpUrl>(), expected, "{text}");
@@ -58,7 +58,7 @@ fn urls() {
 }
 
 #[test]
-fn blocks() {
+fn cidr_blocks() {
     for (text, expected) in [
         ("10.0.0.0/8", Some(("10.0.0.0", 8))),
         ("10.0.0.5", Some(("10.0.0.5", 32))),
@@ -76,13 +76,13 @@ fn blocks() {
 }
 
 #[test]
-fn off_is_a_word() {
+fn values_or_off() {
     assert_eq!("off".parse::<OrOff<HttpUrl>>(), Ok(OrOff::Off));
-    assert_eq!("OFF".parse::<OrOff<HttpUrl>>(), Err(AddressError::NoUrl));
+    assert_eq!("OFF".parse::<OrOff<HttpUrl>>(), Err(AddressError::InvalidUrl));
 }
 
 #[test]
-fn addresses_that_exclude_each_other() {
+fn conflicting_addresses() {
     for (one, other, expected) in [
         ("127.0.0.1:1", "127.0.0.1:1", true),
         ("127.0.0.1:1", "127.0.0.1:2", false),
@@ -96,6 +96,6 @@ fn addresses_that_exclude_each_other() {
         ("0.0.0.0:1", "[::]:1", true),
     ] {
         let (a, b) = (one.parse().unwrap(), other.parse().unwrap());
-        assert_eq!((overlap(a, b), overlap(b, a)), (expected, expected), "{one} {other}");
+        assert_eq!((conflicts(a, b), conflicts(b, a)), (expected, expected), "{one} {other}");
     }
 }

@@ -7,44 +7,48 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serving::http_server::{self, Listener};
 use tracing::warn;
 
 use crate::address::LocalAddress;
 use crate::args::EnvoyRestart;
-use crate::config::{EnvoyChild, EnvoyFiles, RunConfig, SidecarConfig};
+use crate::config::{EnvoyConfigSource, EnvoyProcessConfig, RunConfig, SidecarConfig};
+use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
-use crate::envoy::question;
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
-use crate::http_server::{self, Bound};
 use crate::state_dir::{self, StateDirError};
 
 /// Limit for `--config-yaml`; the kernel accepts at most 128 KiB in one command line argument.
-const CONFIG_YAML: usize = 120 * 1024;
+const MAX_CONFIG_YAML: usize = 120 * 1024;
 
 /// This executable, even if its file was replaced or deleted.
-const OURSELVES: &str = "/proc/self/exe";
+const SELF_EXE: &str = "/proc/self/exe";
 
 /// Values that are needed to start Envoy.
 pub(super) struct Prepared {
     /// `None` if Envoy is external.
     pub(super) envoy: Option<(EnvoyCommand, EnvoyRestart)>,
     /// Rendered bootstrap without secrets.
-    pub(super) shown: Option<Arc<str>>,
+    pub(super) bootstrap_for_debug: Option<Arc<str>>,
 }
 
 /// Queries the version of the Envoy that will read the bootstrap, unless it is configured. An Envoy
 /// that does not answer in time, for example because of a slow disk, is assumed to be the newest
 /// one.
-pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
+pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure> {
     let Some(envoy) = &mut config.envoy else { return Ok(()) };
     let binary = envoy.binary.display().to_string();
     let wrong = |why: String| Failure::Usage(format!("Envoy {binary}: {why}"));
     let sidecar = match &mut envoy.files {
-        EnvoyFiles::Rendered(sidecar) | EnvoyFiles::Merged(_, sidecar) if envoy.ask_version => sidecar,
+        EnvoyConfigSource::Rendered(sidecar) | EnvoyConfigSource::Merged(_, sidecar)
+            if envoy.query_version =>
+        {
+            sidecar
+        }
         _ => return Ok(()),
     };
-    let said = match question::version(&envoy.binary).await {
+    let said = match one_shot::version(&envoy.binary).await {
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             let newest = EnvoyVersion::NEWEST;
             warn!(
@@ -65,20 +69,24 @@ pub(super) async fn ask_version(config: &mut RunConfig) -> Result<(), Failure> {
 
 /// Binds the admin server's address. A socket in the state directory requires that directory to
 /// exist.
-pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
+pub(super) fn bind_local(config: &RunConfig) -> Result<Listener, Failure> {
     let address = &config.local_address;
     if let (LocalAddress::Unix(socket), Some(sidecar)) =
         (address, config.envoy.as_ref().and_then(|envoy| envoy.files.sidecar()))
         && socket.parent() == Some(&sidecar.state_dir)
     {
-        state_dir::make(&sidecar.state_dir).map_err(cannot_write)?;
+        state_dir::create(&sidecar.state_dir).map_err(cannot_write)?;
     }
-    http_server::bind_local(address).map_err(|error| {
+    let bound = match address {
+        LocalAddress::Tcp(address) => http_server::bind(*address).map(Listener::from),
+        LocalAddress::Unix(path) => http_server::bind_unix(path).map(Listener::from),
+    };
+    bound.map_err(|error| {
         let port = match address {
             LocalAddress::Tcp(address) => format!("port {} ({address})", address.port()),
             LocalAddress::Unix(_) => address.to_string(),
         };
-        Failure::Machine(format!(
+        Failure::Os(format!(
             "{port}: {error}; it serves drain, quit and metrics; set --local-address to another one"
         ))
     })
@@ -86,36 +94,37 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
 
 /// Writes the files that Envoy reads.
 pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
-    let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, shown: None }) };
+    let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, bootstrap_for_debug: None }) };
     let configuration = configuration(envoy)?;
     let command = EnvoyCommand {
         binary: envoy.binary.clone(),
-        launcher: Some(PathBuf::from(OURSELVES)),
+        launcher: Some(PathBuf::from(SELF_EXE)),
         configuration,
         flags: EnvoyCommand::flags(envoy.concurrency, config.drain.deadline, envoy.args.clone()),
         // If the merged configuration is invalid, Envoy prints all of it, including the prober
         // table, which may contain secrets.
-        judge_first: matches!(envoy.files, EnvoyFiles::Merged(..)),
+        validate_first: matches!(envoy.files, EnvoyConfigSource::Merged(..)),
         admin: config.admin.clone(),
     };
-    let shown = envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
-    Ok(Prepared { envoy: Some((command, envoy.restart)), shown })
+    let bootstrap_for_debug =
+        envoy.files.sidecar().map(|sidecar| sidecar.bootstrap.render_without_secrets().into());
+    Ok(Prepared { envoy: Some((command, envoy.restart)), bootstrap_for_debug })
 }
 
-fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
+fn configuration(envoy: &EnvoyProcessConfig) -> Result<Vec<OsString>, Failure> {
     let with_file = |file: PathBuf| vec!["-c".into(), file.into_os_string()];
     match &envoy.files {
-        EnvoyFiles::Given(file) => Ok(with_file(file.clone())),
-        EnvoyFiles::Rendered(sidecar) => {
+        EnvoyConfigSource::Given(file) => Ok(with_file(file.clone())),
+        EnvoyConfigSource::Rendered(sidecar) => {
             write_filter(sidecar)?;
             let rendered = sidecar.bootstrap.render();
             state_dir::write_bootstrap(&sidecar.state_dir, &rendered).map(with_file).map_err(cannot_write)
         }
-        EnvoyFiles::Merged(file, sidecar) => {
+        EnvoyConfigSource::Merged(file, sidecar) => {
             let rendered = sidecar.bootstrap.render_compact();
-            if rendered.len() > CONFIG_YAML {
+            if rendered.len() > MAX_CONFIG_YAML {
                 return Err(Failure::Usage(format!(
-                    "--user-config: the generated bootstrap, with the prober table, is {} bytes long, and at most {CONFIG_YAML} can be merged; \
+                    "--user-config: the generated bootstrap, with the prober table, is {} bytes long, and at most {MAX_CONFIG_YAML} can be merged; \
                      combine the output of `bootstrap` with your file, and pass the result with --envoy-config",
                     rendered.len()
                 )));
@@ -128,9 +137,9 @@ fn configuration(envoy: &EnvoyChild) -> Result<Vec<OsString>, Failure> {
 
 /// Creates the state directory and writes the filter into it where the bootstrap refers to them.
 pub(super) fn write_filter(sidecar: &SidecarConfig) -> Result<(), Failure> {
-    let made = match (sidecar.write_filter, sidecar.make_state_dir) {
+    let made = match (sidecar.write_filter, sidecar.create_state_dir) {
         (true, _) => state_dir::write_filter(&sidecar.state_dir),
-        (false, true) => state_dir::make(&sidecar.state_dir),
+        (false, true) => state_dir::create(&sidecar.state_dir),
         (false, false) => Ok(()),
     };
     made.map_err(cannot_write)

@@ -5,7 +5,7 @@ async fn a_part_that_ends_is_noticed_and_named() {
     let mut ended = tokio::spawn(async {});
     let mut panicked = tokio::spawn(async { panic!("no such number") });
     for (task, words) in [(&mut ended, "the task returned"), (&mut panicked, "no such number")] {
-        let failure = unasked("readiness server", task).await;
+        let failure = task_failure("readiness server", task).await;
         assert_eq!(failure.code(), 1);
         let text = failure.to_string();
         assert!(text.starts_with("readiness server: ") && text.contains(words), "{text}");

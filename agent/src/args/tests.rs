@@ -3,7 +3,7 @@ use clap::CommandFactory;
 use super::*;
 
 #[test]
-fn the_definition_is_sound() {
+fn clap_debug_assertions_pass() {
     Args::command().debug_assert();
 }
 
@@ -15,10 +15,10 @@ fn flags() -> Vec<(String, String, String, Vec<String>)> {
         .flat_map(|command| {
             command.get_arguments().filter_map(|flag| {
                 let long = flag.get_long()?;
-                let twin = flag.get_env().unwrap_or_default().to_string_lossy().into_owned();
+                let variable = flag.get_env().unwrap_or_default().to_string_lossy().into_owned();
                 let aliases = flag.get_all_aliases().unwrap_or_default();
                 let aliases = aliases.into_iter().map(str::to_owned).collect();
-                (long != "help").then(|| (command.get_name().to_owned(), long.to_owned(), twin, aliases))
+                (long != "help").then(|| (command.get_name().to_owned(), long.to_owned(), variable, aliases))
             })
         })
         .collect()
@@ -35,10 +35,10 @@ fn kebab_case(flag: &str) -> String {
 }
 
 #[test]
-fn every_flag_has_a_twin_and_a_kebab_case_name() {
+fn every_flag_has_a_variable_and_a_kebab_case_name() {
     let flags = flags();
     assert!(flags.len() > 25, "{flags:?}");
-    for (command, flag, twin, aliases) in flags {
+    for (command, flag, variable, aliases) in flags {
         let kebab = kebab_case(&flag);
         let prefix = match command.as_str() {
             "wait" | "drain" | "quit" => format!("APP_HEALTH_{}_", command.to_uppercase()),
@@ -47,8 +47,8 @@ fn every_flag_has_a_twin_and_a_kebab_case_name() {
         let plural = if kebab.ends_with("-port") { "S" } else { "" };
         let words = kebab.replace("service-", "service").replace('-', "_").to_uppercase();
         let expected = format!("{prefix}{words}{plural}");
-        assert_eq!(twin, expected, "{command} --{flag}");
-        assert!(!twin.ends_with("_PORT") && !twin.contains("_SERVICE_"), "{twin}");
+        assert_eq!(variable, expected, "{command} --{flag}");
+        assert!(!variable.ends_with("_PORT") && !variable.contains("_SERVICE_"), "{variable}");
         assert!(flag == kebab || aliases.contains(&kebab), "{command} --{flag} has no --{kebab}");
     }
 }
@@ -60,7 +60,7 @@ fn an_unknown_flag_names_the_nearest_one() {
 }
 
 #[test]
-fn values_that_are_refused() {
+fn rejected_values() {
     for line in [
         "run --admin 10.0.0.5:15000",
         "run --data-path https://localhost/",
@@ -79,7 +79,6 @@ fn values_that_are_refused() {
         "quit --url https://127.0.0.1:15004",
         "run --concurrency 0",
         "run --drain-deadline-seconds 0",
-        "completion csh",
     ] {
         let words = ["app-health-agent"].into_iter().chain(line.split(' '));
         let parsed = Args::try_parse_from(words);

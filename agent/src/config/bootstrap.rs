@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::address::{LocalAddress, OrOff, overlap};
+use crate::address::{LocalAddress, OrOff, conflicts};
 use crate::args::{BootstrapArgs, SidecarArgs, SourceBind};
 use crate::bootstrap::{Bootstrap, FilterCode};
 use crate::envoy_version::EnvoyVersion;
@@ -35,7 +35,8 @@ impl BootstrapConfig {
         let BootstrapArgs { sidecar, inline_filter, output } = args;
         let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
         sidecar.warnings.extend(
-            environment.unknown_twins().map(|names| format!("unknown environment variables: {names}")),
+            super::unknown_flag_variables(environment)
+                .map(|names| format!("unknown environment variables: {names}")),
         );
         Ok(Self { sidecar, output })
     }
@@ -51,7 +52,7 @@ pub struct SidecarConfig {
     pub state_dir: PathBuf,
     /// True if the filter or the admin socket is in the state directory, which must then exist,
     /// because Envoy does not create it.
-    pub make_state_dir: bool,
+    pub create_state_dir: bool,
     /// True if the embedded filter must be written to the state directory.
     pub write_filter: bool,
     /// Settings that were accepted but ignored, one line each.
@@ -89,15 +90,15 @@ impl SidecarConfig {
         };
         let instance_ip = first_instance_ip(&instance_ip, environment, machine)?;
         let stats_address = match stats_address {
-            OrOff::On(address) => Some(not_port_0("--stats-address", machine.any_address(address))?),
+            OrOff::On(address) => Some(nonzero_port("--stats-address", machine.any_address(address))?),
             OrOff::Off => None,
         };
         let filter = filter_code(filter_wasm, inline_filter, &state_dir)?;
         let write_filter = filter == FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME));
-        let make_state_dir = write_filter
+        let create_state_dir = write_filter
             || matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
         let bootstrap = Bootstrap {
-            probe_address: not_port_0("--probe-address", machine.any_address(probe_address))?,
+            probe_address: nonzero_port("--probe-address", machine.any_address(probe_address))?,
             stats_address,
             local_address,
             admin,
@@ -109,10 +110,10 @@ impl SidecarConfig {
             envoy_version: envoy_version.unwrap_or(EnvoyVersion::NEWEST),
             app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
         };
-        listeners_apart(&listeners(&bootstrap))?;
+        check_listeners_disjoint(&listeners(&bootstrap))?;
         let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        Ok(Self { bootstrap, state_dir, make_state_dir, write_filter, warnings: checked.warnings })
+        Ok(Self { bootstrap, state_dir, create_state_dir, write_filter, warnings: checked.warnings })
     }
 }
 
@@ -142,7 +143,7 @@ fn istio_instance_ip(environment: &Environment) -> Result<Option<IpAddr>, Failur
     first.parse().map(Some).map_err(wrong)
 }
 
-pub(super) fn not_port_0(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
+pub(super) fn nonzero_port(flag: &str, address: SocketAddr) -> Result<SocketAddr, Failure> {
     if address.port() == 0 {
         return Err(Failure::Usage(format!("{flag} = {address}: the port must be 1 to 65535")));
     }
@@ -161,10 +162,10 @@ pub(super) fn listeners(bootstrap: &Bootstrap) -> Vec<(&'static str, LocalAddres
 }
 
 /// Rejects listeners that overlap, because Envoy or the agent could not bind them.
-pub(super) fn listeners_apart(listeners: &[(&str, LocalAddress)]) -> Result<(), Failure> {
+pub(super) fn check_listeners_disjoint(listeners: &[(&str, LocalAddress)]) -> Result<(), Failure> {
     for (index, (flag, address)) in listeners.iter().enumerate() {
         let taken = listeners[..index].iter().find(|(_, other)| match (address, other) {
-            (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => overlap(*one, *other),
+            (LocalAddress::Tcp(one), LocalAddress::Tcp(other)) => conflicts(*one, *other),
             (one, other) => one == other,
         });
         if let Some((other_flag, other)) = taken {

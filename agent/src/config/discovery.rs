@@ -13,41 +13,15 @@ use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdom
 use super::istio::go_duration;
 use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
-use crate::args::{DiscoveryArgs, Xds};
+use crate::args::DiscoveryArgs;
 use crate::exit::Failure;
+use crate::report::DiscoveryConfig;
+use crate::report::connection::DiscoveryServer;
 use crate::report::tls::{San, TlsError, TlsFiles};
-use crate::xds::Node;
 use node::{is_label_value, labels, locality, node};
 
 /// Lower bound of heartbeat intervals.
 const SECOND: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone)]
-pub struct DiscoveryConfig {
-    /// At least one server.
-    pub servers: Vec<DiscoveryServer>,
-    /// `None` for plaintext.
-    pub tls: Option<TlsFiles>,
-    pub variant: Xds,
-    /// The node identity, without the probe.
-    pub node: Node,
-    /// Interval towards an app-health server; at least one second.
-    pub heartbeat: Duration,
-    /// Interval towards a plain server such as istiod; `None` disables it.
-    pub plain_heartbeat: Option<Duration>,
-    /// The longest wait for the acknowledgement of the final report.
-    pub goodbye_timeout: Duration,
-}
-
-/// One value of `--discovery`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiscoveryServer {
-    /// The value as given, for example `discovery.example:15012`.
-    pub authority: String,
-    pub endpoint: Endpoint,
-    /// Name that the server's certificate must carry.
-    pub san: San,
-}
 
 impl DiscoveryConfig {
     /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
@@ -62,7 +36,7 @@ impl DiscoveryConfig {
         if args.discovery.is_empty() {
             return Ok(None);
         }
-        let servers = args.discovery.iter().map(|server| one_server(server, &args));
+        let servers = args.discovery.iter().map(|server| parse_server(server, &args));
         let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
         let tls = tls_files(&args)?;
         if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
@@ -75,7 +49,7 @@ impl DiscoveryConfig {
             )));
         }
         if let Some(files) = &tls {
-            usable(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+            check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
         }
         Ok(Some(Self {
             servers,
@@ -138,8 +112,8 @@ impl Checked {
     }
 }
 
-fn name(flag: &str, name: Option<&str>, is_one: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
-    match name.filter(|name| !is_one(name)) {
+fn name(flag: &str, name: Option<&str>, is_valid: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
+    match name.filter(|name| !is_valid(name)) {
         Some(name) => Err(Failure::Usage(format!("{flag} = {name:?}: must be {what}"))),
         None => Ok(()),
     }
@@ -185,12 +159,12 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
 
 /// Checks that the TLS files are usable at startup. After startup, unusable files leave the
 /// previous ones in use.
-fn usable(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
     let content = files.read()?;
-    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
+    servers.iter().try_for_each(|server| content.client(&server.san).map(drop))
 }
 
-fn one_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
+fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
     let wrong = || {
         Failure::Usage(format!(
             "--discovery = {text:?}: must be HOST:PORT, with brackets around an IPv6 address"

@@ -1,33 +1,20 @@
 //! Validated configuration of health checks on a virtual machine, from the flags and the
 //! WorkloadGroup file.
 
-use std::ffi::OsString;
 use std::net::IpAddr;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use workload_health::Checked;
 
 use super::Environment;
 use crate::args::{HealthArgs, OnOff};
 use crate::exit::Failure;
-use crate::health::TargetRules;
-use crate::health::group_file::GroupFile;
+use crate::health::group_file::WorkloadGroupFile;
 use crate::health::source::LocalRules;
+use crate::health::{HealthConfig, TargetRules};
 
 /// Environment variables that commands of exec probes inherit.
 const EXEC_ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-
-#[derive(Debug, Clone)]
-pub struct HealthConfig {
-    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
-    pub group: Option<GroupFile>,
-    pub target: TargetRules,
-    pub rules: LocalRules,
-    /// True if the workload is healthy only while Envoy is ready.
-    pub envoy_readiness: bool,
-    /// Environment of exec probes: names and values.
-    pub exec_environment: Vec<(&'static str, OsString)>,
-}
 
 impl HealthConfig {
     /// Reads the WorkloadGroup file, if one is set, and returns the configuration with its
@@ -36,17 +23,18 @@ impl HealthConfig {
     pub(super) fn new(
         args: HealthArgs,
         instance_ip: IpAddr,
-        own_ports: &[u16],
+        proxy_ports: &[u16],
         environment: &Environment,
     ) -> Result<(Self, Vec<String>), Failure> {
         let HealthArgs { workload_group, capture, allow_remote_probes, allow_pushed_exec, envoy_readiness } =
             args;
-        let rules = LocalRules { own_ports: OwnPorts::new(own_ports.iter().copied()), allow_pushed_exec };
+        let rules =
+            LocalRules { proxy_ports: ProxyPorts::new(proxy_ports.iter().copied()), allow_pushed_exec };
         let (mut group, mut warnings) = (None, Vec::new());
         if let Some(path) = workload_group {
             let flag = format!("--workload-group = {}", path.display());
             let refused = |text: String| Failure::Usage(format!("{flag}: {text}"));
-            let Checked { value, warnings: told } = GroupFile::open(path).map_err(refused)?;
+            let Checked { value, warnings: told } = WorkloadGroupFile::open(path).map_err(refused)?;
             value.group.probe.as_ref().map_or(Ok(()), |probe| rules.check(probe)).map_err(refused)?;
             warnings.extend(told.into_iter().map(|warning| format!("{flag}: {warning}")));
             group = Some(value);

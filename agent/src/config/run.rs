@@ -1,6 +1,6 @@
 //! Validated configuration of the command `run`.
 
-mod child;
+mod envoy;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::bootstrap::{SidecarConfig, first_instance_ip, listeners, listeners_apart, not_port_0};
-use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
+use super::bootstrap::{SidecarConfig, check_listeners_disjoint, first_instance_ip, listeners, nonzero_port};
+use super::{Environment, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs, SidecarArgs};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
+use crate::health::HealthConfig;
+use crate::log::level_filter;
 use crate::machine::Machine;
-use child::{envoy_args, envoy_binary, readable};
+use crate::report::DiscoveryConfig;
+use envoy::{envoy_args, envoy_binary, readable};
 
 /// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`
 /// is not a valid container name; the filter answers it without calling the application.
@@ -26,7 +29,7 @@ const MINIMUM_DRAIN_DURATION: &str = "MINIMUM_DRAIN_DURATION";
 /// Default of the minimum drain duration.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Default address of the admin port if the agent does not render Envoy's configuration.
-const FOREIGN_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15000);
+const EXTERNAL_ENVOY_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15000);
 /// Default number of worker threads without a CPU limit.
 const CONCURRENCY: u32 = 2;
 
@@ -45,10 +48,10 @@ pub struct RunConfig {
     /// Initial timeout of an admin request.
     pub admin_timeout: Duration,
     /// `None` if /healthz/live is disabled.
-    pub live: Option<Live>,
-    pub drain: drain::Settings,
+    pub live: Option<LivenessConfig>,
+    pub drain: drain::DrainSettings,
     /// `None` if an external process starts Envoy.
-    pub envoy: Option<EnvoyChild>,
+    pub envoy: Option<EnvoyProcessConfig>,
     /// `None` if health is not reported.
     pub discovery: Option<DiscoveryConfig>,
     pub metrics: MetricsConfig,
@@ -62,19 +65,19 @@ pub struct RunConfig {
 
 /// When /healthz/live fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Live {
+pub struct LivenessConfig {
     /// How long the admin port may be unresponsive; `None` means indefinitely.
     pub admin: Option<Duration>,
 }
 
 /// How the agent starts Envoy.
 #[derive(Debug, Clone)]
-pub struct EnvoyChild {
+pub struct EnvoyProcessConfig {
     /// Absolute path of the executable.
     pub binary: PathBuf,
-    pub files: EnvoyFiles,
+    pub files: EnvoyConfigSource,
     /// True if no flag sets Envoy's version, so that the agent must query the binary.
-    pub ask_version: bool,
+    pub query_version: bool,
     /// Number of worker threads, at least 1.
     pub concurrency: u32,
     /// What to do when Envoy exits unexpectedly.
@@ -85,7 +88,7 @@ pub struct EnvoyChild {
 
 /// Where Envoy's configuration comes from.
 #[derive(Debug, Clone)]
-pub enum EnvoyFiles {
+pub enum EnvoyConfigSource {
     /// Rendered and written to the state directory.
     Rendered(Box<SidecarConfig>),
     /// The user's file, with the rendered configuration merged over it.
@@ -94,7 +97,7 @@ pub enum EnvoyFiles {
     Given(PathBuf),
 }
 
-impl EnvoyFiles {
+impl EnvoyConfigSource {
     /// Returns the rendered part, if any.
     pub fn sidecar(&self) -> Option<&SidecarConfig> {
         match self {
@@ -112,7 +115,7 @@ impl RunConfig {
     }
 
     fn on(args: RunArgs, environment: &Environment, machine: &Machine) -> Result<Self, Failure> {
-        exclusive(&args)?;
+        check_exclusive(&args)?;
         let drain = drain_settings(&args, environment)?;
         let RunArgs {
             sidecar,
@@ -140,43 +143,42 @@ impl RunConfig {
             log_format,
             args,
         } = args;
-        let ready_address = not_port_0("--ready-address", machine.any_address(ready_address))?;
+        let ready_address = nonzero_port("--ready-address", machine.any_address(ready_address))?;
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
-        let (given_admin, ask_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
-        let mut warnings: Vec<String> = environment
-            .unknown_twins()
+        let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
+        let mut warnings: Vec<String> = super::unknown_flag_variables(environment)
             .map(|names| format!("unknown environment variables: {names}"))
             .into_iter()
             .collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
         let files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,
-            (_, Some(file), _) => Some(EnvoyFiles::Given(readable("--envoy-config", &file)?)),
+            (_, Some(file), _) => Some(EnvoyConfigSource::Given(readable("--envoy-config", &file)?)),
             (_, None, user_config) => {
-                let sidecar = sidecar_beside(sidecar, &ready_listener, environment, machine)?;
+                let sidecar = sidecar_with_ready_listener(sidecar, &ready_listener, environment, machine)?;
                 warnings.extend(sidecar.warnings.iter().cloned());
                 Some(match user_config {
-                    Some(file) => EnvoyFiles::Merged(readable("--user-config", &file)?, sidecar),
-                    None => EnvoyFiles::Rendered(sidecar),
+                    Some(file) => EnvoyConfigSource::Merged(readable("--user-config", &file)?, sidecar),
+                    None => EnvoyConfigSource::Rendered(sidecar),
                 })
             }
         };
-        let rendered = files.as_ref().and_then(EnvoyFiles::sidecar).map(|sidecar| &sidecar.bootstrap);
+        let rendered = files.as_ref().and_then(EnvoyConfigSource::sidecar).map(|sidecar| &sidecar.bootstrap);
         let admin = match rendered {
             Some(bootstrap) => bootstrap.admin.clone(),
-            None => given_admin.unwrap_or(LocalAddress::Tcp(FOREIGN_ADMIN)),
+            None => given_admin.unwrap_or(LocalAddress::Tcp(EXTERNAL_ENVOY_ADMIN)),
         };
         if rendered.is_none() {
-            listeners_apart(&[
+            check_listeners_disjoint(&[
                 ("--local-address", local_address.clone()),
                 ("--admin", admin.clone()),
                 ready_listener,
             ])?;
         }
-        let mut reserved = probe::ports::ALWAYS.to_vec();
+        let mut reserved = probe::ports::PROXY_PORTS.to_vec();
         reserved.extend([ready_address.port(), probe_address.port()]);
-        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.own_ports()));
+        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
         let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
         warnings.extend(left_out);
         let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;
@@ -184,11 +186,11 @@ impl RunConfig {
         let group = health.group.as_ref().map(|file| &file.group);
         let hostname = crate::machine::hostname();
         let discovery = DiscoveryConfig::new(discovery, group, instance_ip, &hostname, environment)?;
-        let child = |files| -> Result<EnvoyChild, Failure> {
-            Ok(EnvoyChild {
+        let child = |files| -> Result<EnvoyProcessConfig, Failure> {
+            Ok(EnvoyProcessConfig {
                 binary: envoy_binary(envoy, environment)?,
                 files,
-                ask_version,
+                query_version,
                 concurrency: concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY),
                 restart: envoy_restart,
                 args: envoy_args(args)?,
@@ -201,7 +203,7 @@ impl RunConfig {
             data_path: data_path_url(data_path, probe_address),
             dynamic,
             admin_timeout: Duration::from_secs(admin_timeout_seconds.into()),
-            live: live.then(|| Live {
+            live: live.then(|| LivenessConfig {
                 admin: (live_admin_seconds > 0).then(|| Duration::from_secs(live_admin_seconds.into())),
             }),
             drain,
@@ -216,20 +218,9 @@ impl RunConfig {
     }
 }
 
-/// Converts the level to tracing's type.
-pub fn level_filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    }
-}
-
 /// Checks mutually exclusive flags. clap's own check would count a boolean environment variable with
 /// the value `false` as set.
-fn exclusive(args: &RunArgs) -> Result<(), Failure> {
+fn check_exclusive(args: &RunArgs) -> Result<(), Failure> {
     let chosen =
         |groups: [(&'static str, bool); 2]| groups.iter().all(|(_, chosen)| *chosen).then_some(groups);
     let pairs = [
@@ -248,8 +239,8 @@ fn exclusive(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the rendered configuration and reserves the readiness port: no other listener may
-/// overlap with it, and no probe may target it.
-fn sidecar_beside(
+/// overlaps with it, and no probe may target it.
+fn sidecar_with_ready_listener(
     args: SidecarArgs,
     ready: &(&'static str, LocalAddress),
     environment: &Environment,
@@ -261,13 +252,13 @@ fn sidecar_beside(
     }
     let mut all = listeners(&sidecar.bootstrap);
     all.push(ready.clone());
-    listeners_apart(&all)?;
+    check_listeners_disjoint(&all)?;
     probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes())
         .map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(Box::new(sidecar))
 }
 
-fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Settings, Failure> {
+fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::DrainSettings, Failure> {
     let deadline = Duration::from_secs(args.drain_deadline_seconds.into());
     let minimum = match (args.drain_seconds, environment.text(MINIMUM_DRAIN_DURATION)?) {
         (Some(seconds), _) => {
@@ -286,7 +277,7 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Se
         })?,
         (None, None) => DRAIN,
     };
-    Ok(drain::Settings {
+    Ok(drain::DrainSettings {
         minimum: minimum.min(deadline),
         deadline,
         scope: args.drain_scope,

@@ -1,100 +1,192 @@
-//! Sends requests to Envoy's admin interface and to the probe listener, each on a new connection.
+//! Requests to Envoy's admin interface and the parsing of their responses.
 
-use std::time::Duration;
+use serde::Deserialize;
 
-use tokio::time::{Instant, timeout_at};
+use crate::http_client::RequestFailure;
 
-use super::{AdminAnswer, AdminQuestion};
-use crate::address::HttpUrl;
-use crate::http_client::{self, Connection};
-use crate::readiness::{DataPathAnswer, Failure};
+/// Path and query whose response [`open_connections`] parses.
+pub const OPEN_CONNECTIONS: &str = "/stats?filter=%5Elistener%5C..*%5C.downstream_cx_active%24";
+/// Listeners whose connections are not the application's: those of the generated bootstrap and
+/// Envoy's admin listener.
+const INTERNAL_LISTENERS: [&str; 4] = ["app_health", "app_health_stats", "admin", "admin.main_thread"];
 
-/// Maximum number of bytes that are read of a response of the probe listener.
-const DATA_PATH_LIMIT: usize = 4 * 1024;
-/// Maximum number of bytes that are read of the response to a POST request.
-const TOLD_LIMIT: usize = 4 * 1024;
-/// If an expired deadline is noticed later than this, the agent itself was suspended, and the
-/// timeout says nothing about Envoy.
-const STANDSTILL: Duration = Duration::from_secs(1);
-
-/// Established connection, whose request may use the rest of the deadline.
-pub struct Asked {
-    connection: Connection,
-    deadline: Instant,
+/// Envoy's server state, as `/ready` and `/server_info` report it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    Live,
+    /// Envoy drains its listeners, or was told to fail health checks.
+    Draining,
+    /// Envoy waits for its initial clusters.
+    PreInitializing,
+    /// Envoy waits for its initial listeners.
+    Initializing,
 }
 
-/// Connects to `url`. Returns `None` if the agent was suspended meanwhile, which is not an
-/// observation about Envoy.
-pub async fn connect(url: &HttpUrl, within: Duration) -> Option<Result<Asked, Failure>> {
-    let deadline = Instant::now() + within;
-    match timeout_at(deadline, http_client::connect(&url.endpoint)).await {
-        Ok(Ok(connection)) => Some(Ok(Asked { connection, deadline })),
-        Ok(Err(_)) => Some(Err(Failure::Refused)),
-        Err(_) => timed_out(deadline).map(Err),
+impl ServerState {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "LIVE" => Some(Self::Live),
+            "DRAINING" => Some(Self::Draining),
+            "PRE_INITIALIZING" => Some(Self::PreInitializing),
+            "INITIALIZING" => Some(Self::Initializing),
+            _ => None,
+        }
     }
 }
 
-/// Sends a POST request to the admin interface and returns true if it was answered with 200 in
-/// time.
-pub async fn tell(url: &HttpUrl, path: &str, within: Duration) -> bool {
-    let told = async {
-        let connection = http_client::connect(&url.endpoint).await.ok()?;
-        connection.post(&url.authority, path, TOLD_LIMIT).await.ok()
-    };
-    tokio::time::timeout(within, told).await.ok().flatten().is_some_and(|answer| answer.status == 200)
+/// Update counters of one xDS resource type. `None` means that Envoy has no such statistic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UpdateCounters {
+    pub success: Option<u64>,
+    pub rejected: Option<u64>,
 }
 
-/// Returns the number of open connections as counted by [`super::open_connections`]; `None` means
-/// that it is unknown.
-pub async fn open_connections(url: &HttpUrl, within: Duration) -> Option<u64> {
-    let asked = async {
-        let connection = http_client::connect(&url.endpoint).await.ok()?;
-        let path = super::OPEN_CONNECTIONS;
-        connection.get(&url.authority, path, AdminQuestion::Stats.limit()).await.ok()
-    };
-    let answer = tokio::time::timeout(within, asked).await.ok().flatten()?;
-    if answer.status != 200 || answer.cut {
-        return None;
+/// Statistics that the readiness conditions use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadinessStats {
+    /// Counters of `cluster_manager.cds`.
+    pub clusters: UpdateCounters,
+    /// Counters of `listener_manager.lds`.
+    pub listeners: UpdateCounters,
+    /// Value of `listener_manager.workers_started`, 0 or 1; `None` if a stats matcher excludes it.
+    pub workers_started: Option<u64>,
+}
+
+/// Parsed response of `/server_info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerInfo {
+    /// Version such as `1.40.0`; `None` if it has another form.
+    pub version: Option<String>,
+    pub state: ServerState,
+    /// Seconds since this Envoy started, by its wall clock.
+    pub uptime: i64,
+}
+
+/// Request to Envoy's admin interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminRequest {
+    /// `/ready`, which evaluates no statistics.
+    Ready,
+    /// `/stats`, limited to the statistics in [`ReadinessStats`].
+    Stats,
+    ServerInfo,
+}
+
+/// Parsed response of Envoy's admin interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the response to the request of the same name")]
+pub enum AdminResponse {
+    Ready(ServerState),
+    Stats(ReadinessStats),
+    ServerInfo(ServerInfo),
+}
+
+/// Response of the probe listener to a probe that is not declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataPathResponse {
+    pub status: u16,
+    /// True if the body contains the filter's reason word for an unknown probe.
+    pub unknown_probe: bool,
+}
+
+impl AdminRequest {
+    /// Returns path and query. The statistics are selected by anchored names and without
+    /// `usedonly`, which would hide zeros: a missing statistic means that nothing is configured
+    /// over xDS.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Ready => "/ready",
+            Self::Stats => concat!(
+                "/stats?filter=%5E(cluster_manager%5C.cds%5C.update_(success%7Crejected)",
+                "%7Clistener_manager%5C.(lds%5C.update_(success%7Crejected)%7Cworkers_started))%24"
+            ),
+            Self::ServerInfo => "/server_info",
+        }
     }
-    super::open_connections(std::str::from_utf8(&answer.body).ok()?)
-}
 
-impl Asked {
-    pub async fn admin(self, url: &HttpUrl, question: AdminQuestion) -> Option<Result<AdminAnswer, Failure>> {
-        let answer = match self.get(&url.authority, question.path(), question.limit()).await? {
-            Ok(answer) => answer,
-            Err(failure) => return Some(Err(failure)),
+    /// Returns the maximum number of bytes that are read of the response.
+    pub fn limit(self) -> usize {
+        match self {
+            Self::Ready => 4 * 1024,
+            Self::Stats => 1024 * 1024,
+            // The response has 124 KB in Envoy 1.40, because its node lists every extension.
+            Self::ServerInfo => 1024 * 1024,
+        }
+    }
+
+    /// Parses a response, or fails if it does not come from Envoy. `/ready` reports its state with
+    /// status 503 too; the other requests accept only 200.
+    pub fn parse(self, status: u16, body: &[u8]) -> Result<AdminResponse, RequestFailure> {
+        if status != 200 && !(self == Self::Ready && status == 503) {
+            return Err(RequestFailure::BadStatus);
+        }
+        let body = std::str::from_utf8(body).map_err(|_| RequestFailure::BadBody)?;
+        let response = match self {
+            Self::Ready => ServerState::parse(body.trim()).map(AdminResponse::Ready),
+            Self::Stats => stats(body).map(AdminResponse::Stats),
+            Self::ServerInfo => server_info(body).map(AdminResponse::ServerInfo),
         };
-        if answer.cut {
-            return Some(Err(Failure::TooLarge));
-        }
-        Some(question.parse(answer.status, &answer.body))
-    }
-
-    pub async fn data_path(self, url: &HttpUrl) -> Option<Result<DataPathAnswer, Failure>> {
-        let answer = self.get(&url.authority, &url.path, DATA_PATH_LIMIT).await?;
-        // The reason word shows that the filter itself generated the response.
-        let itself = probe::Reason::UnknownProbe.word().as_bytes();
-        Some(answer.map(|answer| DataPathAnswer {
-            status: answer.status,
-            unknown_probe: answer.body.windows(itself.len()).any(|word| word == itself),
-        }))
-    }
-
-    async fn get(
-        self,
-        authority: &str,
-        path: &str,
-        limit: usize,
-    ) -> Option<Result<http_client::Answer, Failure>> {
-        let Self { connection, deadline } = self;
-        match timeout_at(deadline, connection.get(authority, path, limit)).await {
-            Ok(answer) => Some(answer.map_err(|_| Failure::BadBody)),
-            Err(_) => timed_out(deadline).map(Err),
-        }
+        response.ok_or(RequestFailure::BadBody)
     }
 }
 
-fn timed_out(deadline: Instant) -> Option<Failure> {
-    (deadline.elapsed() <= STANDSTILL).then_some(Failure::Timeout)
+/// Returns the application's open connections: the sum of `listener.*.downstream_cx_active` over
+/// the user's listeners. Statistics of single workers are skipped, because the listener's total
+/// includes them. Returns `None` if a line is malformed or if there are no lines.
+pub fn open_connections(body: &str) -> Option<u64> {
+    let mut sum = None;
+    for line in body.lines() {
+        let (name, value) = line.split_once(": ")?;
+        let listener = name.strip_prefix("listener.")?.strip_suffix(".downstream_cx_active")?;
+        let value: u64 = value.parse().ok()?;
+        let is_part = listener.rsplit('.').next().is_some_and(|last| last.starts_with("worker_"));
+        let is_ours = INTERNAL_LISTENERS.contains(&listener) || listener.starts_with("envoy_internal_");
+        let counted = if is_part || is_ours { 0 } else { value };
+        sum = Some(sum.unwrap_or(0) + counted);
+    }
+    sum
 }
+
+/// Parses lines of the form `name: value`. A malformed line makes the response invalid; unknown
+/// names are ignored.
+fn stats(body: &str) -> Option<ReadinessStats> {
+    let mut stats = ReadinessStats::default();
+    for line in body.lines() {
+        let (name, value) = line.split_once(": ")?;
+        let value = Some(value.parse().ok()?);
+        match name {
+            "cluster_manager.cds.update_success" => stats.clusters.success = value,
+            "cluster_manager.cds.update_rejected" => stats.clusters.rejected = value,
+            "listener_manager.lds.update_success" => stats.listeners.success = value,
+            "listener_manager.lds.update_rejected" => stats.listeners.rejected = value,
+            "listener_manager.workers_started" => stats.workers_started = value,
+            _ => {}
+        }
+    }
+    Some(stats)
+}
+
+/// Fields that are used of `{"version": "<commit>/1.40.0/Clean/RELEASE/BoringSSL", "state": "LIVE",
+/// "uptime_current_epoch": "12s", …}`; the parser skips all others.
+#[derive(Deserialize)]
+struct RawServerInfo {
+    version: String,
+    state: String,
+    uptime_current_epoch: String,
+}
+
+fn server_info(body: &str) -> Option<ServerInfo> {
+    let info: RawServerInfo = serde_json::from_str(body).ok()?;
+    let is_version = |word: &&str| {
+        (1..=32).contains(&word.len())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-+".contains(&byte))
+    };
+    Some(ServerInfo {
+        version: info.version.split('/').nth(1).filter(is_version).map(str::to_owned),
+        state: ServerState::parse(&info.state)?,
+        uptime: info.uptime_current_epoch.strip_suffix('s')?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

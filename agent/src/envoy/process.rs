@@ -18,7 +18,7 @@ use crate::address::LocalAddress;
 
 /// Environment variable with Istio's prober table. Envoy does not inherit it, because its header
 /// values are for the filter only.
-pub(super) const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
+pub(super) const APP_PROBERS_ENV: &str = "ISTIO_KUBE_APP_PROBERS";
 /// Command line with which every Envoy process is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvoyCommand {
@@ -31,7 +31,7 @@ pub struct EnvoyCommand {
     pub flags: Vec<OsString>,
     /// True if the configuration is validated before the start, because Envoy prints all of an
     /// invalid configuration to the log.
-    pub judge_first: bool,
+    pub validate_first: bool,
     /// Admin address; a stale Unix socket at this address is removed before the start.
     pub admin: LocalAddress,
 }
@@ -51,14 +51,14 @@ impl EnvoyCommand {
         if let LocalAddress::Unix(socket) = &self.admin {
             remove_socket(socket)?;
         }
-        let mut command = self.launched();
-        command.args(&self.flags).env_remove(APP_PROBERS).stdin(Stdio::null());
+        let mut command = self.base_command();
+        command.args(&self.flags).env_remove(APP_PROBERS_ENV).stdin(Stdio::null());
         let child = command.process_group(0).spawn()?;
         Ok(EnvoyProcess { pid: pid(&child), child })
     }
 
     /// Returns the command with the configuration and without any other flag.
-    pub(super) fn launched(&self) -> Command {
+    pub(super) fn base_command(&self) -> Command {
         let mut command = match &self.launcher {
             Some(launcher) => {
                 let mut command = Command::new(launcher);
@@ -98,10 +98,10 @@ impl EnvoyProcess {
     }
 
     /// Waits until the process exits. The future is cancel safe.
-    pub async fn ended(&mut self) -> Ended {
+    pub async fn wait(&mut self) -> ExitReason {
         match self.child.wait().await {
-            Ok(status) => Ended::of(status),
-            Err(_) => Ended::Unknown,
+            Ok(status) => ExitReason::of(status),
+            Err(_) => ExitReason::Unknown,
         }
     }
 
@@ -128,7 +128,7 @@ impl Drop for EnvoyProcess {
 
 /// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitReason {
     Code(i32),
     /// Number of the signal that terminated the process.
     Signal(i32),
@@ -136,14 +136,14 @@ pub enum Ended {
     Unknown,
 }
 
-impl Ended {
+impl ExitReason {
     fn of(status: ExitStatus) -> Self {
         let signal = || status.signal().map_or(Self::Unknown, Self::Signal);
         status.code().map_or_else(signal, Self::Code)
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ExitReason {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Code(code) => write!(formatter, "with code {code}"),
@@ -159,7 +159,7 @@ impl fmt::Display for Ended {
 /// Reaps child processes that no task waits for; process 1 inherits every orphan. It first looks up
 /// which child has exited and reaps only children that are not in `own`, so that it never takes the
 /// exit status of a child that another task waits for.
-pub fn reap_strangers(own: &[Pid]) {
+pub fn reap_orphans(own: &[Pid]) {
     let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) = waitid(Id::All, look) {
         if own.contains(&pid) || waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_err() {

@@ -20,23 +20,23 @@ use tracing::debug;
 use workload_health::health_report::printable;
 use workload_health::{HealthReason, Unhealthy};
 
-use crate::children::{Awaited, Children};
+use crate::awaited_pids::{AwaitedPid, AwaitedPids};
 
 /// Number of bytes of stdout and of stderr that are kept.
-const OUTPUT: usize = 1 << 10;
+const MAX_OUTPUT_BYTES: usize = 1 << 10;
 /// Size of the read buffer in bytes.
-const CHUNK: usize = 4 << 10;
+const READ_BUFFER: usize = 4 << 10;
 /// How long to wait until killed processes are reaped.
-const KILLED: Duration = Duration::from_secs(1);
+const REAP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval between two checks whether they are reaped.
-const PAUSE: Duration = Duration::from_millis(2);
+const REAP_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Runs the command and evaluates its exit code. The command sees only the variables in
 /// `environment`.
 pub(super) async fn probe(
     command: &[String],
     environment: &[(&'static str, OsString)],
-    children: &Children,
+    awaited_pids: &AwaitedPids,
     limit: Duration,
 ) -> Result<(), Unhealthy> {
     let cannot = |why: &io::Error| {
@@ -46,31 +46,32 @@ pub(super) async fn probe(
     // Orphans of the command are reparented to the agent, because the container's init process may
     // not reap them.
     let _ = set_child_subreaper(true);
-    let mut group = Group::start(command, environment, children).map_err(|error| cannot(&error))?;
+    let mut group =
+        ProcessGroup::start(command, environment, awaited_pids).map_err(|error| cannot(&error))?;
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let ended = {
+    let exited = {
         // This future never completes: the command may close its outputs before it exits, and a
         // descendant may keep them open afterwards.
         let mut outputs = std::pin::pin!(async {
             tokio::join!(read(stdout, &mut out), read(stderr, &mut err));
             std::future::pending::<Infallible>().await
         });
-        let ended = timeout(limit, async {
+        let exited = timeout(limit, async {
             tokio::select! {
-                ended = group.child.wait() => ended,
+                exited = group.child.wait() => exited,
                 never = &mut outputs => match never {},
             }
         });
-        let ended = ended.await;
+        let exited = exited.await;
         group.kill().await;
         // Reads what is already in the pipes.
         let _ = timeout(Duration::ZERO, outputs).await;
-        ended
+        exited
     };
-    debug!(stdout = %shown(&out), stderr = %shown(&err), "probe command finished");
-    match ended {
-        Ok(Ok(status)) => verdict(status),
+    debug!(stdout = %printable_lines(&out), stderr = %printable_lines(&err), "probe command finished");
+    match exited {
+        Ok(Ok(status)) => exit_result(status),
         Ok(Err(error)) => Err(cannot(&error)),
         Err(_) => {
             let text = format!("did not exit within {} s", limit.as_secs());
@@ -79,7 +80,7 @@ pub(super) async fn probe(
     }
 }
 
-fn verdict(status: ExitStatus) -> Result<(), Unhealthy> {
+fn exit_result(status: ExitStatus) -> Result<(), Unhealthy> {
     let text = match (status.code(), status.signal().map(Signal::try_from)) {
         (Some(0), _) => return Ok(()),
         (Some(code), _) => format!("exit code {code}"),
@@ -90,17 +91,17 @@ fn verdict(status: ExitStatus) -> Result<(), Unhealthy> {
 }
 
 /// The process group of the command, killed on drop.
-struct Group {
+struct ProcessGroup {
     child: Child,
     pid: Pid,
-    _awaited: Awaited,
+    _awaited: AwaitedPid,
 }
 
-impl Group {
+impl ProcessGroup {
     fn start(
         command: &[String],
         environment: &[(&'static str, OsString)],
-        children: &Children,
+        awaited_pids: &AwaitedPids,
     ) -> io::Result<Self> {
         let (program, arguments) =
             command.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -110,16 +111,16 @@ impl Group {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         let pid = Pid::from_raw(pid.expect("a child that was not waited for has a process ID"));
-        Ok(Self { child, pid, _awaited: children.awaited(pid) })
+        Ok(Self { child, pid, _awaited: awaited_pids.register(pid) })
     }
 
-    /// Kills the process group and waits until all its processes are reaped, at most [`KILLED`].
+    /// Kills the process group and waits until all its processes are reaped, at most [`REAP_TIMEOUT`].
     async fn kill(&mut self) {
         let _ = killpg(self.pid, Signal::SIGKILL);
-        let _ = timeout(KILLED, async {
+        let _ = timeout(REAP_TIMEOUT, async {
             let _ = self.child.wait().await;
             while !self.is_reaped() {
-                sleep(PAUSE).await;
+                sleep(REAP_POLL_INTERVAL).await;
             }
         })
         .await;
@@ -138,7 +139,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // The child has no ID once it was waited for; its group is killed by then.
         if self.child.id().is_some() {
@@ -151,15 +152,15 @@ impl Drop for Group {
 /// neither blocks nor uses much memory.
 async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut output) = output else { return };
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; READ_BUFFER];
     while let Ok(length @ 1..) = output.read(&mut chunk).await {
-        let room = OUTPUT.saturating_sub(kept.len());
+        let room = MAX_OUTPUT_BYTES.saturating_sub(kept.len());
         kept.extend_from_slice(&chunk[..room.min(length)]);
     }
 }
 
 /// Formats output for the log: at most 20 lines, with every byte outside printable ASCII escaped.
-fn shown(output: &[u8]) -> String {
+fn printable_lines(output: &[u8]) -> String {
     String::from_utf8_lossy(output).lines().take(20).map(printable).collect::<Vec<_>>().join(" | ")
 }
 

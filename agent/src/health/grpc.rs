@@ -7,13 +7,13 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
 use hyper::{HeaderMap, Request, Response};
 use probe::Reason;
-use probe::grpc_health::{ANSWER_BYTES, Answer, CHECK, request_frame};
+use probe::grpc_health::{CHECK, GrpcResponse, MAX_RESPONSE_BYTES, request_message};
 use workload_health::{HealthReason, Unhealthy};
 
+use super::http_exchange;
 use super::target::{self, Target};
-use super::wire;
 
-const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: &str = "grpc-status";
 /// Names of the gRPC status codes, indexed by number.
@@ -44,22 +44,22 @@ pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhea
     let request = Request::post(format!("http://{authority}{CHECK}"))
         .header(CONTENT_TYPE, GRPC)
         .header(TE, "trailers")
-        .header(USER_AGENT, AGENT)
-        .body(Full::new(Bytes::from(request_frame(service))))
+        .header(USER_AGENT, USER_AGENT_VALUE)
+        .body(Full::new(Bytes::from(request_message(service))))
         .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the gRPC request cannot be built"))?;
-    wire::http2(stream, request, judge).await
+    http_exchange::http2(stream, request, read_response).await
 }
 
-async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
+async fn read_response(response: Response<Incoming>) -> Result<(), Unhealthy> {
     let (head, mut incoming) = response.into_parts();
     let (mut body, mut length, mut trailers) = (BytesMut::new(), 0, None);
     while let Some(frame) = incoming.frame().await {
-        match frame.map_err(wire::broken)?.into_data() {
+        match frame.map_err(http_exchange::to_unhealthy)?.into_data() {
             Ok(data) => {
                 length += data.len();
-                let room = ANSWER_BYTES.saturating_sub(body.len());
+                let room = MAX_RESPONSE_BYTES.saturating_sub(body.len());
                 body.extend_from_slice(&data[..room.min(data.len())]);
-                if length > ANSWER_BYTES {
+                if length > MAX_RESPONSE_BYTES {
                     return Err(bad("the health response is larger than 16 KiB"));
                 }
             }
@@ -70,7 +70,7 @@ async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
     let status = trailers.as_ref().and_then(|trailers| header(trailers, GRPC_STATUS));
     let status = status.or_else(|| header(&head.headers, GRPC_STATUS));
     let content_type = header(&head.headers, CONTENT_TYPE.as_str());
-    verdict(&Answer {
+    evaluate(&GrpcResponse {
         content_type: content_type.as_deref(),
         grpc_status: status.as_deref(),
         body_length: length,
@@ -79,7 +79,7 @@ async fn judge(response: Response<Incoming>) -> Result<(), Unhealthy> {
 }
 
 /// Evaluates a response. Unlike the filter, it reports the gRPC status code of a failed call.
-fn verdict(answer: &Answer) -> Result<(), Unhealthy> {
+fn evaluate(answer: &GrpcResponse) -> Result<(), Unhealthy> {
     let not_serving = |status: &str| {
         Err(Unhealthy::new(HealthReason::GrpcNotServing, &format!("gRPC health status {status}")))
     };

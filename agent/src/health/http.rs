@@ -15,17 +15,17 @@ use probe::url::Url;
 use tokio_rustls::TlsConnector;
 use workload_health::{HealthReason, Unhealthy, WorkloadHttpGet};
 
-use super::target::{self, Target, Targets};
-use super::{tls, wire};
+use super::target::{self, Target, TargetResolver};
+use super::{http_exchange, tls};
 
 /// Limit of requests per probe, including the first one.
-const REQUESTS: u32 = 10;
+const MAX_REQUESTS: u32 = 10;
 /// User-Agent of probes that do not declare one.
-const AGENT: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("app-health-agent/", env!("CARGO_PKG_VERSION"));
 
 /// The parts of a response that the probe evaluates.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct ResponseHead {
     status: u16,
     location: Option<Vec<u8>>,
 }
@@ -34,16 +34,17 @@ struct Head {
 /// `scheme: HTTPS`.
 pub(super) async fn probe(
     get: &WorkloadHttpGet,
-    finder: &Targets,
+    resolver: &TargetResolver,
     tls: impl Fn() -> TlsConnector,
 ) -> Result<(), Unhealthy> {
-    let targets = finder.find(get.host.as_deref(), get.port).await?;
-    let host = get.host.clone().unwrap_or_else(|| finder.rules.instance_ip.to_string());
+    let targets = resolver.resolve(get.host.as_deref(), get.port).await?;
+    let host = get.host.clone().unwrap_or_else(|| resolver.rules.instance_ip.to_string());
     let connector = (get.scheme == Scheme::Https).then(tls);
     let mut url = Url::probe(get.scheme, &authority(&host, get.port.get()), &get.path);
-    for _ in 0..REQUESTS {
-        let head = ask(get, &url, &targets, connector.as_ref().map(|tls| (tls, host.as_str()))).await?;
-        match next(&url, &head) {
+    for _ in 0..MAX_REQUESTS {
+        let head =
+            send_request(get, &url, &targets, connector.as_ref().map(|tls| (tls, host.as_str()))).await?;
+        match redirect_target(&url, &head) {
             Some(next) => url = next,
             None if (200..400).contains(&head.status) => return Ok(()),
             None => {
@@ -52,7 +53,10 @@ pub(super) async fn probe(
             }
         }
     }
-    Err(Unhealthy::new(HealthReason::BadResponse, &format!("redirect loop, more than {REQUESTS} requests")))
+    Err(Unhealthy::new(
+        HealthReason::BadResponse,
+        &format!("redirect loop, more than {MAX_REQUESTS} requests"),
+    ))
 }
 
 /// Formats the authority, for example `10.0.0.7:8080` or `[fd00::7]:8080`.
@@ -65,12 +69,12 @@ fn authority(host: &str, port: u16) -> String {
 
 /// Returns the target of a redirect if its scheme, host and port are those of `url` and it can be
 /// requested. Otherwise the response itself is the result.
-fn next(url: &Url, head: &Head) -> Option<Url> {
-    let location = head.location.as_deref().filter(|_| Redirect::is_asked_by(head.status))?;
+fn redirect_target(url: &Url, head: &ResponseHead) -> Option<Url> {
+    let location = head.location.as_deref().filter(|_| Redirect::is_redirect_status(head.status))?;
     let next = url.resolve(&Url::parse(location.trim_ascii())?);
     let is_same = next.scheme == url.scheme && is_same_host(&next, url) && next.port() == url.port();
-    let can_be_sent = !next.opaque && PathAndQuery::try_from(next.request_target()).is_ok();
-    (is_same && can_be_sent).then_some(next)
+    let is_sendable = !next.opaque && PathAndQuery::try_from(next.request_target()).is_ok();
+    (is_same && is_sendable).then_some(next)
 }
 
 fn is_same_host(one: &Url, other: &Url) -> bool {
@@ -81,25 +85,25 @@ fn is_same_host(one: &Url, other: &Url) -> bool {
     }
 }
 
-async fn ask(
+async fn send_request(
     get: &WorkloadHttpGet,
     url: &Url,
     targets: &[Target],
     tls: Option<(&TlsConnector, &str)>,
-) -> Result<Head, Unhealthy> {
-    let read = async |response: Response<Incoming>| -> Result<Head, Unhealthy> {
+) -> Result<ResponseHead, Unhealthy> {
+    let read = async |response: Response<Incoming>| -> Result<ResponseHead, Unhealthy> {
         let location = response.headers().get(LOCATION).map(|location| location.as_bytes().to_vec());
-        Ok(Head { status: response.status().as_u16(), location })
+        Ok(ResponseHead { status: response.status().as_u16(), location })
     };
     let stream = target::connect(targets).await?;
     let Some((connector, host)) = tls else {
-        return wire::http1(stream, request(get, url, false)?, read).await;
+        return http_exchange::http1(stream, request(get, url, false)?, read).await;
     };
     let stream = tls::handshake(connector, stream, host).await?;
     if tls::is_h2(&stream) {
-        wire::http2(stream, request(get, url, true)?, read).await
+        http_exchange::http2(stream, request(get, url, true)?, read).await
     } else {
-        wire::http1(stream, request(get, url, false)?, read).await
+        http_exchange::http1(stream, request(get, url, false)?, read).await
     }
 }
 
@@ -118,12 +122,12 @@ fn request(get: &WorkloadHttpGet, url: &Url, is_h2: bool) -> Result<Request<Empt
     } else {
         request = request.uri(Uri::from(path)).header(HOST, authority);
     }
-    let declares = |name: &str| get.headers.iter().any(|header| header.is(name));
-    for header in get.headers.iter().filter(|header| !header.is("host")) {
-        request = request.header(header.name.as_str(), header.sent().as_bytes());
+    let declares = |name: &str| get.headers.iter().any(|header| header.has_name(name));
+    for header in get.headers.iter().filter(|header| !header.has_name("host")) {
+        request = request.header(header.name.as_str(), header.trimmed_value().as_bytes());
     }
     if !declares(USER_AGENT.as_str()) {
-        request = request.header(USER_AGENT, AGENT);
+        request = request.header(USER_AGENT, USER_AGENT_VALUE);
     }
     if !declares(ACCEPT.as_str()) {
         request = request.header(ACCEPT, "*/*");

@@ -1,14 +1,16 @@
 //! The source of the probe in force: a file on this machine or a control plane. The file takes
 //! precedence, and invalid content changes nothing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use serde_json::Value;
+use serving::watched::Watched;
 use tracing::{error, info, warn};
-use workload_health::{WorkloadHandler, WorkloadProbe};
+use workload_health::{Checked, WorkloadGroup, WorkloadHandler, WorkloadProbe};
 
-use super::group_file::GroupFile;
+use super::group_file::WorkloadGroupFile;
 
 /// Size limit of a pushed probe as JSON, in bytes.
 const PUSH_BYTES: usize = 64 << 10;
@@ -17,7 +19,7 @@ const PUSH_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, Default)]
 pub struct LocalRules {
     /// Ports of the proxy, including those that were changed by flags.
-    pub own_ports: OwnPorts,
+    pub proxy_ports: ProxyPorts,
     /// True if a control plane may push exec probes.
     pub allow_pushed_exec: bool,
 }
@@ -26,7 +28,7 @@ impl LocalRules {
     /// Returns an error if `probe` targets a port of the proxy.
     pub fn check(&self, probe: &WorkloadProbe) -> Result<(), String> {
         match (probe.handler.port(), probe.handler.port_path()) {
-            (Some(port), Some(path)) if self.own_ports.contains(port.get()) => {
+            (Some(port), Some(path)) if self.proxy_ports.contains(port.get()) => {
                 Err(format!("{path}: {port} belongs to the proxy"))
             }
             _ => Ok(()),
@@ -44,45 +46,45 @@ impl LocalRules {
 }
 
 /// The probe in force and its source.
-#[derive(Debug)]
-pub(super) struct Source {
-    file: Option<GroupFile>,
+pub(super) struct ProbeSource {
+    file: Option<(PathBuf, Watched<Checked<WorkloadGroup>>)>,
     rules: LocalRules,
     probe: Option<Arc<WorkloadProbe>>,
     was_pushed: bool,
     /// True once it was logged that pushed probes are ignored.
-    said_ignored: bool,
+    logged_ignored: bool,
     /// Why the newest file or pushed probe is not in force.
     error: Option<String>,
 }
 
 /// Result of evaluating a file or a pushed probe, used as a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Config {
+pub(super) enum ApplyResult {
     /// The probe in force has changed.
     Applied,
     Unchanged,
     /// A pushed probe was ignored because `--workload-group` is set.
     Ignored,
     /// The configuration is invalid, and the previous one stays in force.
-    Refused,
+    Rejected,
 }
 
-impl Config {
-    pub(super) fn word(self) -> &'static str {
+impl ApplyResult {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",
             Self::Unchanged => "unchanged",
             Self::Ignored => "ignored",
-            Self::Refused => "refused",
+            Self::Rejected => "refused",
         }
     }
 }
 
-impl Source {
-    pub(super) fn new(file: Option<GroupFile>, rules: LocalRules) -> Self {
+impl ProbeSource {
+    pub(super) fn new(file: Option<WorkloadGroupFile>, rules: LocalRules) -> Self {
         let probe = file.as_ref().and_then(|file| file.group.probe.clone()).map(Arc::new);
-        Self { file, rules, probe, was_pushed: false, said_ignored: false, error: None }
+        let file = file.map(|file| (file.path.clone(), file.watch()));
+        Self { file, rules, probe, was_pushed: false, logged_ignored: false, error: None }
     }
 
     pub(super) fn probe(&self) -> Option<&Arc<WorkloadProbe>> {
@@ -90,7 +92,7 @@ impl Source {
     }
 
     /// Returns the source: `file`, `discovery` or `none`.
-    pub(super) fn word(&self) -> &'static str {
+    pub(super) fn as_str(&self) -> &'static str {
         match (&self.file, self.was_pushed) {
             (Some(_), _) => "file",
             (None, true) => "discovery",
@@ -99,22 +101,22 @@ impl Source {
     }
 
     pub(super) fn path(&self) -> Option<String> {
-        self.file.as_ref().map(|file| file.path.display().to_string())
+        self.file.as_ref().map(|(path, _)| path.display().to_string())
     }
 
     pub(super) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    pub(super) fn has_file(&self) -> bool {
-        self.file.is_some()
+    /// Waits until the file has changed; without a file, forever.
+    pub(super) async fn changed(&mut self) -> ApplyResult {
+        let Some((_, watched)) = &mut self.file else { return std::future::pending().await };
+        let found = watched.changed().await;
+        self.reload(found)
     }
 
-    /// Reads the file again; `None` if it has not changed.
-    pub(super) fn look(&mut self) -> Option<Config> {
-        let file = self.file.as_mut()?;
-        let found = file.changed()?;
-        let path = file.path.display().to_string();
+    fn reload(&mut self, found: Result<Checked<WorkloadGroup>, String>) -> ApplyResult {
+        let path = self.path();
         let found = found.and_then(|checked| {
             let probe = checked.value.probe;
             probe.as_ref().map_or(Ok(()), |probe| self.rules.check(probe)).map(|()| (probe, checked.warnings))
@@ -124,40 +126,40 @@ impl Source {
                 for warning in warnings {
                     warn!(file = path, "{warning}");
                 }
-                Some(self.take(probe))
+                self.apply(probe)
             }
             Err(text) => {
                 error!(file = path, "WorkloadGroup rejected, keeping the previous one: {text}");
                 self.error = Some(text);
-                Some(Config::Refused)
+                ApplyResult::Rejected
             }
         }
     }
 
     /// Applies a probe pushed by a control plane. The inner error is why it was rejected.
-    pub(super) fn push(&mut self, probe: Option<&Value>) -> (Config, Result<(), String>) {
+    pub(super) fn push(&mut self, probe: Option<&Value>) -> (ApplyResult, Result<(), String>) {
         if self.file.is_some() {
-            if !std::mem::replace(&mut self.said_ignored, true) {
+            if !std::mem::replace(&mut self.logged_ignored, true) {
                 info!("pushed probe ignored because --workload-group is set");
             }
-            return (Config::Ignored, Ok(()));
+            return (ApplyResult::Ignored, Ok(()));
         }
-        match probe.map(|probe| self.pushed(probe)).transpose() {
+        match probe.map(|probe| self.validate_pushed(probe)).transpose() {
             Ok(probe) => {
                 self.was_pushed = true;
-                (self.take(probe), Ok(()))
+                (self.apply(probe), Ok(()))
             }
             Err(text) => {
                 if self.error.as_ref() != Some(&text) {
                     error!("pushed probe rejected, keeping the previous one: {text}");
                 }
                 self.error = Some(text.clone());
-                (Config::Refused, Err(text))
+                (ApplyResult::Rejected, Err(text))
             }
         }
     }
 
-    fn pushed(&self, value: &Value) -> Result<WorkloadProbe, String> {
+    fn validate_pushed(&self, value: &Value) -> Result<WorkloadProbe, String> {
         if value.to_string().len() > PUSH_BYTES {
             return Err("spec.probe: larger than 64 KiB".to_owned());
         }
@@ -169,19 +171,19 @@ impl Source {
         Ok(checked.value)
     }
 
-    fn take(&mut self, probe: Option<WorkloadProbe>) -> Config {
+    fn apply(&mut self, probe: Option<WorkloadProbe>) -> ApplyResult {
         self.error = None;
         if self.probe.as_deref() == probe.as_ref() {
-            return Config::Unchanged;
+            return ApplyResult::Unchanged;
         }
         self.probe = probe.map(Arc::new);
-        Config::Applied
+        ApplyResult::Applied
     }
 }
 
 /// Formats a probe for logs and debug output; header values are redacted because they may be
 /// secrets.
-pub(super) fn shown(probe: &WorkloadProbe) -> Value {
+pub(super) fn redacted(probe: &WorkloadProbe) -> Value {
     let mut value = probe.to_json();
     let headers = value.pointer_mut("/httpGet/httpHeaders").and_then(Value::as_array_mut);
     for header in headers.into_iter().flatten() {

@@ -23,19 +23,23 @@ pub(super) struct Target {
     pub(super) source: Option<IpAddr>,
 }
 
-pub(super) struct Targets {
+pub(super) struct TargetResolver {
     pub(super) rules: TargetRules,
     /// Only one DNS lookup at a time, because each lookup that hangs occupies a thread.
     lookups: Arc<Semaphore>,
 }
 
-impl Targets {
+impl TargetResolver {
     pub(super) fn new(rules: TargetRules) -> Self {
         Self { rules, lookups: Arc::new(Semaphore::new(1)) }
     }
 
     /// Returns the addresses to try, in order; at least one. A name is resolved once per probe.
-    pub(super) async fn find(&self, host: Option<&str>, port: NonZeroU16) -> Result<Vec<Target>, Unhealthy> {
+    pub(super) async fn resolve(
+        &self,
+        host: Option<&str>,
+        port: NonZeroU16,
+    ) -> Result<Vec<Target>, Unhealthy> {
         let found = match host {
             Some(host) => self.look_up(host).await?,
             None => vec![self.rules.instance_ip],
@@ -55,11 +59,11 @@ impl Targets {
         let permit = self.lookups.clone().try_acquire_owned();
         let permit = permit.map_err(|_| unknown("the previous DNS lookup has not finished"))?;
         let name = host.to_owned();
-        let asked = tokio::spawn(async move {
+        let lookup = tokio::spawn(async move {
             let _permit = permit;
             tokio::net::lookup_host((name, 0)).await.map(Iterator::collect::<Vec<SocketAddr>>)
         });
-        let found = asked.await.map_err(|_| unknown("the DNS lookup was cancelled"))?;
+        let found = lookup.await.map_err(|_| unknown("the DNS lookup was cancelled"))?;
         let found = found.map_err(|error| unknown(&error.to_string()))?;
         if found.is_empty() {
             Err(unknown("the name has no address"))
@@ -79,7 +83,7 @@ fn allowed(
     // Loopback addresses need no list of the local addresses, which is the most expensive step.
     let is_loopback = found.iter().all(IpAddr::is_loopback);
     let local = if is_loopback { Vec::new() } else { local_addresses() };
-    let targets: Vec<Target> = found.iter().filter_map(|ip| target(rules, *ip, port, &local)).collect();
+    let targets: Vec<Target> = found.iter().filter_map(|ip| permitted(rules, *ip, port, &local)).collect();
     if targets.is_empty() {
         let shown = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let name = host.filter(|host| *host != shown).map(|host| format!("{host} is ")).unwrap_or_default();
@@ -92,7 +96,7 @@ fn allowed(
 }
 
 /// Returns `None` if the rules do not allow the address.
-fn target(rules: &TargetRules, ip: IpAddr, port: u16, local: &[SocketAddr]) -> Option<Target> {
+fn permitted(rules: &TargetRules, ip: IpAddr, port: u16, local: &[SocketAddr]) -> Option<Target> {
     // Connecting to an unspecified address reaches the local machine.
     let ip = match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -127,19 +131,19 @@ fn local_addresses() -> Vec<SocketAddr> {
 }
 
 /// Connects to one target after another until one accepts, and closes the connection.
-pub(super) async fn reach(targets: &[Target]) -> Result<(), Unhealthy> {
-    first(targets).await.map(drop)
+pub(super) async fn check_tcp(targets: &[Target]) -> Result<(), Unhealthy> {
+    connect_first(targets).await.map(drop)
 }
 
 /// Connects to one target after another until one accepts.
 pub(super) async fn connect(targets: &[Target]) -> Result<TcpStream, Unhealthy> {
-    first(targets).await?.ok_or_else(super::wire::cut_off)
+    connect_first(targets).await?.ok_or_else(super::http_exchange::incomplete_response)
 }
 
 /// Returns `None` if a connection was accepted and reset at once. If all targets fail, the error is
 /// that of the first one, because the others may be addresses that this machine does not support,
 /// such as `::1` for `localhost`.
-async fn first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
+async fn connect_first(targets: &[Target]) -> Result<Option<TcpStream>, Unhealthy> {
     let mut first = None;
     for target in targets {
         match dial(*target).await {
@@ -157,24 +161,24 @@ async fn dial(target: Target) -> Result<Option<TcpStream>, Unhealthy> {
     };
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(cannot)?;
     if let Some(source) = source {
-        socket.bind(SocketAddr::new(source, 0)).map_err(|error| source_missing(source, &error))?;
+        socket.bind(SocketAddr::new(source, 0)).map_err(|error| bind_error(source, &error))?;
     }
     let stream = match socket.connect(address).await {
         Ok(stream) => stream,
         // A port without a listener leads to ECONNREFUSED; ECONNRESET means that the connection was
         // accepted first.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-        Err(error) => return Err(refused(address, &error)),
+        Err(error) => return Err(connect_error(address, &error)),
     };
     // If no process listens on the port, the kernel can assign it as the source port, and the
     // socket connects to itself.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
-        return Err(refused(address, &io::ErrorKind::ConnectionRefused.into()));
+        return Err(connect_error(address, &io::ErrorKind::ConnectionRefused.into()));
     }
     Ok(Some(stream))
 }
 
-fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
+fn bind_error(source: IpAddr, error: &io::Error) -> Unhealthy {
     let text = match (error.kind(), source) {
         (io::ErrorKind::AddrNotAvailable, IpAddr::V6(_)) => format!(
             "--capture on probes from {source}, which is not an address of this machine: ip -6 address add {source}/128 dev lo"
@@ -187,7 +191,7 @@ fn source_missing(source: IpAddr, error: &io::Error) -> Unhealthy {
     Unhealthy::new(HealthReason::CannotRun, &text)
 }
 
-fn refused(address: SocketAddr, error: &io::Error) -> Unhealthy {
+fn connect_error(address: SocketAddr, error: &io::Error) -> Unhealthy {
     let (reason, text) = match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             (HealthReason::ConnectionRefused, format!("{address}: connection refused"))

@@ -21,7 +21,7 @@ const HTTP1: &[u8] = b"http/1.1";
 /// certificate.
 pub(super) fn connector() -> TlsConnector {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(Anybody(provider.clone()));
+    let verifier = Arc::new(NoVerification(provider.clone()));
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
         .expect("the provider supports both versions")
@@ -46,7 +46,7 @@ pub(super) async fn handshake(
     connector.connect(name, stream).await.map_err(|error| {
         let tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
         match tls {
-            Some(error) => failed(error),
+            Some(error) => to_unhealthy(error),
             None => Unhealthy::new(HealthReason::Tls, "the connection closed during the TLS handshake"),
         }
     })
@@ -58,27 +58,27 @@ pub(super) fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
 }
 
 /// Converts a TLS error to a probe failure.
-pub(super) fn failed(error: &Error) -> Unhealthy {
+pub(super) fn to_unhealthy(error: &Error) -> Unhealthy {
     let text = match error {
         Error::InvalidMessage(_) => "the application does not speak TLS".to_owned(),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "the application requires a client certificate, and probes do not send one".to_owned()
         }
         Error::AlertReceived(alert) => {
-            format!("TLS handshake failed: the application sent the alert {alert:?}")
+            format!("TLS handshake to_unhealthy: the application sent the alert {alert:?}")
         }
-        Error::PeerIncompatible(why) => format!("TLS handshake failed: {why:?}"),
-        Error::PeerMisbehaved(why) => format!("TLS handshake failed: {why:?}"),
-        _ => "TLS handshake failed".to_owned(),
+        Error::PeerIncompatible(why) => format!("TLS handshake to_unhealthy: {why:?}"),
+        Error::PeerMisbehaved(why) => format!("TLS handshake to_unhealthy: {why:?}"),
+        _ => "TLS handshake to_unhealthy".to_owned(),
     };
     Unhealthy::new(HealthReason::Tls, &text)
 }
 
 /// Accepts every certificate and every signature.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn addresses_that_others_reach() {
+fn reachable_addresses() {
     for (address, expected) in [
         ("10.0.0.5", true),
         ("fd00::5", true),
@@ -17,7 +17,7 @@ fn addresses_that_others_reach() {
 }
 
 #[test]
-fn without_ipv6_all_addresses_are_those_of_ipv4() {
+fn the_unspecified_address_without_ipv6() {
     for (ipv6, address, expected) in [
         (true, "[::]:1", "[::]:1"),
         (false, "[::]:1", "0.0.0.0:1"),

@@ -7,7 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use workload_health::{HealthReason, Outcome, State};
 
-use super::{Counters, Gauges, Histograms};
+use super::{Counters, Gauges, Histograms, register};
 
 /// Upper bounds of the histogram buckets for probes, in seconds.
 const PROBE_SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
@@ -22,24 +22,17 @@ pub struct HealthMetrics {
 }
 
 impl HealthMetrics {
-    pub(super) fn register(&self, to: &mut Registry) {
-        to.register("vm_probe", "Probes of the workload", self.probes.clone());
-        to.register(
-            "vm_probe_duration_seconds",
-            "Duration of the probes of the workload",
-            self.duration.clone(),
-        );
-        to.register("vm_health_state", "1 for the current health state of the workload", self.state.clone());
-        to.register(
-            "vm_health_transitions",
-            "Changes of the health state of the workload",
-            self.transitions.clone(),
-        );
-        to.register(
-            "probe_config",
-            "Probe configurations that were received, by result",
-            self.config.clone(),
-        );
+    pub(super) fn new(to: &mut Registry) -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(PROBE_SECONDS);
+        let duration = Family::new_with_constructor(histogram);
+        to.register("vm_probe_duration_seconds", "Duration of the probes of the workload", duration.clone());
+        Self {
+            probes: register(to, "vm_probe", "Probes of the workload"),
+            duration,
+            state: register(to, "vm_health_state", "1 for the current health state of the workload"),
+            transitions: register(to, "vm_health_transitions", "Changes of the health state of the workload"),
+            config: register(to, "probe_config", "Probe configurations that were received, by result"),
+        }
     }
 
     /// Records a completed probe.
@@ -72,18 +65,5 @@ impl HealthMetrics {
     /// `refused`.
     pub fn config(&self, result: &'static str) {
         self.config.get_or_create(&[("result", result.to_owned())]).inc();
-    }
-}
-
-impl Default for HealthMetrics {
-    fn default() -> Self {
-        let histogram: fn() -> Histogram = || Histogram::new(PROBE_SECONDS);
-        Self {
-            probes: Family::default(),
-            duration: Family::new_with_constructor(histogram),
-            state: Family::default(),
-            transitions: Family::default(),
-            config: Family::default(),
-        }
     }
 }

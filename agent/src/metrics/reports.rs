@@ -6,10 +6,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use super::{Counters, Seconds};
+use super::{Counters, Seconds, register};
 
-#[derive(Debug, Default)]
-pub struct Reports {
+#[derive(Debug)]
+pub struct ReportMetrics {
     discovery_connected: Gauge,
     discovery_connects: Counters<1>,
     reports: Counters<1>,
@@ -18,18 +18,32 @@ pub struct Reports {
     unacknowledged: Mutex<Option<Instant>>,
 }
 
-impl Reports {
-    pub(super) fn register(&self, to: &mut Registry) {
-        let connected = "1 while a stream to a discovery server is open";
-        to.register("discovery_connected", connected, self.discovery_connected.clone());
-        let connects = "Attempts to open a stream to a discovery server";
-        to.register("discovery_connects", connects, self.discovery_connects.clone());
-        to.register("reports", "Health reports that were sent, resent or acknowledged", self.reports.clone());
-        let unacked =
-            "Time for which the latest report has been waiting for its acknowledgement, 0 if it is not";
-        to.register("report_unacked_seconds", unacked, self.report_unacked_seconds.clone());
-        let reload = "Reloads of the certificate files for the discovery server";
-        to.register("tls_reload", reload, self.tls_reload.clone());
+impl ReportMetrics {
+    pub(super) fn new(to: &mut Registry) -> Self {
+        Self {
+            discovery_connected: register(
+                to,
+                "discovery_connected",
+                "1 while a stream to a discovery server is open",
+            ),
+            discovery_connects: register(
+                to,
+                "discovery_connects",
+                "Attempts to open a stream to a discovery server",
+            ),
+            reports: register(to, "reports", "Health reports that were sent, resent or acknowledged"),
+            report_unacked_seconds: register(
+                to,
+                "report_unacked_seconds",
+                "Time for which the latest report has been waiting for its acknowledgement, 0 if it is not",
+            ),
+            tls_reload: register(
+                to,
+                "tls_reload",
+                "Reloads of the certificate files for the discovery server",
+            ),
+            unacknowledged: Mutex::new(None),
+        }
     }
 
     /// Records whether a stream is open.
@@ -58,8 +72,9 @@ impl Reports {
         self.tls_reload.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// Updates the values that depend on the current time. Call it before the metrics are encoded.
-    pub(super) fn look(&self) {
+    /// Updates the values that depend on the current time. Call it before the metrics are
+    /// encoded.
+    pub(super) fn update(&self) {
         let since = *self.unacknowledged.lock().expect("nothing panics while it holds this lock");
         self.report_unacked_seconds.set(since.map_or(0.0, |since| since.elapsed().as_secs_f64()));
     }

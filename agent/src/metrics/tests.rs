@@ -1,12 +1,12 @@
 use super::*;
 use crate::args::Dynamic;
-use crate::readiness::{Channel, Observation, Policy, Ready};
+use crate::readiness::{Channel, Observation, Policy, Readiness};
 
 #[test]
-fn snapshots_make_gauges_and_changes() {
+fn snapshots_update_gauges_and_counters() {
     let metrics = Metrics::new();
     let policy = Policy { dynamic: Dynamic::Off, data_path: false, child: true, drain_keeps_ready: false };
-    let mut ready = Ready::new(policy, Duration::ZERO);
+    let mut ready = Readiness::new(policy, Duration::ZERO);
     let mut tell = |observation: Observation, seconds: u64| {
         let (before, now) = (ready.snapshot().clone(), Duration::from_secs(seconds));
         ready.observe(ready.generation(), observation, now);
@@ -24,24 +24,24 @@ fn snapshots_make_gauges_and_changes() {
 }
 
 #[test]
-fn what_is_counted() {
+fn counters() {
     let metrics = Metrics::new();
-    metrics.request("ready", "/healthz/ready", 200);
-    metrics.request("ready", "other", 404);
-    metrics.connection_closed("ready", "evicted");
-    metrics.envoy_ended(Ended::Signal(9), false);
-    metrics.envoy_ended(Ended::Code(0), true);
-    metrics.rejected("--metrics-target");
-    metrics.admin_question(Some(Failure::Timeout), Duration::from_secs(5));
-    let open = metrics.connection("ready");
+    metrics.servers.request("ready", "/healthz/ready", 200);
+    metrics.servers.request("ready", "other", 404);
+    metrics.servers.connection_closed("ready", "evicted");
+    metrics.envoy_exited(ExitReason::Signal(9), false);
+    metrics.envoy_exited(ExitReason::Code(0), true);
+    metrics.config_rejected("--metrics-target");
+    metrics.admin_request(Err(RequestFailure::Timeout), Duration::from_secs(5));
+    let open = metrics.servers.connection("ready");
     let text = metrics.encode();
     for line in [
         "app_health_agent_requests_total{server=\"ready\",path=\"other\",code=\"404\"} 1",
         "app_health_agent_connections_closed_total{server=\"ready\",reason=\"evicted\"} 1",
         "app_health_agent_envoy_exits_total{cause=\"signal\"} 1",
-        "app_health_agent_envoy_exits_total{cause=\"asked\"} 1",
+        "app_health_agent_envoy_exits_total{cause=\"requested\"} 1",
         "app_health_agent_config_rejected{key=\"--metrics-target\"} 1",
-        "app_health_agent_admin_questions_total{outcome=\"timeout\"} 1",
+        "app_health_agent_admin_requests_total{outcome=\"timeout\"} 1",
         "app_health_agent_connections{server=\"ready\"} 1",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -26,7 +26,7 @@ fn a_regular_file_is_replaced() {
 }
 
 #[test]
-fn a_link_and_a_device_stay_what_they_are() {
+fn links_and_devices_are_not_replaced() {
     let folder = folder("link");
     let (link, target) = (folder.join("link"), folder.join("target"));
     symlink(&target, &link).unwrap();
@@ -43,7 +43,7 @@ fn a_link_and_a_device_stay_what_they_are() {
 }
 
 #[test]
-fn nothing_that_lies_beside_it_is_followed() {
+fn links_at_the_temporary_name_are_not_followed() {
     let folder = folder("beside");
     let (file, precious) = (folder.join("envoy.json"), folder.join("precious"));
     fs::write(&precious, b"precious").unwrap();

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use super::{Channel, DataPathAnswer, Failure, Policy};
+use super::{Channel, Policy};
 use crate::args::Dynamic;
-use crate::envoy::{AdminQuestion, ServerState, Stats, Updates};
+use crate::envoy::admin::{AdminRequest, DataPathResponse, ReadinessStats, ServerState, UpdateCounters};
+use crate::http_client::RequestFailure;
 
 /// Number of consecutive failures after which a data path that answered before is not met any more.
 const DATA_PATH_FAILURES: u32 = 3;
@@ -51,36 +52,37 @@ impl Condition {
 }
 
 /// Whether Envoy has received its clusters or its listeners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Received {
-    Not,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ConfigState {
+    #[default]
+    Missing,
     Rejected,
-    Yes,
+    Received,
 }
 
-impl Received {
-    fn of(updates: Updates, dynamic: Dynamic) -> Self {
+impl ConfigState {
+    fn of(updates: UpdateCounters, dynamic: Dynamic) -> Self {
         match (updates.success, dynamic) {
-            (_, Dynamic::Off) | (None, Dynamic::Auto) => Self::Yes,
-            (Some(success), _) if success > 0 => Self::Yes,
+            (_, Dynamic::Off) | (None, Dynamic::Auto) => Self::Received,
+            (Some(success), _) if success > 0 => Self::Received,
             _ if updates.rejected > Some(0) => Self::Rejected,
-            _ => Self::Not,
+            _ => Self::Missing,
         }
     }
 
     /// After a successful update a later rejection has no effect, because Envoy keeps its
     /// configuration.
-    fn observe(&mut self, updates: Updates, dynamic: Dynamic) {
-        if *self != Self::Yes {
+    fn observe(&mut self, updates: UpdateCounters, dynamic: Dynamic) {
+        if *self != Self::Received {
             *self = Self::of(updates, dynamic);
         }
     }
 
     fn pending(self, what: &str) -> Option<String> {
         match self {
-            Self::Not => Some(format!("{what} not received")),
+            Self::Missing => Some(format!("{what} not received")),
             Self::Rejected => Some(format!("{what} rejected")),
-            Self::Yes => None,
+            Self::Received => None,
         }
     }
 }
@@ -91,19 +93,20 @@ pub(super) struct DataPath {
     pub(super) met: bool,
     pub(super) accepted: bool,
     /// Start of the period without a response.
-    pub(super) silent_since: Option<Duration>,
+    pub(super) unresponsive_since: Option<Duration>,
     failures: u32,
     reason: String,
 }
 
-impl DataPath {
-    fn new() -> Self {
-        Self { met: false, accepted: false, silent_since: None, failures: 0, reason: Self::silent() }
+impl Default for DataPath {
+    fn default() -> Self {
+        let reason = Self::UNRESPONSIVE.to_owned();
+        Self { met: false, accepted: false, unresponsive_since: None, failures: 0, reason }
     }
+}
 
-    fn silent() -> String {
-        "probe listener not answering".to_owned()
-    }
+impl DataPath {
+    const UNRESPONSIVE: &str = "probe listener not answering";
 
     /// Returns true if the last request failed.
     pub(super) fn is_failing(&self) -> bool {
@@ -114,17 +117,17 @@ impl DataPath {
     /// and not by Envoy's failure.
     pub(super) fn observe(
         &mut self,
-        answer: Result<DataPathAnswer, Failure>,
+        answer: Result<DataPathResponse, RequestFailure>,
         was_ready: bool,
         now: Duration,
     ) {
-        self.silent_since = answer.is_err().then(|| self.silent_since.unwrap_or(now));
+        self.unresponsive_since = answer.is_err().then(|| self.unresponsive_since.unwrap_or(now));
         let reason = match answer {
-            Ok(DataPathAnswer { status: 404, unknown_probe: true }) => None,
-            Ok(DataPathAnswer { status: 429, .. }) if was_ready => None,
-            Ok(DataPathAnswer { status: 404, .. }) => Some("probe filter not answering".to_owned()),
-            Ok(DataPathAnswer { status, .. }) => Some(format!("probe listener answers {status}")),
-            Err(_) => Some(Self::silent()),
+            Ok(DataPathResponse { status: 404, unknown_probe: true }) => None,
+            Ok(DataPathResponse { status: 429, .. }) if was_ready => None,
+            Ok(DataPathResponse { status: 404, .. }) => Some("probe filter not answering".to_owned()),
+            Ok(DataPathResponse { status, .. }) => Some(format!("probe listener answers {status}")),
+            Err(_) => Some(Self::UNRESPONSIVE.to_owned()),
         };
         match reason {
             None => {
@@ -141,8 +144,8 @@ impl DataPath {
 }
 
 /// State of one Envoy process, from its first sign to its exit.
-#[derive(Debug)]
-pub(super) struct Life {
+#[derive(Debug, Default)]
+pub(super) struct EnvoyProcessState {
     pub(super) process: bool,
     /// True if the process has exited.
     pub(super) exited: bool,
@@ -155,39 +158,19 @@ pub(super) struct Life {
     pub(super) uptime: Option<(i64, Duration)>,
     pub(super) workers_hidden: bool,
     /// Start of the period in which no admin request was answered.
-    pub(super) admin_silent: Option<Duration>,
+    pub(super) admin_unresponsive_since: Option<Duration>,
     state: Option<ServerState>,
-    clusters: Received,
-    listeners: Received,
+    clusters: ConfigState,
+    listeners: ConfigState,
     workers: bool,
     admin_refused: Option<Duration>,
     data_path_refused: Option<Duration>,
 }
 
-impl Life {
-    pub(super) fn new() -> Self {
-        Self {
-            process: false,
-            exited: false,
-            restarting: false,
-            was_ready: false,
-            data_path: DataPath::new(),
-            version: None,
-            uptime: None,
-            workers_hidden: false,
-            admin_silent: None,
-            state: None,
-            clusters: Received::Not,
-            listeners: Received::Not,
-            workers: false,
-            admin_refused: None,
-            data_path_refused: None,
-        }
-    }
-
-    /// Returns the state between the exit of the process `life` and the start of the next one.
-    pub(super) fn after(life: &Self) -> Self {
-        Self { exited: true, was_ready: life.was_ready, ..Self::new() }
+impl EnvoyProcessState {
+    /// Returns the state between the exit of the process `exited` and the start of the next one.
+    pub(super) fn after(exited: &Self) -> Self {
+        Self { exited: true, was_ready: exited.was_ready, ..Self::default() }
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -213,21 +196,21 @@ impl Life {
         }
     }
 
-    pub(super) fn stats(&mut self, stats: Stats, dynamic: Dynamic) {
+    pub(super) fn stats(&mut self, stats: ReadinessStats, dynamic: Dynamic) {
         self.clusters.observe(stats.clusters, dynamic);
         self.listeners.observe(stats.listeners, dynamic);
         self.workers |= stats.workers_started == Some(1);
         self.workers_hidden = !self.workers && stats.workers_started.is_none();
     }
 
-    pub(super) fn admin_question(&self) -> AdminQuestion {
-        let configured = self.clusters == Received::Yes && self.listeners == Received::Yes;
+    pub(super) fn next_admin_request(&self) -> AdminRequest {
+        let configured = self.clusters == ConfigState::Received && self.listeners == ConfigState::Received;
         match self.state {
             Some(ServerState::Live) if configured && (self.workers || self.workers_hidden) => {
-                AdminQuestion::ServerInfo
+                AdminRequest::ServerInfo
             }
-            Some(ServerState::Live) => AdminQuestion::Stats,
-            _ => AdminQuestion::Ready,
+            Some(ServerState::Live) => AdminRequest::Stats,
+            _ => AdminRequest::Ready,
         }
     }
 

@@ -16,30 +16,39 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 
-use super::goaway::Watched;
-use crate::config::DiscoveryServer;
-use crate::http_client::{Found, look_up};
+use super::tls::San;
+use crate::address::Endpoint;
+use crate::http_client::{Resolved, resolve};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
-const LIMIT: Duration = Duration::from_secs(5);
-/// Interval of HTTP/2 keepalive PINGs. Together with [`PONG`], a dead peer is detected within 30 s.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of HTTP/2 keepalive PINGs. A dead peer is detected within 30 s, see [`KEEPALIVE_TIMEOUT`].
 /// istiod rejects clients that send more than one PING in 15 s.
-const PING: Duration = Duration::from_secs(20);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// How long to wait for the PING's acknowledgement.
-const PONG: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP/2 flow-control window in bytes, twice the size of the largest probe.
-const WINDOW: u32 = 128 * 1024;
+const FLOW_CONTROL_WINDOW: u32 = 128 * 1024;
+
+/// One value of `--discovery`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscoveryServer {
+    /// The value as given, for example `discovery.example:15012`.
+    pub authority: String,
+    pub endpoint: Endpoint,
+    /// Name that the server's certificate must carry.
+    pub san: San,
+}
 
 /// A server and its TLS client configuration.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct ServerTarget {
     pub server: DiscoveryServer,
     /// `None` for plaintext.
     pub tls: Option<Arc<ClientConfig>>,
@@ -51,18 +60,16 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Scheme and authority of requests.
     pub origin: Uri,
-    /// Notified when the server sends GOAWAY.
-    pub goes_away: Arc<Notify>,
-    pub requests: Requests,
+    pub requests: GrpcChannel,
     /// Task that drives the connection; dropping it closes the connection.
     pub driver: AbortOnDropHandle<()>,
 }
 
 /// Sends gRPC requests on one HTTP/2 connection.
 #[derive(Debug, Clone)]
-pub struct Requests(http2::SendRequest<Body>);
+pub struct GrpcChannel(http2::SendRequest<Body>);
 
-impl GrpcService<Body> for Requests {
+impl GrpcService<Body> for GrpcChannel {
     type ResponseBody = Incoming;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
@@ -76,42 +83,29 @@ impl GrpcService<Body> for Requests {
     }
 }
 
-/// Connects to the addresses of all servers in random order, until one handshake succeeds. `random`
-/// returns numbers in 0..1. Returns the reason of the last failure if all fail.
-pub async fn connect(targets: &[Target], mut random: impl FnMut() -> f64) -> Result<Connection, String> {
-    let mut why = String::from("no address found");
+/// Connects to the addresses of all servers in random order, until one handshake succeeds.
+/// Returns the reason of the last failure if all fail.
+pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Result<Connection, String> {
+    let mut last_error = String::from("no address found");
     let mut found = Vec::new();
-    for Target { server, tls } in targets {
-        match timeout(LIMIT, look_up(&server.endpoint)).await {
-            Ok(Ok(Found::Addresses(addresses))) => {
+    for ServerTarget { server, tls } in targets {
+        match timeout(STEP_TIMEOUT, resolve(&server.endpoint)).await {
+            Ok(Ok(Resolved::Addresses(addresses))) => {
                 found.extend(addresses.into_iter().map(|address| (address, server, tls)));
             }
-            Ok(Ok(Found::Unix(_))) => {}
-            Ok(Err(error)) => why = format!("{}: {error}", server.authority),
-            Err(_) => why = format!("{}: DNS lookup timed out after 5 s", server.authority),
+            Ok(Ok(Resolved::Unix(_))) => {}
+            Ok(Err(error)) => last_error = format!("{}: {error}", server.authority),
+            Err(_) => last_error = format!("{}: DNS lookup timed out after 5 s", server.authority),
         }
     }
-    shuffle(&mut found, &mut random);
+    random.shuffle(&mut found);
     for (address, server, tls) in found {
         match dial(address, server, tls.as_ref()).await {
             Ok(connection) => return Ok(connection),
-            Err(error) => why = format!("{} ({address}): {error}", server.authority),
+            Err(error) => last_error = format!("{} ({address}): {error}", server.authority),
         }
     }
-    Err(why)
-}
-
-fn shuffle<T>(values: &mut [T], random: &mut impl FnMut() -> f64) {
-    for last in (1..values.len()).rev() {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "there are only a few addresses"
-        )]
-        let other = ((last + 1) as f64 * random()) as usize;
-        values.swap(last, other.min(last));
-    }
+    Err(last_error)
 }
 
 async fn dial(
@@ -119,13 +113,14 @@ async fn dial(
     server: &DiscoveryServer,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Connection, String> {
-    let connected = timeout(LIMIT, TcpStream::connect(address)).await;
+    let connected = timeout(STEP_TIMEOUT, TcpStream::connect(address)).await;
     let stream =
         connected.map_err(|_| "connection timed out after 5 s")?.map_err(|error| error.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let Some(tls) = tls else { return handshake(stream, address, server, Scheme::HTTP).await };
     let shaken =
-        timeout(LIMIT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream)).await;
+        timeout(STEP_TIMEOUT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream))
+            .await;
     let stream = shaken
         .map_err(|_| "TLS handshake timed out after 5 s")?
         .map_err(|error: io::Error| format!("TLS handshake: {error}"))?;
@@ -140,16 +135,15 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server: &DiscoveryServer,
     scheme: Scheme,
 ) -> Result<Connection, String> {
-    let (stream, goes_away) = Watched::new(stream);
     let shaken = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
+        .initial_stream_window_size(FLOW_CONTROL_WINDOW)
+        .initial_connection_window_size(FLOW_CONTROL_WINDOW)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
         .handshake(TokioIo::new(stream));
-    let (requests, driver) = timeout(LIMIT, shaken)
+    let (requests, driver) = timeout(STEP_TIMEOUT, shaken)
         .await
         .map_err(|_| "HTTP/2 handshake timed out after 5 s")?
         .map_err(|error| format!("HTTP/2 handshake: {error}"))?;
@@ -163,11 +157,5 @@ pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         // The same error ends the stream, where it is reported.
         let _ = driver.await;
     });
-    Ok(Connection {
-        peer,
-        origin,
-        goes_away,
-        requests: Requests(requests),
-        driver: AbortOnDropHandle::new(driver),
-    })
+    Ok(Connection { peer, origin, requests: GrpcChannel(requests), driver: AbortOnDropHandle::new(driver) })
 }

@@ -24,7 +24,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_filter_is_written_once_for_its_owner() {
+fn the_filter_is_written_once() {
     let folder = Folder::new("once");
     let state_dir = folder.0.join("a/b");
     write_filter(&state_dir).unwrap();
@@ -43,27 +43,27 @@ fn the_filter_is_written_once_for_its_owner() {
 }
 
 #[test]
-fn a_folder_open_to_others_is_refused() {
+fn a_directory_writable_by_others_is_rejected() {
     let folder = Folder::new("open");
     fs::create_dir_all(&folder.0).unwrap();
     fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o770)).unwrap();
     let error = write_filter(&folder.0).unwrap_err();
-    assert!(matches!(error, StateDirError::Open(_, 0o770)), "{error}");
+    assert!(matches!(error, StateDirError::WritableByOthers(_, 0o770)), "{error}");
     assert!(error.to_string().contains("set --state-dir to a subdirectory"), "{error}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
 
 #[test]
-fn a_folder_is_made_without_a_filter() {
+fn a_directory_is_created_without_a_filter() {
     let folder = Folder::new("bare");
-    make(&folder.0.join("a")).unwrap();
-    make(&folder.0.join("a")).unwrap();
+    create(&folder.0.join("a")).unwrap();
+    create(&folder.0.join("a")).unwrap();
     assert_eq!(mode(&folder.0.join("a")), 0o700);
     assert_eq!(fs::read_dir(folder.0.join("a")).unwrap().count(), 0);
 }
 
 #[test]
-fn a_filter_that_others_may_change_is_replaced() {
+fn a_filter_that_is_writable_by_others_is_replaced() {
     let folder = Folder::new("changed");
     write_filter(&folder.0).unwrap();
     let file = folder.0.join(FILTER_FILE_NAME);
@@ -79,7 +79,7 @@ fn a_filter_that_others_may_change_is_replaced() {
 }
 
 #[test]
-fn whose_folders_are_trusted() {
+fn trusted_owners() {
     for (owner, user, expected) in
         [(0, 0, true), (0, 1337, true), (1337, 1337, true), (1000, 1337, false), (1337, 0, false)]
     {
@@ -89,19 +89,19 @@ fn whose_folders_are_trusted() {
 
 /// Only root can change the owner, so without root the test above must suffice.
 #[test]
-fn a_folder_of_somebody_else_is_refused() {
+fn a_directory_of_another_user_is_rejected() {
     let folder = Folder::new("foreign");
     fs::create_dir_all(&folder.0).unwrap();
     if std::os::unix::fs::chown(&folder.0, Some(12345), None).is_err() {
         return;
     }
     let error = write_filter(&folder.0).unwrap_err();
-    assert!(matches!(error, StateDirError::Foreign { owner: 12345, .. }), "{error}");
+    assert!(matches!(error, StateDirError::WrongOwner { owner: 12345, .. }), "{error}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
 
 #[test]
-fn what_is_no_folder_is_named() {
+fn a_file_in_place_of_the_directory_is_named() {
     let error = write_filter(Path::new("/dev/null/state")).unwrap_err().to_string();
     assert!(error.starts_with("/dev/null/state: "), "{error}");
 }

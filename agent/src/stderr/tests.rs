@@ -3,9 +3,9 @@ use std::io::{BufRead, BufReader};
 use super::*;
 
 #[test]
-fn lines_that_nobody_reads_are_dropped_and_counted() {
+fn lines_beyond_the_limit_are_dropped_and_counted() {
     let (reader, writer) = io::pipe().unwrap();
-    let lines = Lines::to(writer);
+    let lines = StderrWriter::new(writer);
     // A pipe holds 64 KiB, and so does the queue: most lines fit into neither, and no call blocks.
     for number in 0..10_000 {
         lines.push(format!("{number:099}\n").as_bytes());
@@ -36,9 +36,9 @@ fn lines_that_nobody_reads_are_dropped_and_counted() {
 }
 
 #[test]
-fn what_was_pushed_is_there_after_a_flush() {
+fn flush_waits_until_all_lines_are_written() {
     let (reader, writer) = io::pipe().unwrap();
-    let lines = Lines::to(writer);
+    let lines = StderrWriter::new(writer);
     lines.push(b"one\n");
     lines.push(b"two\n");
     lines.flush(Duration::from_secs(30));
@@ -47,18 +47,12 @@ fn what_was_pushed_is_there_after_a_flush() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
-    let mut waiting = Waiting::default();
-    for _ in 0..ROOM {
-        waiting.push(b"ab\n");
-    }
-    assert!(waiting.bytes <= ROOM && waiting.dropped > 0);
-    waiting.push(&vec![b'x'; ROOM + 1]);
-    let dropped = waiting.dropped;
-    while waiting.pop().is_some() {}
-    assert_eq!(waiting.bytes, 0);
-    waiting.push(b"cd\n");
-    let gap = waiting.pop().unwrap();
-    assert!(String::from_utf8_lossy(&gap).contains(&format!(" {dropped} lines dropped")));
-    assert_eq!(waiting.pop().as_deref(), Some(b"cd\n".as_slice()));
+fn a_line_beyond_the_limit_is_dropped() {
+    let (reader, writer) = io::pipe().unwrap();
+    let lines = StderrWriter::new(writer);
+    lines.push(&vec![b'x'; QUEUE_LIMIT + 1]);
+    lines.push(b"one\n");
+    lines.flush(Duration::from_secs(30));
+    let read: Vec<String> = BufReader::new(reader).lines().take(2).map(Result::unwrap).collect();
+    assert_eq!(read, ["app-health-agent: 1 lines dropped: stderr was not read", "one"]);
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::HttpUrl;
-use crate::http_client::{self, Answer};
+use crate::http_client::{self, HttpResponse};
 
 /// Maximum number of bytes that are read of a response body.
 const BODY_LIMIT: usize = 4 * 1024;
 /// Maximum number of bytes of the body that become the reason.
 const REASON_LIMIT: usize = 1024;
 /// Time reserved for a long-poll response to arrive before the deadline.
-pub(super) const ANSWER_TIME: Duration = Duration::from_millis(100);
+pub(super) const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 
 /// Result of one readiness request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub(super) enum Attempt {
         held: bool,
     },
     /// A status that is not covered by another variant.
-    Answers(u16),
+    UnexpectedStatus(u16),
     /// Status 400 or 404 for a request with the parameter `wait`, which the server may not support.
-    KeyRefused(u16),
+    WaitParameterRejected(u16),
     /// A connection was established, but no complete response arrived in time.
-    Silent(Duration),
+    TimedOut(Duration),
     /// The connection closed without a response.
     Closed,
     /// The peer did not send valid HTTP.
@@ -50,8 +50,10 @@ impl Attempt {
         match self {
             Self::Ready => None,
             Self::NotReady { reason, .. } => Some(reason.clone()),
-            Self::Answers(status) | Self::KeyRefused(status) => Some(format!("HTTP status {status}")),
-            Self::Silent(timeout) => Some(format!("no response in {}ms", timeout.as_millis())),
+            Attempt::UnexpectedStatus(status) | Attempt::WaitParameterRejected(status) => {
+                Some(format!("HTTP status {status}"))
+            }
+            Attempt::TimedOut(timeout) => Some(format!("no response in {}ms", timeout.as_millis())),
             Self::Closed | Self::Refused => Some("connection refused".to_owned()),
             Self::NotHttp => Some("no HTTP response".to_owned()),
             Self::UnknownName => Some("name unknown".to_owned()),
@@ -68,19 +70,19 @@ impl Attempt {
 /// Polls one URL, with the parameter `wait` as long as the server seems to support it.
 pub(super) struct Attempts<'a> {
     url: &'a HttpUrl,
-    knows_wait: bool,
+    supports_wait: bool,
 }
 
 impl<'a> Attempts<'a> {
     pub(super) fn new(url: &'a HttpUrl) -> Self {
-        Self { url, knows_wait: true }
+        Self { url, supports_wait: true }
     }
 
     /// Takes at most `timeout`, including the name lookup.
     pub(super) async fn next(&mut self, timeout: Duration) -> Attempt {
-        let asked = Instant::now();
-        let deadline = asked + timeout;
-        let found = match timeout_at(deadline, http_client::look_up(&self.url.endpoint)).await {
+        let started = Instant::now();
+        let deadline = started + timeout;
+        let found = match timeout_at(deadline, http_client::resolve(&self.url.endpoint)).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) => return Attempt::UnknownName,
             Err(_) => return Attempt::NotResolved,
@@ -90,19 +92,19 @@ impl<'a> Attempts<'a> {
         let hold = self.hold(timeout);
         let path = self.path(hold);
         match timeout_at(deadline, connection.get(&self.url.authority, &path, BODY_LIMIT)).await {
-            Ok(Ok(answer)) => self.judge(&answer, hold, asked.elapsed()),
-            Ok(Err(error)) if error.is_garbage() => Attempt::NotHttp,
+            Ok(Ok(response)) => self.classify(&response, hold, started.elapsed()),
+            Ok(Err(error)) if error.is_protocol_error() => Attempt::NotHttp,
             Ok(Err(_)) => Attempt::Closed,
-            Err(_) => Attempt::Silent(timeout),
+            Err(_) => Attempt::TimedOut(timeout),
         }
     }
 
     /// Returns how long the server is asked to hold the request; `None` if `timeout` is too short
     /// for that.
     fn hold(&self, timeout: Duration) -> Option<Duration> {
-        let millis = timeout.saturating_sub(ANSWER_TIME).as_millis().min(30_000);
+        let millis = timeout.saturating_sub(RESPONSE_MARGIN).as_millis().min(30_000);
         let hold = Duration::from_millis(u64::try_from(millis).expect("at most 30,000"));
-        (self.knows_wait && !hold.is_zero()).then_some(hold)
+        (self.supports_wait && !hold.is_zero()).then_some(hold)
     }
 
     fn path(&self, hold: Option<Duration>) -> String {
@@ -116,18 +118,18 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    fn judge(&mut self, answer: &Answer, hold: Option<Duration>, took: Duration) -> Attempt {
-        match answer.status {
+    fn classify(&mut self, response: &HttpResponse, hold: Option<Duration>, took: Duration) -> Attempt {
+        match response.status {
             200 => Attempt::Ready,
             503 => Attempt::NotReady {
-                reason: reason(&answer.body),
+                reason: reason(&response.body),
                 held: hold.is_some_and(|hold| took >= hold),
             },
             status @ (400 | 404) if hold.is_some() => {
-                self.knows_wait = false;
-                Attempt::KeyRefused(status)
+                self.supports_wait = false;
+                Attempt::WaitParameterRejected(status)
             }
-            status => Attempt::Answers(status),
+            status => Attempt::UnexpectedStatus(status),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
 
 /// Executes the command in this process, with the same environment. Returns if there is no command
 /// or if it cannot be executed.
-pub(super) fn become_it(command: &[OsString]) -> Result<(), Failure> {
+pub(super) fn exec(command: &[OsString]) -> Result<(), Failure> {
     let Some((file, args)) = command.split_first() else { return Ok(()) };
     // Lines that are still queued would be lost.
     stderr::flush();

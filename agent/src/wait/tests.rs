@@ -56,7 +56,7 @@ async fn waited(config: &WaitConfig) -> (Result<String, Failure>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn ready_sooner_or_later() {
+async fn wait_ends_when_the_sidecar_is_ready() {
     for (answers, first_line) in [
         ([READY, READY].as_slice(), None),
         (&[PENDING, READY], Some("clusters not received")),
@@ -77,7 +77,7 @@ async fn ready_sooner_or_later() {
 
 /// The request may take ten minutes and the timeout below is generous: the smaller one counts.
 #[tokio::test]
-async fn no_request_outlasts_the_wait() {
+async fn no_request_exceeds_the_timeout() {
     for (answers, reason) in [
         (["-"].as_slice(), "no response in "),
         (&[PENDING, "-"], "clusters not received"),
@@ -97,17 +97,17 @@ async fn no_request_outlasts_the_wait() {
 }
 
 #[test]
-fn pauses_leave_time_for_a_last_answer() {
+fn pauses_leave_time_for_a_last_request() {
     let millis = Duration::from_millis;
     for (timeout, elapsed, expected) in
         [(1000, 0, 900), (1000, 899, 900), (1000, 900, 1000), (50, 0, 50), (0, 0, 0)]
     {
-        assert_eq!(last_try(millis(timeout), millis(elapsed)), millis(expected), "{timeout} {elapsed}");
+        assert_eq!(latest_retry(millis(timeout), millis(elapsed)), millis(expected), "{timeout} {elapsed}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_the_key_is_asked_without() {
+async fn the_wait_parameter_is_dropped_after_a_rejection() {
     let (endpoint, requests) = server(&[NOT_FOUND, PENDING, READY]).await;
     let (result, _) = waited(&config(endpoint)).await;
     assert!(result.is_ok());
@@ -116,7 +116,7 @@ async fn a_server_that_does_not_know_the_key_is_asked_without() {
 }
 
 #[tokio::test]
-async fn zero_is_exactly_one_try() {
+async fn timeout_zero_sends_one_request() {
     let (endpoint, requests) = server(&[PENDING]).await;
     let (result, lines) = waited(&WaitConfig { timeout: Duration::ZERO, ..config(endpoint) }).await;
     let failure = result.unwrap_err();
@@ -126,7 +126,7 @@ async fn zero_is_exactly_one_try() {
 }
 
 #[tokio::test]
-async fn when_the_time_is_over() {
+async fn timeout_fails_or_continues() {
     let (endpoint, _) = server(&[PENDING]).await;
     let short = WaitConfig { timeout: Duration::from_secs(1), ..config(endpoint) };
     let failure = waited(&short).await.0.unwrap_err();
@@ -151,12 +151,12 @@ async fn a_sidecar_that_is_optional() {
 
 #[test]
 fn pauses() {
-    let mut pauses = Pauses::new(Duration::from_millis(90));
+    let mut pauses = RetryPauses::new(Duration::from_millis(90));
     let early = || Attempt::NotReady { reason: String::new(), held: false };
     let held = Attempt::NotReady { reason: String::new(), held: true };
     for (attempt, millis) in [
         (early(), 25),
-        (Attempt::Answers(500), 50),
+        (Attempt::UnexpectedStatus(500), 50),
         (early(), 90),
         (early(), 90),
         (held, 0),
@@ -165,8 +165,8 @@ fn pauses() {
         (Attempt::Closed, 10),
         (Attempt::UnknownName, 90),
         (Attempt::NotResolved, 90),
-        (Attempt::Silent(Duration::ZERO), 0),
-        (Attempt::KeyRefused(404), 0),
+        (Attempt::TimedOut(Duration::ZERO), 0),
+        (Attempt::WaitParameterRejected(404), 0),
     ] {
         assert_eq!(pauses.after(&attempt), Duration::from_millis(millis), "{attempt:?}");
     }

@@ -13,18 +13,17 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use discovery::limits::TokenBucket;
+use pacing::RateLimiter;
 
 pub use shared::{ClientView, Shared};
 
@@ -66,17 +65,17 @@ async fn is_gone(stream: &TcpStream) -> bool {
 /// connection permit are acquired before a connection is accepted.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    tls: Option<watch::Receiver<Arc<ServerConfig>>>,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
     let limits = shared.limits();
     let places = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
-    let rate = f64::from(limits.accept_rate);
     // The bucket starts almost empty because after a restart all clients reconnect at the same
     // time.
-    let mut tokens = TokenBucket::almost_empty(rate, 2.0 * rate);
+    let interval = Duration::from_secs(1) / limits.accept_rate;
+    let mut tokens = RateLimiter::with_one_token(interval, limits.accept_rate.saturating_mul(2));
     let mut has_token = false;
     let queue = i32::try_from(limits.accept_rate.saturating_mul(QUEUE)).unwrap_or(i32::MAX);
     if let Err(error) = SockRef::from(&listener).listen(queue) {
@@ -90,7 +89,7 @@ pub async fn serve(
             while !has_token {
                 match tokens.take(shared.now()) {
                     Ok(()) => has_token = true,
-                    Err(wait) => sleep(wait).await,
+                    Err(ready) => sleep_until(shared.at(ready)).await,
                 }
             }
             (listener.accept().await, place, handshake)
@@ -111,7 +110,7 @@ pub async fn serve(
             continue;
         }
         has_token = false;
-        let tls = tls.as_ref().map(|tls| tls.load_full());
+        let tls = tls.as_ref().map(|tls| tls.borrow().clone());
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
             connection::greet(stream, peer, tls, handshake, shared, closing).await;

@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use pacing::RateLimiter;
+
 use super::entry::Entry;
 use super::name::{self, Target};
-use super::stream::{Rate, Stream, Wait};
+use super::stream::{Stream, Wait};
 use super::{
     Code, Entries, Event, Identity, Node, PeerAddressCheck, Reason, Refusal, Status, StreamId, content,
 };
@@ -38,7 +40,7 @@ impl Entries {
             waits: None,
             held: None,
             last: None,
-            rate: Rate::default(),
+            rate: RateLimiter::new(self.settings.report_interval, self.settings.report_burst),
             told: None,
         };
         self.streams.insert(id, stream);

@@ -40,7 +40,7 @@ impl Entries {
         if stream.bound.is_none() || stream.held.is_none() {
             return;
         }
-        match stream.rate.pass(now, self.settings.report_interval, self.settings.report_burst) {
+        match stream.rate.take(now) {
             Ok(()) => self.apply_now(id),
             Err(due) => self.deadlines.add_stream(due, id),
         }

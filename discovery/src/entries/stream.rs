@@ -1,8 +1,10 @@
-//! State of an open stream and its rate limit.
+//! State of an open stream.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+
+use pacing::RateLimiter;
 
 use super::name::Target;
 use super::{Identity, Node, Report};
@@ -31,7 +33,7 @@ pub(super) struct Stream {
     pub(super) held: Option<Report>,
     /// The last report of a plain reporter, which does not repeat it by itself.
     pub(super) last: Option<Report>,
-    pub(super) rate: Rate,
+    pub(super) rate: RateLimiter,
     /// Session and group in the last hello.
     pub(super) told: Option<(u64, Option<Arc<Group>>)>,
 }
@@ -63,22 +65,5 @@ impl Stream {
     /// Returns the peer's address, with IPv4-mapped IPv6 addresses as IPv4.
     pub(super) fn peer_address(&self) -> IpAddr {
         self.peer.ip().to_canonical()
-    }
-}
-
-/// Generic cell rate algorithm (GCRA): holds the theoretical arrival time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rate(Duration);
-
-impl Rate {
-    /// Lets one report pass at `now`, or returns the time at which it may pass.
-    pub(super) fn pass(&mut self, now: Duration, interval: Duration, burst: u32) -> Result<(), Duration> {
-        let paid = self.0.max(now);
-        let credit = interval * burst.saturating_sub(1);
-        if paid > now + credit {
-            return Err(paid - credit);
-        }
-        self.0 = paid + interval;
-        Ok(())
     }
 }

@@ -6,19 +6,6 @@ fn peer(last: u8) -> Peer {
 }
 
 #[test]
-fn a_bucket_gives_its_burst_and_then_its_rate() {
-    let mut bucket = TokenBucket::new(2.0, 3.0);
-    let mut take = |milliseconds| bucket.take(Duration::from_millis(milliseconds));
-    for _ in 0..3 {
-        assert_eq!(take(0), Ok(()));
-    }
-    assert_eq!(take(0), Err(Duration::from_millis(500)));
-    assert_eq!(take(500), Ok(()));
-    assert_eq!(take(400), Err(Duration::from_millis(500)), "a clock that goes backwards adds no tokens");
-    assert_eq!(take(60_000), Ok(()));
-}
-
-#[test]
 fn a_peer_has_a_number_of_streams_and_another_address_has_its_own() {
     let mut admission = Admission::default();
     let enter =

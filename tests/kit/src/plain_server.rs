@@ -36,6 +36,8 @@ use frames::Watched;
 
 /// Upper bound for every wait.
 const PATIENCE: Duration = Duration::from_secs(45);
+/// Time between GOAWAY and the end of the connection; istiod waits 10 s.
+const GOAWAY_GRACE: Duration = Duration::from_secs(1);
 /// The type URL of a health report.
 pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
 /// The type URL of the hello message.
@@ -174,7 +176,7 @@ impl PlainServer {
         *lock(&self.acceptor) = Some(acceptor);
     }
 
-    /// Sends GOAWAY on every connection; streams continue.
+    /// Sends GOAWAY on every connection, and closes it after [`GOAWAY_GRACE`].
     pub fn go_away(&self) {
         self.shared.goes_away.notify_waiters();
     }
@@ -256,8 +258,7 @@ async fn speak<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: T, sh
         _ = connection.as_mut() => return,
         () = shared.goes_away.notified() => connection.as_mut().graceful_shutdown(),
     }
-    // Errors of a connection are caused by the client.
-    let _ = connection.await;
+    let _ = timeout(GOAWAY_GRACE, connection).await;
 }
 
 /// Starts a listener that accepts and reads but never writes; returns its address and the number of

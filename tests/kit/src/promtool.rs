@@ -51,23 +51,6 @@ impl Promtool {
         // Exit code 3 reports messages of the linter only.
         if matches!(output.status.code(), Some(0 | 3)) { Ok(words) } else { Err(words) }
     }
-
-    /// Parses OpenMetrics. Every sample needs a timestamp, because promtool writes them into blocks
-    /// of a database in `folder`.
-    ///
-    /// # Errors
-    /// The errors of the parser.
-    ///
-    /// # Panics
-    /// If promtool cannot be run.
-    pub fn open_metrics(&self, exposition: &str, folder: &Path) -> Result<(), String> {
-        let (file, blocks) = (folder.join("metrics.om"), folder.join("blocks"));
-        std::fs::write(&file, exposition).expect("a writable folder");
-        let mut command = Command::new(&self.0);
-        command.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(&blocks);
-        let output = command.output().expect("promtool starts");
-        if output.status.success() { Ok(()) } else { Err(words(&output)) }
-    }
 }
 
 fn words(output: &Output) -> String {

@@ -43,7 +43,7 @@ fn the_instance_address() {
 }
 
 #[test]
-fn sources_are_those_of_the_instance_address() {
+fn sources_match_the_family_of_the_instance_address() {
     let six = Machine { probe_source6: true, ..machine() };
     let neither = Machine { probe_source4: false, ..machine() };
     let none = Environment::default();
@@ -65,7 +65,7 @@ fn sources_are_those_of_the_instance_address() {
 }
 
 #[test]
-fn where_the_filter_comes_from() {
+fn filter_source() {
     let none = Environment::default();
     let config = |flags| bootstrap(flags, &none, &machine()).unwrap();
     let carried = config("--state-dir /s");
@@ -82,7 +82,7 @@ fn where_the_filter_comes_from() {
 }
 
 #[test]
-fn the_state_directory_is_made_if_something_lies_in_it() {
+fn the_state_directory_is_created_if_it_is_used() {
     for (flags, expected) in [
         ("", true),
         ("--inline-filter", true),
@@ -94,12 +94,12 @@ fn the_state_directory_is_made_if_something_lies_in_it() {
     ] {
         let flags = format!("--state-dir /s {flags}");
         let config = bootstrap(&flags, &Environment::default(), &machine()).unwrap();
-        assert_eq!(config.make_state_dir, expected, "{flags}");
+        assert_eq!(config.create_state_dir, expected, "{flags}");
     }
 }
 
 #[test]
-fn what_is_refused_and_how() {
+fn rejected_settings() {
     let table = |table| Environment::from([("ISTIO_KUBE_APP_PROBERS", table)]);
     let none = Environment::default();
     let long = format!("--state-dir /{}", "x".repeat(100));

@@ -13,7 +13,7 @@ use super::Checked;
 use crate::args::DiscoveryArgs;
 use crate::config::Environment;
 use crate::exit::Failure;
-use crate::xds::Node;
+use crate::report::xds::Node;
 
 /// Istio's variable with the cluster ID, and the default.
 const ISTIO_CLUSTER_ID: &str = "ISTIO_META_CLUSTER_ID";

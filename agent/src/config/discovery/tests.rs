@@ -22,7 +22,7 @@ fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, Failure> {
 }
 
 #[test]
-fn what_is_refused_and_how() {
+fn rejected_settings() {
     let plain = "--discovery 127.0.0.1:15010 --discovery-plaintext --group g";
     for (flags, words) in [
         ("--discovery 127.0.0.1:1 --group g", "--discovery-ca: --discovery requires"),
@@ -95,7 +95,7 @@ fn servers() {
 
 /// Checks the metadata fields that result from the flags, with and without the WorkloadGroup file.
 #[test]
-fn who_we_are() {
+fn node_metadata() {
     type Row<'a> = (&'a str, bool, &'a [(&'a str, Value)]);
     let rows: [Row; 5] = [
         ("--group g", false, &[("AUTO_REGISTER_GROUP", json!("g")), ("NAMESPACE", json!("default"))]),

@@ -39,7 +39,7 @@ fn every_flag() {
 }
 
 #[test]
-fn a_typo_is_not_a_workload_without_a_probe() {
+fn invalid_files_are_rejected() {
     const HEAD: &str = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: { name: a }\n";
     for (name, probe, words) in [
         ("port", "{ grpc: { port: 0 } }", "spec.probe.grpc.port: must be between 1 and 65535, got 0"),

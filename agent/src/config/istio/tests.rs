@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn durations_as_go_writes_them() {
+fn go_durations() {
     for (text, millis) in [
         ("5s", Some(5000)),
         ("1m30s", Some(90_000)),

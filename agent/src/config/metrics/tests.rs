@@ -10,7 +10,7 @@ fn found(config: &MetricsConfig) -> Vec<String> {
 }
 
 #[test]
-fn targets_and_what_is_left_out() {
+fn targets_and_rejected_targets() {
     let none = Environment::default();
     for (targets, expected, warnings) in [
         (vec![], vec![], 0),

@@ -18,7 +18,7 @@ fn run(flags: &str) -> Result<RunConfig, Failure> {
 }
 
 #[test]
-fn what_is_refused_and_how() {
+fn rejected_settings() {
     let both = "are mutually exclusive";
     for (flags, words) in [
         ("--envoy-config /dev/null --user-config /dev/null", both),
@@ -42,7 +42,7 @@ fn what_is_refused_and_how() {
 }
 
 #[test]
-fn a_moved_readiness_port_is_no_target() {
+fn probes_cannot_target_the_readiness_port() {
     let table = r#"{"/app-health/app/livez": {"tcpSocket": {"port": 25021}}}"#;
     let environment = Environment::from([("PATH", "/bin"), ("ISTIO_KUBE_APP_PROBERS", table)]);
     let failure = run_in("--envoy sh --ready-address [::]:25021", &environment).unwrap_err();
@@ -52,7 +52,7 @@ fn a_moved_readiness_port_is_no_target() {
 }
 
 #[test]
-fn where_admin_and_data_path_are() {
+fn admin_and_data_path_addresses() {
     let listener = "127.0.0.1:15020";
     for (flags, admin, data_path) in [
         ("--no-envoy", "127.0.0.1:15000", Some(listener)),
@@ -88,9 +88,9 @@ fn drains() {
 }
 
 #[test]
-fn liveness_is_off_unless_asked_for() {
+fn liveness_is_off_by_default() {
     assert_eq!(run("--no-envoy --live-admin-seconds 9").unwrap().live, None);
-    assert_eq!(run("--no-envoy --live").unwrap().live, Some(Live { admin: None }));
-    let nine = Some(Live { admin: Some(Duration::from_secs(9)) });
+    assert_eq!(run("--no-envoy --live").unwrap().live, Some(LivenessConfig { admin: None }));
+    let nine = Some(LivenessConfig { admin: Some(Duration::from_secs(9)) });
     assert_eq!(run("--no-envoy --live --live-admin-seconds 9").unwrap().live, nine);
 }

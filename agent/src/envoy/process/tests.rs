@@ -15,19 +15,19 @@ pub(in crate::envoy) fn command(script: &str) -> EnvoyCommand {
         launcher: None,
         configuration: vec!["-c".into(), script.into()],
         flags: Vec::new(),
-        judge_first: false,
+        validate_first: false,
         admin: LocalAddress::Unix("/nonexistent/admin.sock".into()),
     }
 }
 
 #[tokio::test]
-async fn how_it_ended() {
+async fn exit_reasons() {
     for (script, ended, words) in [
-        ("exit 0", Ended::Code(0), "with code 0"),
-        ("exit 7", Ended::Code(7), "with code 7"),
-        ("kill -9 $$", Ended::Signal(9), "terminated by SIGKILL"),
+        ("exit 0", ExitReason::Code(0), "with code 0"),
+        ("exit 7", ExitReason::Code(7), "with code 7"),
+        ("kill -9 $$", ExitReason::Signal(9), "terminated by SIGKILL"),
     ] {
-        let found = command(script).start().unwrap().ended().await;
+        let found = command(script).start().unwrap().wait().await;
         assert_eq!((found, found.to_string().as_str()), (ended, words));
     }
     assert!(EnvoyCommand { binary: "/nonexistent".into(), ..command("") }.start().is_err());
@@ -37,17 +37,17 @@ async fn how_it_ended() {
 async fn a_signal_reaches_the_whole_group() {
     let mut process = command("sleep 1000 & wait").start().unwrap();
     process.signal(Signal::SIGTERM);
-    assert_eq!(process.ended().await, Ended::Signal(15));
+    assert_eq!(process.wait().await, ExitReason::Signal(15));
 }
 
 #[tokio::test]
-async fn a_group_outlives_its_leader_until_it_is_killed() {
+async fn a_group_exists_until_all_its_processes_are_killed() {
     let mut process = command("sleep 1000 & exit 0").start().unwrap();
-    assert_eq!(process.ended().await, Ended::Code(0));
+    assert_eq!(process.wait().await, ExitReason::Code(0));
     assert!(process.has_group());
     process.signal(Signal::SIGKILL);
     let mut alone = command("exit 0").start().unwrap();
-    alone.ended().await;
+    alone.wait().await;
     assert!(!alone.has_group());
 }
 

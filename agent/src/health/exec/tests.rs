@@ -5,7 +5,7 @@ use super::*;
 async fn run(command: &[&str], seconds: u64) -> Result<(), (HealthReason, String)> {
     let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     let environment = [("PATH", OsString::from("/usr/bin:/bin")), ("TZ", OsString::from("UTC"))];
-    let ended = probe(&command, &environment, &Children::default(), Duration::from_secs(seconds)).await;
+    let ended = probe(&command, &environment, &AwaitedPids::default(), Duration::from_secs(seconds)).await;
     ended.map_err(|unhealthy| (unhealthy.reason(), unhealthy.text().to_owned()))
 }
 
@@ -15,7 +15,7 @@ fn alive(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn how_commands_end() {
+async fn exit_results() {
     use HealthReason::{CannotRun, ExecExit, ExecTimeout};
     let missing = "cannot start /no/such: No such file or directory (os error 2)";
     for (command, seconds, expected) in [
@@ -49,7 +49,7 @@ async fn how_commands_end() {
 }
 
 #[tokio::test]
-async fn nothing_is_left() {
+async fn all_processes_are_reaped() {
     let file = std::env::temp_dir().join(format!("app-health-{}-pids", std::process::id()));
     for end in ["wait", "exit 0", "exit 1"] {
         let script = format!(
@@ -65,14 +65,14 @@ async fn nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_probe_that_is_dropped_leaves_nothing_either() {
+async fn a_dropped_probe_leaves_no_processes() {
     let file = std::env::temp_dir().join(format!("app-health-{}-dropped", std::process::id()));
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 99", file.display());
     let command = ["sh", "-c", &script];
     let _ = timeout(Duration::from_secs(5), async {
         tokio::select! {
             _ = run(&command, 99) => {}
-            () = async { while !file.exists() { sleep(PAUSE).await; } } => {}
+            () = async { while !file.exists() { sleep(REAP_POLL_INTERVAL).await; } } => {}
         }
     })
     .await;
@@ -87,20 +87,20 @@ async fn a_probe_that_is_dropped_leaves_nothing_either() {
         if !is_running() {
             return;
         }
-        sleep(PAUSE).await;
+        sleep(REAP_POLL_INTERVAL).await;
     }
     panic!("process {pid} still exists");
 }
 
 #[tokio::test]
-async fn much_output_is_read_and_dropped() {
+async fn output_beyond_the_limit_is_discarded() {
     let mut kept = Vec::new();
     let endless = tokio::io::AsyncReadExt::take(tokio::io::repeat(b'x'), 64 << 20);
     read(Some(endless), &mut kept).await;
-    assert_eq!((kept.len(), kept.capacity() < 64 << 10), (OUTPUT, true));
+    assert_eq!((kept.len(), kept.capacity() < 64 << 10), (MAX_OUTPUT_BYTES, true));
     assert_eq!(
         run(&["sh", "-c", "head -c 100000000 /dev/zero; head -c 1000000 /dev/zero >&2"], 30).await,
         Ok(())
     );
-    assert_eq!(shown(b"one\ntwo\x07\xff"), "one | two\\x07\\xef\\xbf\\xbd");
+    assert_eq!(printable_lines(b"one\ntwo\x07\xff"), "one | two\\x07\\xef\\xbf\\xbd");
 }

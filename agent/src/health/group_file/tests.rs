@@ -25,7 +25,7 @@ fn one_document() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_carry_their_location() {
     let deep = format!("{HEAD}spec: {}{}\n", "[".repeat(70), "]".repeat(70));
     for (text, words) in [
         (format!("{HEAD}kind: Deployment\n"), "4:1: duplicate mapping key"),
@@ -56,12 +56,12 @@ fn numbers_as_kubectl_reads_them() {
 }
 
 #[test]
-fn what_is_no_file() {
+fn unusable_files() {
     let folder = std::env::temp_dir();
-    assert_eq!(GroupFile::open(folder.clone()).unwrap_err(), "not a file");
+    assert_eq!(WorkloadGroupFile::open(folder.clone()).unwrap_err(), "not a regular file");
     let large = folder.join(format!("app-health-{}-large.yaml", std::process::id()));
     std::fs::write(&large, vec![b'#'; (1 << 20) + 1]).unwrap();
-    let error = GroupFile::open(large.clone()).unwrap_err();
+    let error = WorkloadGroupFile::open(large.clone()).unwrap_err();
     std::fs::remove_file(large).unwrap();
     assert_eq!(error, "larger than 1 MiB");
 }

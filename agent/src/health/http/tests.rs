@@ -15,12 +15,12 @@ fn get(fields: serde_json::Value) -> WorkloadHttpGet {
 /// Returns where `location` leads to from `http://10.0.0.7:8080/a/b?c`.
 fn follow(status: u16, location: &str) -> Option<String> {
     let url = Url::probe(Scheme::Http, HOST, "/a/b?c");
-    let head = Head { status, location: Some(location.as_bytes().to_vec()) };
-    next(&url, &head).map(|url| String::from_utf8(url.request_target()).unwrap())
+    let head = ResponseHead { status, location: Some(location.as_bytes().to_vec()) };
+    redirect_target(&url, &head).map(|url| String::from_utf8(url.request_target()).unwrap())
 }
 
 #[test]
-fn redirects_stay_where_they_are() {
+fn redirects_are_followed_on_the_same_origin_only() {
     for (location, expected) in [
         ("/x", Some("/x")),
         ("x?y", Some("/a/x?y")),
@@ -57,8 +57,8 @@ fn redirects_stay_where_they_are() {
         assert_eq!(follow(status, "/x").is_some(), follows, "{status}");
     }
     let ports = |scheme, host: &str, location: &str| {
-        let head = Head { status: 302, location: Some(location.as_bytes().to_vec()) };
-        next(&Url::probe(scheme, host, "/"), &head).is_some()
+        let head = ResponseHead { status: 302, location: Some(location.as_bytes().to_vec()) };
+        redirect_target(&Url::probe(scheme, host, "/"), &head).is_some()
     };
     assert!(ports(Scheme::Http, "10.0.0.7:80", "http://10.0.0.7/x"), "80 is the default port of http");
     assert!(ports(Scheme::Https, "10.0.0.7:443", "https://10.0.0.7/x"), "443 is the default port of https");
@@ -79,7 +79,7 @@ fn sent(fields: serde_json::Value, is_h2: bool) -> (String, Vec<String>) {
 
 #[test]
 fn requests() {
-    let agent = format!("user-agent: {AGENT}");
+    let agent = format!("user-agent: {USER_AGENT_VALUE}");
     for (fields, is_h2, uri, headers) in [
         (
             json!({"port": 8080}),

@@ -7,8 +7,8 @@ fn child_to_ready() -> Vec<Observation> {
 }
 
 #[test]
-fn a_child_lives_and_dies_by_what_its_parent_says() {
-    let refused = vec![Observation::DataPath(Err(Failure::Refused)); 2];
+fn only_the_supervisor_reports_start_and_exit_of_a_child() {
+    let refused = vec![Observation::DataPath(Err(RequestFailure::Refused)); 2];
     let restarting = vec![Observation::Exited, Observation::Restarting];
     for (what, observations, body, epoch) in [
         ("not started", vec![], "envoy not started\n", 1),
@@ -45,7 +45,7 @@ fn ten_restarts_in_a_row_are_eleven_epochs() {
 }
 
 #[test]
-fn answers_of_the_epoch_before_are_dropped() {
+fn results_of_the_previous_epoch_are_ignored() {
     let mut model = after(CHILD, &[child_to_ready(), vec![Observation::Exited]].concat());
     let old = model.generation();
     model.observe(old, Observation::Started, Duration::from_secs(60));
@@ -56,7 +56,7 @@ fn answers_of_the_epoch_before_are_dropped() {
 }
 
 #[test]
-fn a_drain_may_leave_readiness_as_it_is() {
+fn a_drain_can_keep_readiness() {
     let keeps = Policy { drain_keeps_ready: true, ..CHILD };
     let draining = [child_to_ready(), vec![Observation::Draining]].concat();
     check("keeps", keeps, &draining, "ready\n");
@@ -65,7 +65,7 @@ fn a_drain_may_leave_readiness_as_it_is() {
 }
 
 #[test]
-fn what_was() {
+fn was_ready_and_was_live() {
     for (observations, live, ready) in [
         (vec![], false, false),
         (vec![Observation::Started, ready(ServerState::Initializing)], false, false),
@@ -80,8 +80,8 @@ fn what_was() {
 
 #[test]
 fn liveness() {
-    let silent = vec![Observation::Admin(Err(Failure::Timeout))];
-    let gone = vec![Observation::DataPath(Err(Failure::Timeout)); 3];
+    let silent = vec![Observation::Admin(Err(RequestFailure::Timeout))];
+    let gone = vec![Observation::DataPath(Err(RequestFailure::Timeout)); 3];
     let nine = Some(Duration::from_secs(9));
     for (what, observations, admin, seconds, alive) in [
         ("nothing yet", vec![], nine, 1000, Ok(())),

@@ -19,16 +19,16 @@ fn observation() -> impl Strategy<Value = Observation> {
         (state, 0..100i64).prop_map(|(state, uptime)| server_info(state, uptime)),
         (prop_oneof![Just(404), Just(429), Just(503)], any::<bool>())
             .prop_map(|(status, word)| data_path(status, word)),
-        prop_oneof![Just(Failure::Refused), Just(Failure::Timeout)]
+        prop_oneof![Just(RequestFailure::Refused), Just(RequestFailure::Timeout)]
             .prop_map(|failure| Observation::DataPath(Err(failure))),
-        Just(Observation::Admin(Err(Failure::Refused))),
+        Just(Observation::Admin(Err(RequestFailure::Refused))),
     ]
 }
 
 proptest! {
     #[test]
-    fn whatever_happens_the_snapshot_is_of_one_piece(observations in proptest::collection::vec(observation(), 0..40)) {
-        let mut model = Ready::new(POLICY, Duration::ZERO);
+    fn random_observations_keep_the_snapshot_consistent(observations in proptest::collection::vec(observation(), 0..40)) {
+        let mut model = Readiness::new(POLICY, Duration::ZERO);
         for (second, observation) in (1..).zip(observations) {
             let before = model.snapshot().clone();
             model.observe(model.generation(), observation, Duration::from_secs(second));

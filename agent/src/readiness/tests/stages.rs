@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn each_stage_names_what_is_waited_for() {
+fn each_stage_reports_its_pending_condition() {
     let accepted = Observation::Accepted(Channel::Admin);
     let silent = "probe listener not answering\n";
     let live = |last: Observation| {
@@ -12,11 +12,11 @@ fn each_stage_names_what_is_waited_for() {
     };
     let cases: Vec<(&str, Vec<Observation>, String)> = vec![
         ("nothing", vec![], "envoy not started\n".into()),
-        ("refused", vec![Observation::Admin(Err(Failure::Refused)); 3], "envoy not started\n".into()),
+        ("refused", vec![Observation::Admin(Err(RequestFailure::Refused)); 3], "envoy not started\n".into()),
         ("accepted", vec![accepted.clone()], format!("envoy admin not answering\n{silent}")),
         (
             "hung",
-            vec![accepted.clone(), Observation::Admin(Err(Failure::Timeout))],
+            vec![accepted.clone(), Observation::Admin(Err(RequestFailure::Timeout))],
             format!("envoy admin not answering\n{silent}"),
         ),
         (
@@ -86,24 +86,24 @@ fn policies() {
 }
 
 #[test]
-fn questions_follow_the_stages() {
+fn admin_requests_follow_the_stages() {
     let live = vec![Observation::Accepted(Channel::Admin), ready(ServerState::Live)];
     let cases = [
-        (vec![], AdminQuestion::Ready),
-        (vec![ready(ServerState::Initializing)], AdminQuestion::Ready),
-        (live.clone(), AdminQuestion::Stats),
-        ([live.clone(), vec![stats(None, None, Some(0))]].concat(), AdminQuestion::Stats),
-        ([live.clone(), vec![stats(None, None, None)]].concat(), AdminQuestion::ServerInfo),
-        (to_ready(), AdminQuestion::ServerInfo),
-        ([to_ready(), vec![server_info(ServerState::Draining, 9)]].concat(), AdminQuestion::Ready),
+        (vec![], AdminRequest::Ready),
+        (vec![ready(ServerState::Initializing)], AdminRequest::Ready),
+        (live.clone(), AdminRequest::Stats),
+        ([live.clone(), vec![stats(None, None, Some(0))]].concat(), AdminRequest::Stats),
+        ([live.clone(), vec![stats(None, None, None)]].concat(), AdminRequest::ServerInfo),
+        (to_ready(), AdminRequest::ServerInfo),
+        ([to_ready(), vec![server_info(ServerState::Draining, 9)]].concat(), AdminRequest::Ready),
     ];
     for (observations, question) in cases {
-        assert_eq!(after(POLICY, &observations).admin_question(), question, "{observations:?}");
+        assert_eq!(after(POLICY, &observations).next_admin_request(), question, "{observations:?}");
     }
 }
 
 #[test]
-fn the_detailed_answer() {
+fn the_detailed_response() {
     let starting = after(POLICY, &[Observation::Accepted(Channel::Admin), Observation::DataPath(Ok(PROBED))]);
     let expected = serde_json::json!({
         "ready": false, "phase": "starting", "seconds": 4.31, "epoch": 1, "envoy": null,

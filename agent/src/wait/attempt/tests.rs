@@ -1,7 +1,7 @@
 use super::*;
 
-fn answer(status: u16, body: &[u8]) -> Answer {
-    Answer { status, body: body.to_vec(), cut: false }
+fn answer(status: u16, body: &[u8]) -> HttpResponse {
+    HttpResponse { status, body: body.to_vec(), truncated: false }
 }
 
 fn url(text: &str) -> HttpUrl {
@@ -9,7 +9,7 @@ fn url(text: &str) -> HttpUrl {
 }
 
 #[test]
-fn answers_and_their_meaning() {
+fn responses_are_classified() {
     let url = url("http://localhost/healthz/ready");
     let not_ready = |reason: &str, held| Attempt::NotReady { reason: reason.to_owned(), held };
     for (status, body, took, expected) in [
@@ -23,13 +23,13 @@ fn answers_and_their_meaning() {
         (503, b"draining\r\n", 400, not_ready("draining", true)),
         (503, b"", 399, not_ready("HTTP status 503", false)),
         (503, b"\x1b[2J\xff\ta", 1, not_ready("?[2J??a", false)),
-        (302, b"", 1, Attempt::Answers(302)),
-        (500, b"", 1, Attempt::Answers(500)),
+        (302, b"", 1, Attempt::UnexpectedStatus(302)),
+        (500, b"", 1, Attempt::UnexpectedStatus(500)),
     ] {
         let mut attempts = Attempts::new(&url);
         let hold = attempts.hold(Duration::from_millis(500));
         assert_eq!(
-            attempts.judge(&answer(status, body), hold, Duration::from_millis(took)),
+            attempts.classify(&answer(status, body), hold, Duration::from_millis(took)),
             expected,
             "{status} {body:?}"
         );
@@ -39,20 +39,23 @@ fn answers_and_their_meaning() {
 }
 
 #[test]
-fn the_key_goes_along_until_it_is_refused() {
+fn the_wait_parameter_is_sent_until_it_is_rejected() {
     let url = url("http://localhost/ready");
     let mut attempts = Attempts::new(&url);
     let timeout = Duration::from_millis(500);
     let hold = attempts.hold(timeout);
     assert_eq!(attempts.path(hold), "/ready?wait=400");
-    assert_eq!(attempts.judge(&answer(404, b""), hold, Duration::ZERO), Attempt::KeyRefused(404));
+    assert_eq!(
+        attempts.classify(&answer(404, b""), hold, Duration::ZERO),
+        Attempt::WaitParameterRejected(404)
+    );
     let hold = attempts.hold(timeout);
     assert_eq!(attempts.path(hold), "/ready");
-    assert_eq!(attempts.judge(&answer(404, b""), hold, Duration::ZERO), Attempt::Answers(404));
+    assert_eq!(attempts.classify(&answer(404, b""), hold, Duration::ZERO), Attempt::UnexpectedStatus(404));
 }
 
 #[test]
-fn the_key_itself() {
+fn the_wait_parameter_in_the_path() {
     for (text, timeout, path) in [
         ("http://localhost/ready?verbose", 500, "/ready?verbose&wait=400"),
         ("http://localhost/ready", 100, "/ready"),

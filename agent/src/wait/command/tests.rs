@@ -16,7 +16,7 @@ fn commands_are_found_as_execvp_finds_them() {
 
 #[test]
 fn no_command_is_none() {
-    assert!(become_it(&[]).is_ok());
-    let failure = become_it(&["/etc/passwd".into()]).unwrap_err();
+    assert!(exec(&[]).is_ok());
+    let failure = exec(&["/etc/passwd".into()]).unwrap_err();
     assert_eq!(failure.code(), 126, "{failure}");
 }

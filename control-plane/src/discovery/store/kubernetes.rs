@@ -9,7 +9,6 @@ pub mod decision;
 pub mod leases;
 pub mod object;
 pub mod objects;
-pub mod rate;
 mod replica;
 mod task;
 mod watches;

@@ -108,7 +108,7 @@ pub fn clients(authority: &Authority, folder: &Path) -> Vec<Arc<ClientConfig>> {
         let files = authority.workload(folder, account, NAMESPACE, account);
         let files = TlsFiles { ca: files.authority, cert: files.certificate, key: files.key };
         let content = files.read().expect("the files were just written");
-        files.client(&content, &san).expect("matching certificates")
+        content.client(&san).expect("matching certificates")
     };
     ACCOUNTS.iter().map(client).collect()
 }

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::config::DiscoveryServer;
-use app_health_agent::report::connection::{self, Connection};
+use app_health_agent::report::connection::{self, Connection, DiscoveryServer};
 use app_health_agent::report::tls::San;
-use app_health_agent::xds::{self, Node, Request, Response};
+use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -101,7 +100,8 @@ impl Task {
         let (requests, sent) = mpsc::channel(QUEUE);
         let (heard, mut responses) = mpsc::channel(QUEUE);
         let connection = connect(address).await;
-        let _stream = AbortOnDropHandle::new(tokio::spawn(xds::speak(connection, Xds::Sotw, sent, heard)));
+        let _stream =
+            AbortOnDropHandle::new(tokio::spawn(xds::run_stream(connection, Xds::Sotw, sent, heard)));
         let mut next = vec![first];
         loop {
             for request in next.drain(..) {
@@ -134,7 +134,7 @@ impl Task {
                 let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");
                 let is_asked = session != seen.session && self.generation > 0;
                 seen.session = session;
-                let acknowledgement = Request::Answer { version, nonce, refusal: None };
+                let acknowledgement = Request::AckOrNack { version, nonce, nack_reason: None };
                 [acknowledgement].into_iter().chain(is_asked.then(|| self.report())).collect()
             }
             Response::Acknowledged(version) => {
@@ -159,7 +159,7 @@ impl Task {
             verdict_within_ms: None,
         };
         let error = (!self.is_healthy).then(|| report.message.clone());
-        Request::Report { error, ours: Some(Box::new((self.id.clone(), report.to_json()))) }
+        Request::Report { error, extension: Some(Box::new((self.id.clone(), report.to_json()))) }
     }
 }
 

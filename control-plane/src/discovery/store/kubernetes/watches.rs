@@ -90,7 +90,7 @@ fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item 
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
     let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
-    let events = watcher(api, config).backoff(Doubling::default());
+    let events = watcher(api, config).backoff(WatchBackoff(pacing::Backoff::new(BACKOFF.0, BACKOFF.1)));
     events.map(move |event| (kind, scope.clone(), seen(event, &resource)))
 }
 
@@ -113,27 +113,19 @@ fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) ->
     }
 }
 
-/// Exponential backoff with a short maximum, since users wait for changes.
-struct Doubling(Duration);
+/// Backoff with a short maximum, since users wait for changes.
+struct WatchBackoff(pacing::Backoff);
 
-impl Default for Doubling {
-    fn default() -> Self {
-        Self(BACKOFF.0)
-    }
-}
-
-impl Iterator for Doubling {
+impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let wait = self.0;
-        self.0 = (wait * 2).min(BACKOFF.1);
-        Some(wait)
+        Some(self.0.next_delay())
     }
 }
 
-impl Backoff for Doubling {
+impl Backoff for WatchBackoff {
     fn reset(&mut self) {
-        *self = Self::default();
+        self.0.reset();
     }
 }

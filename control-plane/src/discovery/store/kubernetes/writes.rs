@@ -19,9 +19,9 @@ use serde_json::Value;
 use super::decision::{Step, Wish, Writer, Written, decide};
 use super::object;
 use super::objects::Objects;
-use super::rate::Rate;
 use discovery::entries::Record;
 use discovery::objects::Key;
+use pacing::{RateLimiter, exponential};
 use queue::Queue;
 
 pub use request::{Answer, Effect, Request};
@@ -66,7 +66,7 @@ pub struct Writes {
     objects: Objects,
     pending: BTreeMap<Key, Pending>,
     queue: Queue,
-    rate: Rate,
+    rate: RateLimiter,
     in_flight: usize,
     /// Consecutive failures of the API server; no request is sent before `rest`.
     failures: u32,
@@ -76,7 +76,7 @@ pub struct Writes {
 }
 
 fn backoff(attempts: u32) -> Duration {
-    (BACKOFF.0 * 2_u32.saturating_pow(attempts.min(16))).min(BACKOFF.1)
+    exponential(BACKOFF.0, BACKOFF.1, attempts)
 }
 
 impl Writes {
@@ -87,7 +87,7 @@ impl Writes {
             objects: Objects::default(),
             pending: BTreeMap::new(),
             queue: Queue::default(),
-            rate: Rate::new(per_second),
+            rate: RateLimiter::new(Duration::from_secs(1) / per_second.get(), per_second.get()),
             in_flight: 0,
             failures: 0,
             rest: Duration::ZERO,

@@ -1,0 +1,40 @@
+//! The command `quit`.
+
+use std::time::Duration;
+
+use serving::runtime;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+
+use super::{LocalCallResult, post};
+use crate::config::QuitConfig;
+use crate::exit::Failure;
+use crate::local_server::QUIT;
+
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Requests that the agent exits. It retries until the timeout, because a short Job may finish
+/// before its sidecar listens.
+pub fn run(config: &QuitConfig) -> Result<(), Failure> {
+    runtime::block_on(&mut Builder::new_current_thread(), async {
+        let deadline = Instant::now() + config.timeout;
+        loop {
+            match post(&config.url, QUIT, deadline).await {
+                LocalCallResult::Done => return Ok(()),
+                LocalCallResult::NotRunning if Instant::now() + RETRY_INTERVAL < deadline => {
+                    sleep(RETRY_INTERVAL).await;
+                }
+                LocalCallResult::NotRunning => {
+                    return Err(Failure::Unavailable(format!(
+                        "no agent listened at {} for {}s",
+                        config.url.authority,
+                        config.timeout.as_secs()
+                    )));
+                }
+                LocalCallResult::Failed(reason) => {
+                    return Err(Failure::Unavailable(format!("quit failed: {reason}")));
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,147 @@
+//! Runs short-lived Envoy processes that print the version or validate the configuration. Each has
+//! a timeout and a bounded output, and its process group is killed at the end.
+
+mod validation_error;
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::process::{APP_PROBERS_ENV, EnvoyCommand, pid};
+use crate::exec_with_pdeathsig;
+use validation_error::CapturedOutput;
+
+/// Timeout of `envoy --version`.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of bytes that are read of the output of `envoy --version`.
+const VERSION_LIMIT: u64 = 64 * 1024;
+/// Timeout of a validation.
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Returns the version that `envoy --version` prints, such as `1.40.0`, for
+/// [`crate::envoy_version::EnvoyVersion`]. The error is of kind `TimedOut` if the process does not
+/// finish in time.
+pub async fn version(binary: &Path) -> io::Result<Option<String>> {
+    let mut command = Command::new(binary);
+    let mut process =
+        OneShotProcess::start(command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null()))?;
+    let stdout = process.child.stdout.take();
+    let output = async move {
+        let mut output = Vec::new();
+        if let Some(stdout) = stdout {
+            stdout.take(VERSION_LIMIT).read_to_end(&mut output).await?;
+        }
+        io::Result::Ok(output)
+    };
+    let (output, _) = timeout(VERSION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await?;
+    Ok(version_word(&String::from_utf8_lossy(&output?)))
+}
+
+/// Extracts the version from `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
+fn version_word(text: &str) -> Option<String> {
+    text.split("version:").nth(1)?.trim().split('/').nth(1).map(str::to_owned)
+}
+
+/// Envoy process that validates its configuration.
+#[derive(Debug)]
+pub struct Validation(OneShotProcess);
+
+impl Validation {
+    /// Starts Envoy in the mode `validate` with the configuration of `command`. Its output is
+    /// captured and is not forwarded to the log.
+    pub fn start(command: &EnvoyCommand) -> io::Result<Self> {
+        let flags = flags(&command.flags);
+        let mut command = command.base_command();
+        command.args(flags).args(["--mode", "validate", "--log-level", "error"]);
+        OneShotProcess::start(command.stdout(Stdio::null()).stderr(Stdio::piped())).map(Self)
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.0.pid
+    }
+
+    /// Returns Envoy's error message. `None` means that the configuration is valid, that the
+    /// validation timed out, or that Envoy was killed.
+    pub async fn error(self) -> Option<String> {
+        let Self(mut process) = self;
+        let stderr = process.child.stderr.take();
+        let output = async move {
+            match stderr {
+                Some(stderr) => CapturedOutput::of(stderr).await,
+                None => CapturedOutput::default(),
+            }
+        };
+        let (output, status) =
+            timeout(VALIDATION_TIMEOUT, async { tokio::join!(output, process.wait()) }).await.ok()?;
+        match status.ok()?.code()? {
+            0 => None,
+            code if code == i32::from(exec_with_pdeathsig::NOT_STARTED) => None,
+            code => Some(
+                output
+                    .error_message()
+                    .unwrap_or_else(|| format!("it exited with code {code} and printed nothing")),
+            ),
+        }
+    }
+}
+
+/// Removes the log level flags: the validation sets the level itself, and Envoy rejects a repeated
+/// flag.
+fn flags(flags: &[std::ffi::OsString]) -> Vec<&std::ffi::OsString> {
+    let mut kept = Vec::new();
+    let mut flags = flags.iter();
+    while let Some(flag) = flags.next() {
+        match flag.to_string_lossy().as_ref() {
+            "-l" | "--log-level" | "--component-log-level" => {
+                flags.next();
+            }
+            flag if ["--log-level=", "--component-log-level="].iter().any(|name| flag.starts_with(name)) => {}
+            short if short.starts_with("-l") => {}
+            _ => kept.push(flag),
+        }
+    }
+    kept
+}
+
+/// Child process in a separate process group, which is killed on drop.
+#[derive(Debug)]
+struct OneShotProcess {
+    child: Child,
+    pid: Pid,
+}
+
+impl OneShotProcess {
+    fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.env_remove(APP_PROBERS_ENV).stdin(Stdio::null()).process_group(0).spawn()?;
+        Ok(Self { pid: pid(&child), child })
+    }
+
+    /// Waits until the process exits, then kills the rest of its group, which could hold a pipe
+    /// open.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await;
+        self.kill();
+        status
+    }
+
+    fn kill(&self) {
+        // A group that does not exist any more needs no signal.
+        let _ = killpg(self.pid, Signal::SIGKILL);
+    }
+}
+
+impl Drop for OneShotProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use std::ffi::OsString;
+
+use nix::sys::signal::kill;
+
+use super::*;
+use crate::envoy::process::tests::command;
+
+#[test]
+fn versions() {
+    let text = "\n/bin/envoy  version: 9e558/1.40.0/Clean/RELEASE/BoringSSL\n\n";
+    assert_eq!(version_word(text).as_deref(), Some("1.40.0"));
+    assert_eq!(version_word("sh: bad option"), None);
+}
+
+/// Creates a program that runs `text`, whatever its arguments are.
+fn script(name: &str, text: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("agent-question-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(name);
+    std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn versions_that_programs_print() {
+    for (name, text, version) in [
+        ("good", "echo 'envoy  version: 9e558/1.40.0/Clean'", Some("1.40.0")),
+        ("silent", "exit 0", None),
+        ("endless", "exec yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", None),
+        ("leaves", "echo 'envoy  version: 9e558/1.39.1/Clean'; sleep 1000 & exit 0", Some("1.39.1")),
+    ] {
+        let found = super::version(&script(name, text)).await.unwrap();
+        assert_eq!(found.as_deref(), version, "{name}");
+    }
+    let pid_file = script("pid", "");
+    let hanging = script("hanging", &format!("sh -c 'echo $$ > {}; exec sleep 1000'", pid_file.display()));
+    assert_eq!(super::version(&hanging).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    let left = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    assert!(gone(Pid::from_raw(left)).await, "the process was not killed");
+    assert!(super::version(Path::new("/nonexistent")).await.is_err());
+    std::fs::remove_dir_all(pid_file.parent().unwrap()).unwrap();
+}
+
+/// Returns true if the process ends within ten seconds. A zombie counts as ended.
+async fn gone(pid: Pid) -> bool {
+    for _ in 0..500 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if kill(pid, None).is_err() || stat.contains(") Z ") {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn validation_errors() {
+    for (script, error) in [
+        ("exit 0", None),
+        ("echo no memory >&2; kill -9 $$", None),
+        ("echo not started >&2; exit 71", None),
+        ("echo no such cluster >&2; exit 1", Some("no such cluster")),
+        ("echo no such cluster >&2; sleep 1000 & exit 1", Some("no such cluster")),
+        ("exit 3", Some("it exited with code 3 and printed nothing")),
+    ] {
+        let found = Validation::start(&command(script)).unwrap().error().await;
+        assert_eq!(found.as_deref(), error, "{script}");
+    }
+}
+
+#[test]
+fn user_flags_are_validated() {
+    for (given, kept) in [
+        ("--concurrency 2 --service-node me", "--concurrency 2 --service-node me"),
+        ("-l debug --concurrency 2", "--concurrency 2"),
+        ("-ldebug --log-level=info --log-level trace --component-log-level x:debug a", "a"),
+        ("--log-path /dev/null -l", "--log-path /dev/null"),
+    ] {
+        let given: Vec<OsString> = given.split(' ').map(OsString::from).collect();
+        let found: Vec<_> = flags(&given).into_iter().map(|flag| flag.to_str().unwrap()).collect();
+        assert_eq!(found.join(" "), kept);
+    }
+}

@@ -1,0 +1,93 @@
+//! The current connection to the discovery server: none, being opened, or open with one bounded
+//! queue in each direction.
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::connection::{self, Connection, ServerTarget};
+use super::xds::{self, Request, Response};
+use crate::args::Xds;
+
+/// Capacity of each queue, in messages.
+const QUEUE_CAPACITY: usize = 8;
+
+/// The current connection. Dropping the value closes it.
+pub(super) enum StreamHandle {
+    None,
+    Connecting(AbortOnDropHandle<Result<Connection, String>>),
+    Open {
+        /// `None` once the client's half of the stream is closed.
+        requests: Option<mpsc::Sender<Request>>,
+        /// True if the request queue overflowed, which means that the server does not read.
+        is_full: bool,
+        responses: mpsc::Receiver<Response>,
+        /// Task that serves the stream.
+        _task: AbortOnDropHandle<()>,
+    },
+}
+
+pub(super) enum Event {
+    Connected(Connection),
+    /// The connection attempt failed, with the reason.
+    Failed(String),
+    Received(Response),
+}
+
+impl StreamHandle {
+    /// Starts to open a connection; the current one is dropped.
+    pub(super) fn connect(&mut self, targets: Vec<ServerTarget>, random: fastrand::Rng) {
+        let task = tokio::spawn(async move { connection::connect(&targets, random).await });
+        *self = Self::Connecting(AbortOnDropHandle::new(task));
+    }
+
+    /// Opens the stream and sends `first` as its first request.
+    pub(super) fn open(&mut self, connection: Connection, variant: Xds, first: Request) {
+        let (requests, sent) = mpsc::channel(QUEUE_CAPACITY);
+        let (received, responses) = mpsc::channel(QUEUE_CAPACITY);
+        requests.try_send(first).expect("an empty queue has room");
+        let task = tokio::spawn(xds::run_stream(connection, variant, sent, received));
+        *self = Self::Open {
+            requests: Some(requests),
+            is_full: false,
+            responses,
+            _task: AbortOnDropHandle::new(task),
+        };
+    }
+
+    /// Sends a request. If the queue is full, the server does not read, and the next
+    /// [`StreamHandle::event`] reports the end of the stream. If the queue is closed, the stream has ended,
+    /// which is reported as an event too.
+    pub(super) fn send(&mut self, request: Request) {
+        if let Self::Open { requests: Some(requests), is_full, .. } = self {
+            *is_full |= matches!(requests.try_send(request), Err(TrySendError::Full(_)));
+        }
+    }
+
+    /// Closes the client's half of the stream after all queued requests are sent.
+    pub(super) fn half_close(&mut self) {
+        if let Self::Open { requests, .. } = self {
+            *requests = None;
+        }
+    }
+
+    /// Returns the next event. This method is cancel safe.
+    pub(super) async fn event(&mut self) -> Event {
+        match self {
+            Self::None => std::future::pending().await,
+            Self::Connecting(task) => match task.await {
+                Ok(Ok(connection)) => Event::Connected(connection),
+                Ok(Err(why)) => Event::Failed(why),
+                Err(error) => Event::Failed(error.to_string()),
+            },
+            Self::Open { is_full: true, .. } => Event::Received(Response::Ended {
+                rejected: false,
+                why: "the server does not read".to_owned(),
+            }),
+            Self::Open { responses, .. } => {
+                let ended = || Response::Ended { rejected: false, why: "the stream ended".to_owned() };
+                Event::Received(responses.recv().await.unwrap_or_else(ended))
+            }
+        }
+    }
+}

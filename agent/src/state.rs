@@ -1,0 +1,131 @@
+//! The readiness state that all tasks of the agent share, and its subscribers.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::envoy_version::lacks_fixes;
+use crate::metrics::Metrics;
+use crate::readiness::{Condition, Observation, Phase, Policy, Readiness, Snapshot};
+
+/// Shared readiness state and its subscribers.
+pub struct AgentState {
+    ready: Mutex<Readiness>,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    started: Instant,
+    metrics: Arc<Metrics>,
+}
+
+impl AgentState {
+    /// Creates the initial state, whose time starts now.
+    pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
+        let ready = Readiness::new(policy, Duration::ZERO);
+        metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
+        let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
+        Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Subscribes to the current snapshot and to all later ones that differ.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshots.subscribe()
+    }
+
+    /// Returns the time since the agent's start, by the monotonic clock.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Applies an observation that is not the result of a request, and publishes it immediately.
+    pub fn apply(&self, observation: Observation) {
+        let generation = self.ready().generation();
+        self.apply_result(generation, observation);
+    }
+
+    /// Calls `read` with the readiness state.
+    pub fn with_readiness<T>(&self, read: impl FnOnce(&Readiness) -> T) -> T {
+        read(&self.ready())
+    }
+
+    /// Applies the result of a request that was sent in `generation`.
+    pub fn apply_result(&self, generation: u32, observation: Observation) {
+        let now = self.now();
+        let mut ready = self.ready();
+        let hidden_before = ready.workers_hidden();
+        ready.observe(generation, observation, now);
+        if ready.workers_hidden() && !hidden_before {
+            warn!(
+                "listener_manager.workers_started is hidden by Envoy's stats matcher, the data path is checked instead"
+            );
+        }
+        self.snapshots.send_if_modified(|snapshot| {
+            let changed = **snapshot != *ready.snapshot();
+            if changed {
+                let next = Arc::new(ready.snapshot().clone());
+                log(snapshot, &next, now);
+                self.metrics.observe(snapshot, &next, now);
+                *snapshot = next;
+            }
+            changed
+        });
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Readiness> {
+        self.ready.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// Waits until `condition` is true; it is evaluated again for every snapshot.
+    pub async fn wait_until(&self, condition: impl Fn(&Readiness) -> bool) {
+        let mut snapshots = self.subscribe();
+        while !condition(&self.ready()) {
+            snapshots.changed().await.expect("the sender is dropped only with self");
+        }
+    }
+}
+
+/// Logs the differences between two snapshots.
+fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
+    if before.envoy != after.envoy
+        && let Some(version) = after.envoy.as_deref().filter(|version| lacks_fixes(version))
+    {
+        warn!(
+            version,
+            "envoy version lacks fixes that the probe path needs: use 1.36.10, 1.37.6, 1.38.4, 1.39.1 or newer"
+        );
+    }
+    for pending in &after.pending {
+        if !before.pending.iter().any(|other| other.reason == pending.reason) {
+            info!(
+                condition = pending.condition.name(),
+                reason = pending.reason,
+                epoch = after.epoch,
+                "readiness condition pending"
+            );
+        }
+    }
+    for pending in &before.pending {
+        if after.met.iter().any(|(condition, _)| *condition == pending.condition) {
+            let seconds = now.saturating_sub(pending.since).as_secs_f64();
+            info!(
+                condition = pending.condition.name(),
+                reason = pending.reason,
+                seconds,
+                epoch = after.epoch,
+                "readiness condition met"
+            );
+        }
+    }
+    if after.phase == Phase::Ready && before.phase != Phase::Ready {
+        let of_envoy =
+            after.met.iter().filter(|(met, _)| !matches!(met, Condition::Drain | Condition::Shutdown));
+        let times = of_envoy.map(|(condition, at)| format!("{} {:.2}s", condition.name(), at.as_secs_f64()));
+        let met = times.collect::<Vec<_>>().join(", ");
+        info!(seconds = now.as_secs_f64(), met, epoch = after.epoch, "envoy became ready");
+    }
+}

@@ -1,0 +1,216 @@
+//! Prepares the requests of one prober at configuration time.
+
+use std::time::Duration;
+
+use probe::{Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
+
+use crate::encoding;
+
+/// Header names and values, in the order in which they are sent.
+pub type HeaderPairs<'a> = Vec<(&'a [u8], &'a [u8])>;
+
+/// The header by which Envoy selects the route. The listener removes it from downstream requests
+/// before any filter runs.
+const KIND_HEADER: &[u8] = b"x-app-health-kind";
+/// The header from which a callout's cluster takes the upstream address, because callouts have no
+/// filter state.
+const DESTINATION_HEADER: &[u8] = b"x-app-health-dst";
+/// The header that sets the timeout of the route for this request.
+const TIMEOUT_HEADER: &[u8] = b"x-envoy-upstream-rq-timeout-ms";
+/// Envoy matches no route for a request without it; the routes remove it again.
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
+
+/// A prober with its prepared requests.
+#[derive(Debug)]
+pub struct ProberPlan {
+    pub path: ProbePath,
+    pub timeout: Duration,
+    pub action: Action,
+    timeout_text: String,
+}
+
+/// How the filter sends a probe to the application.
+#[derive(Debug)]
+pub enum Action {
+    /// The filter replaces the headers of kubelet's request, and a route forwards it.
+    Http {
+        /// The request that kubelet would have sent.
+        request: Box<Request>,
+        target: Vec<u8>,
+        kind: &'static str,
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
+        filter_state: Vec<u8>,
+    },
+    /// A route opens a TCP connection to the application and sends nothing.
+    Tcp {
+        destination: String,
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
+        filter_state: Vec<u8>,
+    },
+    /// The filter sends the request as an HTTP callout.
+    Grpc {
+        destination: String,
+        scheme: &'static str,
+        /// Selects the cluster: plaintext or TLS.
+        mode: GrpcMode,
+        /// The request body, a length-prefixed gRPC message.
+        message: Vec<u8>,
+        grpc_timeout: String,
+    },
+}
+
+impl ProberPlan {
+    /// Prepares a prober. `pod` is the Pod's IP address as written in a URL's authority, with
+    /// brackets for IPv6.
+    pub fn new(path: &ProbePath, prober: &Prober, pod: &str) -> Self {
+        let destination = format!("{pod}:{}", prober.port());
+        let action = match &prober.handler {
+            Handler::HttpGet(http) => {
+                let request = Request::new(http, &destination);
+                Action::Http {
+                    target: request.url.request_target(),
+                    kind: route_kind(http.scheme, request.declares(FORWARDED_PROTO)),
+                    filter_state: encoding::destination_filter_state(&destination),
+                    request: Box::new(request),
+                }
+            }
+            Handler::TcpSocket(_) => {
+                Action::Tcp { filter_state: encoding::destination_filter_state(&destination), destination }
+            }
+            Handler::Grpc(grpc) => grpc_action(grpc, destination, prober.timeout),
+        };
+        let timeout_text = prober.timeout.as_millis().to_string();
+        Self { path: path.clone(), timeout: prober.timeout, action, timeout_text }
+    }
+
+    /// True for a lifecycle hook. kubelet treats any HTTP response of a hook as success and sets no
+    /// timeout.
+    pub fn is_hook(&self) -> bool {
+        self.path.kind().is_hook()
+    }
+
+    /// True if the request carries the `User-Agent` of kubelet.
+    pub fn wants_user_agent(&self) -> bool {
+        match &self.action {
+            Action::Http { request, .. } => request.user_agent == UserAgent::Kubelet,
+            Action::Tcp { .. } => false,
+            Action::Grpc { .. } => true,
+        }
+    }
+
+    /// Returns the request headers for the route, or for the callout of a gRPC probe.
+    pub fn headers<'a>(&'a self, user_agent: &'a [u8]) -> HeaderPairs<'a> {
+        match &self.action {
+            Action::Http { request, target, kind, .. } => {
+                let mut headers = request_headers(request, target, user_agent);
+                headers.push((KIND_HEADER, kind.as_bytes()));
+                headers.push((TIMEOUT_HEADER, self.timeout_text.as_bytes()));
+                if !request.declares(FORWARDED_PROTO) {
+                    headers.push((FORWARDED_PROTO.as_bytes(), b"http"));
+                }
+                headers
+            }
+            // The route has `connect_config.allow_post`, so Envoy turns the POST into a TCP
+            // connection and sends no byte of the request.
+            Action::Tcp { destination, .. } => vec![
+                (b":method", b"POST"),
+                (b":path", b"/"),
+                (b":authority", destination.as_bytes()),
+                (b":scheme", b"http"),
+                (FORWARDED_PROTO.as_bytes(), b"http"),
+                (KIND_HEADER, b"tcp"),
+                (TIMEOUT_HEADER, self.timeout_text.as_bytes()),
+            ],
+            Action::Grpc { destination, scheme, grpc_timeout, .. } => vec![
+                (b":method", b"POST"),
+                (b":path", probe::grpc_health::CHECK.as_bytes()),
+                (b":authority", destination.as_bytes()),
+                (b":scheme", scheme.as_bytes()),
+                (b"te", b"trailers"),
+                (b"content-type", b"application/grpc"),
+                (b"user-agent", user_agent),
+                (b"grpc-timeout", grpc_timeout.as_bytes()),
+                (DESTINATION_HEADER, destination.as_bytes()),
+            ],
+        }
+    }
+}
+
+/// Returns the headers of a callout that follows a redirect. `destination` is `address:port`.
+pub fn redirect_headers<'a>(
+    request: &'a Request,
+    target: &'a [u8],
+    user_agent: &'a [u8],
+    destination: &'a str,
+) -> HeaderPairs<'a> {
+    let mut headers = request_headers(request, target, user_agent);
+    if let Some(referer) = &request.referer {
+        headers.push((b"referer", referer));
+    }
+    if let Some(authorization) = &request.authorization {
+        headers.push((b"authorization", authorization));
+    }
+    headers.push((DESTINATION_HEADER, destination.as_bytes()));
+    headers
+}
+
+/// Returns the headers that the application receives, in the order in which Go's HTTP client writes
+/// them.
+fn request_headers<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> HeaderPairs<'a> {
+    let mut headers: HeaderPairs = vec![
+        (b":method", b"GET"),
+        (b":path", target),
+        (b":authority", request.authority()),
+        (b":scheme", &request.url.scheme),
+    ];
+    if request.user_agent == UserAgent::Kubelet {
+        headers.push((b"user-agent", user_agent));
+    }
+    headers.extend(request.sent_headers());
+    headers
+}
+
+fn route_kind(scheme: Scheme, declares_forwarded_proto: bool) -> &'static str {
+    match (scheme, declares_forwarded_proto) {
+        (Scheme::Http, false) => "http",
+        (Scheme::Https, false) => "https",
+        (Scheme::Http, true) => "http-x-forwarded-proto",
+        (Scheme::Https, true) => "https-x-forwarded-proto",
+    }
+}
+
+fn grpc_action(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
+    Action::Grpc {
+        destination,
+        scheme: match grpc.mode {
+            GrpcMode::Plaintext => "http",
+            GrpcMode::Tls => "https",
+        },
+        mode: grpc.mode,
+        message: probe::grpc_health::request_message(&grpc.service),
+        // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
+        grpc_timeout: format!("{}m", timeout.as_millis()),
+    }
+}
+
+/// Returns the `User-Agent` to send. Only kubelet's own values are passed on; any other value is
+/// replaced, so a client cannot send text of its choice to the application.
+pub fn user_agent(caller: Option<&[u8]>, kind: ProbeKind) -> &[u8] {
+    let version = |text: &[u8]| {
+        (1..=16).contains(&text.len())
+            && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'+'))
+    };
+    let kubelet = |caller: &&[u8]| {
+        [b"kube-probe/".as_slice(), b"kube-lifecycle/"]
+            .into_iter()
+            .any(|product| caller.strip_prefix(product).is_some_and(version))
+    };
+    match (caller.filter(kubelet), kind.is_hook()) {
+        (Some(caller), _) => caller,
+        (None, false) => b"kube-probe/app-health",
+        (None, true) => b"kube-lifecycle/app-health",
+    }
+}
+
+#[cfg(test)]
+mod tests;

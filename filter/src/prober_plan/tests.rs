@@ -1,0 +1,233 @@
+use probe::{PluginConfig, ProbeKind};
+
+use super::{Action, HeaderPairs, ProberPlan, redirect_headers, user_agent};
+
+fn plan(prober: &str, pod: &str) -> ProberPlan {
+    plan_at("/app-health/app/livez", prober, pod)
+}
+
+fn plan_at(path: &str, prober: &str, pod: &str) -> ProberPlan {
+    let text = format!(r#"{{"podIP":"10.0.0.5","probers":{{"{path}":{prober}}}}}"#);
+    let config = PluginConfig::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let (path, prober) = config.probers.iter().next().expect("one prober");
+    ProberPlan::new(path, prober, pod)
+}
+
+fn lines(head: &HeaderPairs) -> Vec<String> {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    head.iter().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
+}
+
+fn check(prober: &str, pod: &str, expected: &[&str]) {
+    assert_eq!(lines(&plan(prober, pod).headers(b"kube-probe/1.36")), expected, "{prober}");
+}
+
+#[test]
+fn heads_of_http() {
+    check(
+        r#"{"httpGet":{"port":8080,"path":"/ready?deep=1#x"}}"#,
+        "10.0.0.5",
+        &[
+            ":method: GET",
+            ":path: /ready?deep=1",
+            ":authority: 10.0.0.5:8080",
+            ":scheme: http",
+            "user-agent: kube-probe/1.36",
+            "accept: */*",
+            "connection: close",
+            "x-app-health-kind: http",
+            "x-envoy-upstream-rq-timeout-ms: 1000",
+            "x-forwarded-proto: http",
+        ],
+    );
+    check(
+        r#"{"httpGet":{"port":443,"scheme":"HTTPS","httpHeaders":[{"name":"Host","value":"shop"},{"name":"Accept","value":""},
+            {"name":"User-Agent","value":"mine"},{"name":"Connection","value":"close"},{"name":"X-A","value":"1"},
+            {"name":"x-a","value":"2"}]},"timeoutSeconds":7}"#,
+        "[fd00::5]",
+        &[
+            ":method: GET",
+            ":path: /",
+            ":authority: shop",
+            ":scheme: https",
+            "user-agent: mine",
+            "x-a: 1",
+            "x-a: 2",
+            "x-app-health-kind: https",
+            "x-envoy-upstream-rq-timeout-ms: 7000",
+            "x-forwarded-proto: http",
+        ],
+    );
+}
+
+#[test]
+fn a_declared_forwarded_proto_takes_a_route_that_keeps_it() {
+    for (scheme, kind, connection) in [
+        ("HTTP", "http-x-forwarded-proto", &["connection: close"][..]),
+        ("HTTPS", "https-x-forwarded-proto", &[]),
+    ] {
+        let prober = format!(
+            r#"{{"httpGet":{{"port":1,"scheme":"{scheme}","httpHeaders":[{{"name":"X-Forwarded-PROTO","value":"https"}}]}}}}"#
+        );
+        let scheme = format!(":scheme: {}", scheme.to_lowercase());
+        let kind = format!("x-app-health-kind: {kind}");
+        let expected = [
+            &[":method: GET", ":path: /", ":authority: 10.0.0.5:1", &scheme, "user-agent: kube-probe/1.36"],
+            &["accept: */*", "x-forwarded-proto: https"][..],
+            connection,
+            &[&kind, "x-envoy-upstream-rq-timeout-ms: 1000"],
+        ];
+        check(&prober, "10.0.0.5", &expected.concat());
+    }
+}
+
+#[test]
+fn heads_of_tcp() {
+    for (pod, authority) in
+        [("10.0.0.5", ":authority: 10.0.0.5:5432"), ("[fd00::5]", ":authority: [fd00::5]:5432")]
+    {
+        check(
+            r#"{"tcpSocket":{"port":5432},"timeoutSeconds":3}"#,
+            pod,
+            &[
+                ":method: POST",
+                ":path: /",
+                authority,
+                ":scheme: http",
+                "x-forwarded-proto: http",
+                "x-app-health-kind: tcp",
+                "x-envoy-upstream-rq-timeout-ms: 3000",
+            ],
+        );
+    }
+}
+
+#[test]
+fn heads_of_grpc() {
+    for (mode, scheme, seconds, timeout) in [
+        ("", ":scheme: http", 0, "1000m"),
+        ("TLS", ":scheme: https", 30, "30000m"),
+        ("tls", ":scheme: https", 86_400, "86400000m"),
+    ] {
+        check(
+            &format!(
+                r#"{{"grpc":{{"port":9000,"service":"s","mode":"{mode}"}},"timeoutSeconds":{seconds}}}"#
+            ),
+            "10.0.0.5",
+            &[
+                ":method: POST",
+                ":path: /grpc.health.v1.Health/Check",
+                ":authority: 10.0.0.5:9000",
+                scheme,
+                "te: trailers",
+                "content-type: application/grpc",
+                "user-agent: kube-probe/1.36",
+                &format!("grpc-timeout: {timeout}"),
+                "x-app-health-dst: 10.0.0.5:9000",
+            ],
+        );
+    }
+}
+
+#[test]
+fn destinations() {
+    for (prober, pod, destination) in [
+        (
+            r#"{"httpGet":{"port":80,"httpHeaders":[{"name":"Host","value":"other:1"}]}}"#,
+            "10.0.0.5",
+            "10.0.0.5:80",
+        ),
+        (r#"{"httpGet":{"port":443,"host":"other","path":"http://other/"}}"#, "[fd00::5]", "[fd00::5]:443"),
+        (r#"{"tcpSocket":{"port":65535,"host":"other"}}"#, "10.0.0.5", "10.0.0.5:65535"),
+    ] {
+        let plan = plan(prober, pod);
+        let (Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. }) = &plan.action else {
+            panic!("{prober}")
+        };
+        assert_eq!(*filter_state, crate::encoding::destination_filter_state(destination), "{prober}");
+    }
+    let plan = plan(r#"{"grpc":{"port":9000,"service":"s"}}"#, "[fd00::5]");
+    let Action::Grpc { destination, message, .. } = &plan.action else { panic!("grpc") };
+    assert_eq!(
+        (destination.as_str(), message.as_slice()),
+        ("[fd00::5]:9000", b"\0\0\0\0\x03\x0a\x01s".as_slice())
+    );
+}
+
+#[test]
+fn heads_of_hops() {
+    let prober = r#"{"httpGet":{"port":8080,"path":"/a","httpHeaders":[{"name":"X-A","value":"1"}]}}"#;
+    let plan = plan(prober, "10.0.0.5");
+    let Action::Http { request, .. } = &plan.action else { panic!("http") };
+    for (referer, line) in
+        [(None, None), (Some("http://10.0.0.5:8080/"), Some("referer: http://10.0.0.5:8080/"))]
+    {
+        let request = probe::Request { referer: referer.map(Into::into), ..*request.clone() };
+        let expected: Vec<_> = [
+            ":method: GET",
+            ":path: /b",
+            ":authority: 10.0.0.5:8080",
+            ":scheme: http",
+            "user-agent: kube-probe/1.36",
+            "accept: */*",
+            "x-a: 1",
+            "connection: close",
+        ]
+        .into_iter()
+        .chain(line)
+        .chain(["x-app-health-dst: 10.0.0.5:9090"])
+        .collect();
+        assert_eq!(lines(&redirect_headers(&request, b"/b", b"kube-probe/1.36", "10.0.0.5:9090")), expected);
+    }
+}
+
+#[test]
+fn whose_user_agent_matters() {
+    for (prober, wanted) in [
+        (r#"{"httpGet":{"port":1}}"#, true),
+        (r#"{"httpGet":{"port":1,"httpHeaders":[{"name":"User-Agent","value":"x"}]}}"#, false),
+        (r#"{"httpGet":{"port":1,"httpHeaders":[{"name":"user-agent","value":""}]}}"#, false),
+        (r#"{"tcpSocket":{"port":1}}"#, false),
+        (r#"{"grpc":{"port":1}}"#, true),
+    ] {
+        let plan = plan(prober, "10.0.0.5");
+        assert_eq!(plan.wants_user_agent(), wanted, "{prober}");
+        let sent = lines(&plan.headers(b"kube-probe/1.36")).contains(&"user-agent: kube-probe/1.36".into());
+        assert_eq!(sent, wanted, "{prober}");
+    }
+}
+
+#[test]
+fn hooks() {
+    for (path, hook) in [("/app-health/app/readyz", false), ("/app-lifecycle/app/poststartz", true)] {
+        assert_eq!(plan_at(path, r#"{"httpGet":{"port":1}}"#, "10.0.0.5").is_hook(), hook);
+    }
+}
+
+#[test]
+fn user_agents() {
+    const OURS: &str = "kube-probe/app-health";
+    for (caller, expected) in [
+        (Some("kube-probe/1.36"), "kube-probe/1.36"),
+        (Some("kube-probe/1.36+"), "kube-probe/1.36+"),
+        (Some("kube-lifecycle/1.36"), "kube-lifecycle/1.36"),
+        (Some("kube-probe/0123456789.+0123"), "kube-probe/0123456789.+0123"),
+        (Some("kube-probe/0123456789.+01234"), OURS),
+        (Some("kube-probe/"), OURS),
+        (Some("kube-probe/1.36 "), OURS),
+        (Some("kube-probe/1.36,kube-probe/1.36"), OURS),
+        (Some("kube-probe/v1"), OURS),
+        (Some("kube-probe/1\r\nX: y"), OURS),
+        (Some("Kube-Probe/1.36"), OURS),
+        (Some("kube-probe"), OURS),
+        (Some("curl/8"), OURS),
+        (Some(""), OURS),
+        (None, OURS),
+    ] {
+        let sent = user_agent(caller.map(str::as_bytes), ProbeKind::Livez);
+        assert_eq!(String::from_utf8_lossy(sent), expected, "{caller:?}");
+    }
+    assert_eq!(user_agent(Some(b"kube-probe/\xff"), ProbeKind::Readyz), OURS.as_bytes());
+    assert_eq!(user_agent(None, ProbeKind::Prestopz), b"kube-lifecycle/app-health");
+    assert_eq!(user_agent(Some(b"kube-lifecycle/1.36"), ProbeKind::Poststartz), b"kube-lifecycle/1.36");
+}

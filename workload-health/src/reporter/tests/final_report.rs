@@ -1,0 +1,94 @@
+//! Tests of the final report at shutdown.
+
+use super::*;
+
+#[test]
+fn final_report_to_an_app_health_server() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (0.1, acked(1), &[]),
+            (5.0, Input::Shutdown, &[]),
+            (5.1, draining(2), &["2/Draining"]),
+            (5.2, acked(2), &["half-close"]),
+            (5.3, Input::Tick, &["close", "done"]),
+        ],
+    );
+}
+
+#[test]
+fn final_report_after_a_drain() {
+    let reporter = check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (0.1, acked(1), &[]),
+            // A drain alone does not end the stream.
+            (5.0, draining(2), &["2/Draining"]),
+            (5.1, acked(2), &[]),
+            (65.0, Input::Tick, &["2/Draining"]),
+            (65.1, acked(2), &[]),
+            (70.0, Input::Shutdown, &["half-close"]),
+            (70.05, TRANSIENT, &["close", "done"]),
+            (71.0, Input::Opened, &[]),
+        ],
+    );
+    assert_eq!(reporter.next_due(), None);
+}
+
+#[test]
+fn final_report_to_istiod() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (1.0, draining(2), &["plain false Draining"]),
+            (1.05, Input::Shutdown, &[]),
+            (1.1, Input::Tick, &["half-close"]),
+            (1.2, Input::Tick, &["close", "done"]),
+        ],
+    );
+}
+
+#[test]
+fn final_report_to_an_unresponsive_unreachable_or_returning_server() {
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, Input::Opened, &["plain true"]),
+            (0.0, hello(3), &["1/ProbeSucceeded"]),
+            (1.0, draining(2), &["2/Draining"]),
+            (1.0, Input::Shutdown, &[]),
+            (3.0, Input::Tick, &["close", "done"]),
+        ],
+    );
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, REJECTED, &[]),
+            (1.0, draining(2), &[]),
+            (1.0, Input::Shutdown, &["connect"]),
+            (3.0, Input::Tick, &["close", "done"]),
+        ],
+    );
+    check(
+        healthy(1),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, REJECTED, &[]),
+            (1.0, draining(2), &[]),
+            (1.0, Input::Shutdown, &["connect"]),
+            (1.1, Input::Opened, &["plain false Draining"]),
+            (1.15, hello(4), &["2/Draining"]),
+            (1.2, acked(2), &["half-close"]),
+        ],
+    );
+}
