@@ -94,10 +94,9 @@ impl Running {
 
     /// Makes the workload healthy or unhealthy, and waits until the agent has noticed.
     pub(crate) async fn set_and_wait(&self, healthy: bool) {
-        let generation = self.view().await["generation"].as_u64();
         self.set(healthy);
-        wait::until("the change of health", async || self.view().await["generation"].as_u64() > generation)
-            .await;
+        let state = if healthy { "Healthy" } else { "Unhealthy" };
+        wait::until(state, async || self.view().await["state"] == state).await;
     }
 
     /// Requests `/metrics` from the local port.
