@@ -3,7 +3,6 @@
 
 mod bootstrap;
 mod discovery;
-mod drain_quit;
 mod health;
 mod istio;
 mod metrics;
@@ -17,7 +16,6 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
-pub use drain_quit::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;
