@@ -210,7 +210,7 @@ async fn serve(
     let ended = supervisor::run(parts, broken).await;
     state.apply(Observation::Terminating);
     if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
-        // The reporter's limit is --goodbye-timeout, which includes the time that Envoy took to
+        // The reporter's limit is --final-report-timeout, which includes the time that Envoy took to
         // exit.
         reporting.await.map_err(|error| task_error("reporter", Some(error)))?;
     }

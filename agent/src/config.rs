@@ -2,7 +2,6 @@
 
 mod bootstrap;
 mod discovery;
-mod drain_quit;
 mod health;
 mod istio;
 mod metrics;
@@ -10,7 +9,6 @@ mod run;
 mod wait;
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
-pub use drain_quit::{DrainConfig, QuitConfig};
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
 
-use crate::args::{LogFormat, LogLevel};
+use crate::args::{LOG_LEVELS, LogFormat};
 use crate::exit::stderr_line;
 use crate::stderr::LogLine;
 
@@ -23,18 +22,7 @@ impl LogLevelHandle {
 
     /// Sets a level such as `debug`; returns false if there is no such level.
     pub fn set(&self, level: &str) -> bool {
-        LogLevel::from_str(level, false).is_ok_and(|level| (self.0)(level_filter(level)))
-    }
-}
-
-/// Converts the level to tracing's type.
-pub fn level_filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
+        LOG_LEVELS.contains(&level) && level.parse().is_ok_and(|level| (self.0)(level))
     }
 }
 

@@ -25,9 +25,9 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Run(args) => app::run(RunConfig::new(*args, environment)?),
         Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
-        Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
-        Command::Drain(args) => cli::drain::run(&args.into()),
-        Command::Quit(args) => cli::quit::run(&args.into()),
+        Command::Wait(args) => wait::run(WaitConfig::new(args, environment)),
+        Command::Drain(args) => cli::drain::run(&args),
+        Command::Quit(args) => cli::quit::run(&args),
         Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
     }
 }

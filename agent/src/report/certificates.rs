@@ -3,7 +3,8 @@
 use serving::watched::Watched;
 use tracing::{error, info};
 
-use super::connection::{DiscoveryServer, ServerTarget};
+use super::config::DiscoveryServer;
+use super::connection::ServerTarget;
 use super::tls::{TlsContent, TlsError, TlsFiles};
 use crate::metrics::Metrics;
 

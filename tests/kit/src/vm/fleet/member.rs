@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::report::connection::{self, Connection, DiscoveryServer};
+use app_health_agent::report::DiscoveryServer;
+use app_health_agent::report::connection::{self, Connection};
 use app_health_agent::report::tls::San;
 use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
@@ -23,9 +24,7 @@ use workload_health::health_report::{
     APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
     SERVICE_ACCOUNT,
 };
-use workload_health::reporter::{
-    Disconnect, Effect, HealthStatus, Input, Report, Reporter, ReporterSettings,
-};
+use workload_health::reporter::{Disconnect, Effect, HealthStatus, Input, Reporter, ReporterSettings};
 use workload_health::{HealthReason, Hello, State};
 
 use super::super::certificates::DISCOVERY_NAME;
@@ -126,7 +125,7 @@ impl Member {
     async fn apply(&mut self, effect: Effect, stream: &mut Option<Stream>, inputs: &mut VecDeque<Input>) {
         match effect {
             Effect::Connect => inputs.push_back(self.connect(stream).await),
-            Effect::Send(report, _) => inputs.extend(self.send(stream, self.request(report))),
+            Effect::Send(report, _) => inputs.extend(self.send(stream, Request::report(report, &self.id()))),
             Effect::ValidateProbe { stream, version, nonce, .. } => {
                 inputs.push_back(Input::Validated { stream, version, nonce, result: Ok(()) });
             }
@@ -202,7 +201,7 @@ impl Member {
             Response::Ended { rejected, why } => {
                 *stream = None;
                 self.tally.lost(self.number, why);
-                Some(Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient }))
+                Some(Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient }))
             }
         }
     }
@@ -220,18 +219,6 @@ impl Member {
             APP_HEALTH: { "version": PROTOCOL_VERSION },
         });
         Node { id: self.id(), locality: None, metadata }
-    }
-
-    fn request(&self, report: Report) -> Request {
-        match report {
-            Report::Istio { healthy, message } => {
-                Request::Report { error: (!healthy).then_some(message), extension: None }
-            }
-            Report::AppHealth(report) => Request::Report {
-                error: (report.state != State::Healthy).then(|| report.message.clone()),
-                extension: Some(Box::new((self.id(), report.to_json()))),
-            },
-        }
     }
 }
 
