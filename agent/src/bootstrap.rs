@@ -29,7 +29,6 @@ const HOOK_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Margin by which Envoy's connect timeout exceeds the longest probe timeout.
 const AFTER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Values that are filled into the bootstrap template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bootstrap {
     /// Address of the probe listener; `[::]` becomes two sockets, 0.0.0.0 and `::`. The port is not
@@ -39,7 +38,6 @@ pub struct Bootstrap {
     pub stats_address: Option<SocketAddr>,
     /// Address of the agent, which the metrics route targets.
     pub local_address: LocalAddress,
-    /// Address of Envoy's admin interface.
     pub admin: LocalAddress,
     pub filter: FilterCode,
     /// Sources that may call the probe listener besides loopback; if empty, all sources are
@@ -49,20 +47,15 @@ pub struct Bootstrap {
     pub reserved_ports: Vec<u16>,
     /// Source addresses of probes, at most one per address family; if empty, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Primary IP address of the Pod.
     pub instance_ip: IpAddr,
-    /// Version of the Envoy that reads the bootstrap.
     pub envoy_version: EnvoyVersion,
-    /// Value of the environment variable `ISTIO_KUBE_APP_PROBERS`.
     pub app_probers: Option<String>,
 }
 
-/// Source from which Envoy loads the filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterCode {
     /// Absolute path of the Wasm file.
     File(PathBuf),
-    /// Wasm bytes that are embedded in the bootstrap.
     Inline(Vec<u8>),
 }
 
@@ -115,7 +108,6 @@ impl Bootstrap {
         text
     }
 
-    /// Renders the bootstrap without whitespace.
     pub fn render_compact(&self) -> String {
         self.value().to_string()
     }
@@ -286,7 +278,6 @@ fn upstream_bind_config(sources: &[IpAddr]) -> Value {
     bind
 }
 
-/// Replaces every placeholder in `template`.
 fn fill(template: Value, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
     Ok(match template {
         Value::String(text) => fill_text(text, values)?,

@@ -23,13 +23,11 @@ use crate::supervisor::AdminCommand;
 
 /// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
-/// Path that starts a drain.
 pub const DRAIN: &str = "/drain";
 /// Path that terminates the agent; the name is Istio's.
 pub const QUIT: &str = "/quitquitquit";
 /// Interval between two queries for open connections, and the timeout of each query.
 const COUNT: Duration = Duration::from_millis(500);
-/// Maximum of `?wait=` in milliseconds.
 const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
@@ -38,11 +36,9 @@ const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
 
-/// Handler of the requests on port 15004.
 #[derive(Clone)]
 pub struct LocalServer {
     pub state: Arc<AgentState>,
-    /// Channel to the supervisor.
     pub commands: mpsc::Sender<AdminCommand>,
     /// Rendered bootstrap without secrets.
     pub bootstrap: Option<Arc<str>>,

@@ -32,7 +32,6 @@ impl LogLevelHandle {
     }
 }
 
-/// Converts the level to tracing's type.
 pub fn level_filter(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Error => LevelFilter::ERROR,
