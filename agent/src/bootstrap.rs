@@ -83,14 +83,14 @@ impl Bootstrap {
     /// Returns the other listeners' ports and the additional reserved ports, without the ports that
     /// are always reserved.
     fn reserved(&self) -> BTreeSet<u16> {
-        let ports = self.own_ports().into_iter();
+        let ports = self.proxy_ports().into_iter();
         ports
-            .filter(|port| *port != self.probe_address.port() && !probe::ports::ALWAYS.contains(port))
+            .filter(|port| *port != self.probe_address.port() && !probe::ports::PROXY_PORTS.contains(port))
             .collect()
     }
 
     /// Returns all ports of the proxy except those that are always reserved.
-    pub fn own_ports(&self) -> Vec<u16> {
+    pub fn proxy_ports(&self) -> Vec<u16> {
         let port = |address: &LocalAddress| match address {
             LocalAddress::Tcp(address) => Some(address.port()),
             LocalAddress::Unix(_) => None,

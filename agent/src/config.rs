@@ -17,9 +17,7 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};
-pub use discovery::{DiscoveryConfig, DiscoveryServer};
 pub use drain_quit::{DrainConfig, QuitConfig};
-pub use health::HealthConfig;
 pub use metrics::{MetricsConfig, Target};
 pub use run::{EnvoyConfigSource, EnvoyProcessConfig, LivenessConfig, RunConfig};
 pub use wait::WaitConfig;

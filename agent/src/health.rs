@@ -17,50 +17,38 @@ pub mod source;
 mod target;
 mod tls;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workload_health::{HealthReason, State};
+pub use workload_health::reporter::HealthStatus;
 
 use crate::awaited_pids::AwaitedPids;
-use crate::config::HealthConfig;
 use crate::metrics::Metrics;
 use crate::state::AgentState;
+use group_file::WorkloadGroupFile;
 use history::History;
 use probe_loop::ProbeLoop;
 use prober::Prober;
-use source::ProbeSource;
+use source::{LocalRules, ProbeSource};
 
 /// Capacity of the queue of pushed probes.
 const PUSH_QUEUE: usize = 4;
 
-/// The current health of the workload.
-#[derive(Debug, Clone)]
+/// The current health of the workload, as the probe loop publishes it. Times count from the agent's
+/// start, see [`HealthHandle::started`].
+#[derive(Debug)]
 pub struct HealthSnapshot {
-    pub state: State,
-    pub reason: HealthReason,
-    /// Human-readable form of `reason`; never empty.
-    pub message: String,
-    /// Number of state transitions so far.
-    pub generation: u64,
-    /// When `state` last changed.
-    pub since: Instant,
-    /// When the last probe ended.
-    pub last_probe: Option<Instant>,
+    pub status: HealthStatus,
     /// The probe in force, in the format of `WorkloadProbe::to_json`; all header values except
     /// `Host` are redacted.
-    pub probe: Option<Arc<Value>>,
-    /// Sum of the probe's period and timeout.
-    pub interval: Option<Duration>,
-    /// Latest time of the first state transition, provided that probes can run; `None` once it has
-    /// happened.
-    pub verdict_due: Option<Instant>,
+    pub probe: Option<Value>,
+    history: History,
 }
 
 /// A probe pushed by a control plane, with a channel for the result.
@@ -73,15 +61,20 @@ struct PushedProbe {
 /// Handle to the probing task.
 #[derive(Debug, Clone)]
 pub struct HealthHandle {
-    now: watch::Receiver<HealthSnapshot>,
+    snapshots: watch::Receiver<HealthSnapshot>,
     pushes: mpsc::Sender<PushedProbe>,
-    history: Arc<Mutex<History>>,
+    started: Instant,
 }
 
 impl HealthHandle {
     /// Returns a receiver of the current health and of every change.
     pub fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
-        self.now.clone()
+        self.snapshots.clone()
+    }
+
+    /// Returns the start of the agent, from which the times of a snapshot count.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// Applies `spec.probe` as pushed by a control plane; `None` means that the control plane has
@@ -97,13 +90,22 @@ impl HealthHandle {
 
     /// Returns the response body of `GET /debug/vm-health`. `stream` describes the connection to
     /// the discovery server, `null` if none is configured.
-    pub fn view(&self, stream: Value) -> Bytes {
-        let now = self.now.borrow().clone();
-        let history = self.history.lock().expect("nothing panics while it holds this lock");
-        let mut view = history.to_json(&now, Instant::now());
-        view["stream"] = stream;
-        view.to_string().into()
+    pub fn view(&self, stream: &Value) -> Bytes {
+        self.snapshots.borrow().to_json(self.started.elapsed(), stream).to_string().into()
     }
+}
+
+/// Configuration of the probing task.
+#[derive(Debug, Clone)]
+pub struct HealthConfig {
+    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
+    pub group: Option<WorkloadGroupFile>,
+    pub target: TargetRules,
+    pub rules: LocalRules,
+    /// True if the workload is healthy only while Envoy is ready.
+    pub envoy_readiness: bool,
+    /// Environment of exec probes: names and values.
+    pub exec_environment: Vec<(&'static str, OsString)>,
 }
 
 /// Which addresses a probe may connect to, and from which source address.
@@ -140,8 +142,10 @@ pub fn start(
     let (push, pushes) = mpsc::channel(PUSH_QUEUE);
     let probe_loop =
         ProbeLoop::new(run_probe, not_ready, ProbeSource::new(group, rules), pushes, phases, metrics);
-    let publisher = probe_loop.publisher();
-    let health =
-        HealthHandle { now: publisher.subscribe(), pushes: push, history: publisher.shared_history() };
+    let health = HealthHandle {
+        snapshots: probe_loop.publisher.subscribe(),
+        pushes: push,
+        started: probe_loop.started,
+    };
     (health, tokio::spawn(probe_loop.run()))
 }

@@ -105,7 +105,7 @@ impl LocalServer {
                 None => text(StatusCode::NOT_FOUND, "no bootstrap was rendered\n"),
             },
             HEALTH => match &self.health {
-                Some(health) => json(StatusCode::OK, health.view(self.stream_view())),
+                Some(health) => json(StatusCode::OK, health.view(&self.stream_view())),
                 None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
             MERGED => self.scraper.merged(&call.headers, &call.query).await,

@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 use workload_health::Hello;
 use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 
-use crate::config::DiscoveryConfig;
+use crate::args::Xds;
 use crate::exit::Failure;
 use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
@@ -28,15 +28,35 @@ use crate::random;
 use crate::readiness::Phase;
 use crate::state::AgentState;
 use certificates::Certificates;
+use connection::DiscoveryServer;
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::StreamStatus;
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Saying, Settings};
+use tls::TlsFiles;
+use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Report, Reporter, ReporterSettings};
 use xds::{Node, Request, Response};
 
 /// Interval between two checks of the certificate files for changes.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VALIDATION_QUEUE: usize = 4;
+
+/// Configuration of the reporting task.
+#[derive(Debug, Clone)]
+pub struct DiscoveryConfig {
+    /// At least one server.
+    pub servers: Vec<DiscoveryServer>,
+    /// `None` for plaintext.
+    pub tls: Option<TlsFiles>,
+    pub variant: Xds,
+    /// The node identity, without the probe.
+    pub node: Node,
+    /// Interval towards an app-health server; at least one second.
+    pub heartbeat: Duration,
+    /// Interval towards a plain server such as istiod; `None` disables it.
+    pub plain_heartbeat: Option<Duration>,
+    /// The longest wait for the acknowledgement of the final report.
+    pub goodbye_timeout: Duration,
+}
 
 /// Starts the reporting task. The task ends once the final report is sent, or once
 /// `goodbye_timeout` has expired. Returns an error if the certificate files cannot be used.
@@ -49,20 +69,19 @@ pub fn start(
     let certificates = Certificates::new(config.servers.clone(), config.tls.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let mut random = random::generator();
-    let settings = Settings {
+    let settings = ReporterSettings {
         epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
-        plain_heartbeat: config.plain_heartbeat,
-        goodbye_timeout: config.goodbye_timeout,
+        istio_heartbeat: config.plain_heartbeat,
+        final_report_timeout: config.goodbye_timeout,
     };
-    let started = Instant::now();
-    let now = health.subscribe();
-    let level = level(&now.borrow(), started);
+    let snapshots = health.subscribe();
+    let status = snapshots.borrow().status.clone();
     let (verdict, validations) = mpsc::channel(VALIDATION_QUEUE);
     let (view, views) = watch::channel(StreamStatus::default());
     let reporting = ReportTask {
-        reporter: Reporter::new(settings, level),
-        started,
+        reporter: Reporter::new(settings, status),
+        started: health.started(),
         config,
         certificates,
         stream: StreamHandle::None,
@@ -74,7 +93,7 @@ pub fn start(
         random,
         last_logged_error: None,
     };
-    Ok((views, tokio::spawn(reporting.run(now, validations, observer))))
+    Ok((views, tokio::spawn(reporting.run(snapshots, validations, observer))))
 }
 
 struct ReportTask {
@@ -97,7 +116,7 @@ struct ReportTask {
 impl ReportTask {
     async fn run(
         mut self,
-        mut health: watch::Receiver<HealthSnapshot>,
+        mut snapshots: watch::Receiver<HealthSnapshot>,
         mut validations: mpsc::Receiver<Input>,
         observer: Arc<AgentState>,
     ) {
@@ -112,13 +131,13 @@ impl ReportTask {
             }
             let due = self.reporter.next_due().map(|due| due.saturating_sub(self.started.elapsed()));
             input = tokio::select! {
-                changed = health.changed(), if is_probed => {
+                changed = snapshots.changed(), if is_probed => {
                     is_probed = changed.is_ok();
-                    Input::Level(level(&health.borrow_and_update(), self.started))
+                    Input::Status(snapshots.borrow_and_update().status.clone())
                 }
                 _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_shutting_down => {
                     is_shutting_down = true;
-                    Input::Leave
+                    Input::Shutdown
                 }
                 event = self.stream.event() => self.on_event(event),
                 Some(verdict) = validations.recv() => verdict,
@@ -150,22 +169,22 @@ impl ReportTask {
             Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), self.random.fork()),
             Effect::Send(report, saying) => {
                 self.metrics.reports.report(match saying {
-                    Saying::Anew => "sent",
-                    Saying::Again => "resent",
+                    Attempt::New => "sent",
+                    Attempt::Retry => "resent",
                 });
                 self.stream.send(self.request(report));
             }
-            Effect::Offer { stream, version, nonce, probe } => {
+            Effect::ValidateProbe { stream, version, nonce, probe } => {
                 let (health, verdict) = (self.health.clone(), self.verdict.clone());
                 self.validation_task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                     let judged = health.push(probe).await;
-                    let input = Input::Judged { stream, version, nonce, verdict: judged };
+                    let input = Input::Validated { stream, version, nonce, result: judged };
                     // Sending fails only if the reporting task has ended.
                     let _ = verdict.send(input).await;
                 })));
             }
-            Effect::Answer { version, nonce, refusal } => {
-                self.stream.send(Request::AckOrNack { version, nonce, nack_reason: refusal });
+            Effect::AckOrNack { version, nonce, nack_reason } => {
+                self.stream.send(Request::AckOrNack { version, nonce, nack_reason });
             }
             Effect::HalfClose => self.stream.half_close(),
             Effect::Close | Effect::Done => self.on_stream_closed(None),
@@ -174,8 +193,8 @@ impl ReportTask {
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy: true, .. } => Request::Report { error: None, extension: None },
-            Report::Plain { healthy: false, message } => {
+            Report::Istio { healthy: true, .. } => Request::Report { error: None, extension: None },
+            Report::Istio { healthy: false, message } => {
                 Request::Report { error: Some(message), extension: None }
             }
             Report::AppHealth(report) => Request::Report {
@@ -200,7 +219,7 @@ impl ReportTask {
             Event::Failed(why) => {
                 self.metrics.reports.connect("failed");
                 self.on_stream_closed(Some(why));
-                Input::Lost(Loss::Broken)
+                Input::Disconnected(Disconnect::Transient)
             }
             Event::Received(Response::Acknowledged(version)) => {
                 debug!(version = printable(&version), "health report acknowledged by the discovery server");
@@ -221,7 +240,7 @@ impl ReportTask {
                     }
                     Err(text) => {
                         warn!(text, "invalid hello message received from the discovery server");
-                        Input::Garbled { text, nonce }
+                        Input::Malformed { text, nonce }
                     }
                 }
             }
@@ -230,7 +249,7 @@ impl ReportTask {
                     self.metrics.reports.connect("refused");
                 }
                 self.on_stream_closed(Some(why));
-                Input::Lost(if rejected { Loss::Refused } else { Loss::Broken })
+                Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient })
             }
         }
     }
@@ -257,22 +276,8 @@ impl ReportTask {
         let probe = self.health.subscribe().borrow().probe.clone();
         if let (Some(probe), Value::Object(fields)) = (probe, &mut node.metadata) {
             // istiod treats a WorkloadEntry as health-checked if the node metadata has this field.
-            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: *probe }));
+            fields.insert(PROXY_CONFIG.to_owned(), json!({ READINESS_PROBE: probe }));
         }
         Request::First(Box::new(node))
-    }
-}
-
-fn level(now: &HealthSnapshot, started: Instant) -> Level {
-    let since_start = |at: Instant| at.saturating_duration_since(started);
-    Level {
-        generation: now.generation,
-        state: now.state,
-        reason: now.reason,
-        message: now.message.clone(),
-        since: since_start(now.since),
-        last_probe: now.last_probe.map(since_start),
-        interval: now.interval,
-        verdict_due: now.verdict_due.map(since_start),
     }
 }

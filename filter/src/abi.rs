@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 
+use crate::decision::CalloutSize;
 use crate::host;
 
 /// A status other than `Ok` that a host call returned.
@@ -22,7 +23,7 @@ const NOT_FOUND: Status = Status(1);
 /// Header maps, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub(crate) enum Map {
+pub(crate) enum HeaderMap {
     Request = 0,
     Response = 2,
     CallHeaders = 6,
@@ -32,16 +33,16 @@ pub(crate) enum Map {
 /// Buffers, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub(crate) enum Buffer {
+pub(crate) enum BufferType {
     ResponseBody = 1,
     CallBody = 4,
     PluginConfiguration = 7,
 }
 
-/// Metric types, numbered as in the ABI.
+/// MetricType types, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub(crate) enum Metric {
+pub(crate) enum MetricType {
     Counter = 0,
     Gauge = 1,
 }
@@ -49,19 +50,10 @@ pub(crate) enum Metric {
 /// Log levels, numbered as in the ABI.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Info = 2,
     Warn = 3,
     Error = 4,
-}
-
-/// The number of headers, body bytes and trailers of a callout's response. A failed callout has no
-/// headers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallSize {
-    pub(crate) headers: usize,
-    pub(crate) body_size: usize,
-    pub(crate) trailers: usize,
 }
 
 /// The return value of a stream callback.
@@ -133,7 +125,7 @@ unsafe extern "C" {
 
 thread_local! {
     /// The buffer that the host allocated last. A host call allocates at most one.
-    static HANDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static ALLOCATED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Allocates `size` bytes, into which the host writes a result. Returns null if the allocation
@@ -146,15 +138,15 @@ extern "C" fn proxy_on_memory_allocate(size: usize) -> *mut u8 {
     }
     bytes.resize(size, 0);
     let pointer = bytes.as_mut_ptr();
-    let kept = HANDED.try_with(|handed| handed.try_borrow_mut().map(|mut handed| *handed = bytes));
+    let kept = ALLOCATED.try_with(|handed| handed.try_borrow_mut().map(|mut handed| *handed = bytes));
     if matches!(kept, Ok(Ok(()))) { pointer } else { std::ptr::null_mut() }
 }
 
 /// Takes the buffer that the host allocated at `pointer`, truncated to `size`. Returns no bytes if
 /// `pointer` is not the last allocated buffer.
-fn taken(pointer: *mut u8, size: usize) -> Vec<u8> {
+fn take_allocated(pointer: *mut u8, size: usize) -> Vec<u8> {
     let taken =
-        HANDED.try_with(|handed| handed.try_borrow_mut().map(|mut handed| std::mem::take(&mut *handed)));
+        ALLOCATED.try_with(|handed| handed.try_borrow_mut().map(|mut handed| std::mem::take(&mut *handed)));
     match taken {
         Ok(Ok(mut bytes)) if bytes.as_ptr() == pointer.cast_const() => {
             bytes.truncate(size);
@@ -172,7 +164,7 @@ fn check(status: u32) -> Result<()> {
 fn read(call: impl FnOnce(&mut *mut u8, &mut usize) -> u32) -> Result<Vec<u8>> {
     let (mut pointer, mut size) = (std::ptr::null_mut(), 0);
     check(call(&mut pointer, &mut size))?;
-    Ok(taken(pointer, size))
+    Ok(take_allocated(pointer, size))
 }
 
 /// Turns the status `NotFound` into `None`.
@@ -186,7 +178,7 @@ fn optional<T>(result: Result<T>) -> Result<Option<T>> {
 
 /// Writes a line to Envoy's log. Errors are ignored, because there is no other place to report
 /// them.
-pub(crate) fn log(level: Level, text: &str) {
+pub(crate) fn log(level: LogLevel, text: &str) {
     // SAFETY: the host reads `text.len()` bytes at `text` during the call.
     let _ = unsafe { proxy_log(level as u32, text.as_ptr(), text.len()) };
 }
@@ -206,7 +198,7 @@ pub(crate) fn property(path: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// Returns at most `max_size` bytes from the start of a buffer.
-pub(crate) fn buffer(buffer: Buffer, max_size: usize) -> Result<Vec<u8>> {
+pub(crate) fn buffer(buffer: BufferType, max_size: usize) -> Result<Vec<u8>> {
     // SAFETY: the host writes pointer and size during the call.
     let bytes =
         read(|bytes, size| unsafe { proxy_get_buffer_bytes(buffer as u32, 0, max_size, bytes, size) });
@@ -214,20 +206,20 @@ pub(crate) fn buffer(buffer: Buffer, max_size: usize) -> Result<Vec<u8>> {
 }
 
 /// Replaces the first `length` bytes of a buffer by `bytes`.
-pub(crate) fn set_buffer(buffer: Buffer, length: usize, bytes: &[u8]) -> Result<()> {
+pub(crate) fn set_buffer(buffer: BufferType, length: usize, bytes: &[u8]) -> Result<()> {
     // SAFETY: the host reads `bytes` during the call.
     check(unsafe { proxy_set_buffer_bytes(buffer as u32, 0, length, bytes.as_ptr(), bytes.len()) })
 }
 
-pub(crate) fn header(map: Map, name: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn header(map: HeaderMap, name: &str) -> Result<Option<Vec<u8>>> {
     // SAFETY: the host reads `name` and writes pointer and size during the call.
     optional(read(|value, size| unsafe {
         proxy_get_header_map_value(map as u32, name.as_ptr(), name.len(), value, size)
     }))
 }
 
-/// Replaces a whole header map. `pairs` is serialized by `wire::pairs`.
-pub(crate) fn set_headers(map: Map, pairs: &[u8]) -> Result<()> {
+/// Replaces a whole header map. `pairs` is serialized by `encoding::pairs`.
+pub(crate) fn set_headers(map: HeaderMap, pairs: &[u8]) -> Result<()> {
     // SAFETY: the host reads `pairs` during the call.
     check(unsafe { proxy_set_header_map_pairs(map as u32, pairs.as_ptr(), pairs.len()) })
 }
@@ -268,7 +260,7 @@ pub(crate) fn send_local_response(status: u16, details: &str, body: &str) -> Res
     })
 }
 
-/// Starts an HTTP callout and returns its token. `pairs` is serialized by `wire::pairs`.
+/// Starts an HTTP callout and returns its token. `pairs` is serialized by `encoding::pairs`.
 pub(crate) fn http_call(cluster: &str, pairs: &[u8], body: &[u8], timeout_ms: u32) -> Result<u32> {
     let trailers = 0u32.to_le_bytes();
     let mut token = 0;
@@ -303,7 +295,7 @@ pub(crate) fn set_effective_context(context: u32) -> Result<()> {
 }
 
 /// Defines a metric and returns its id.
-pub(crate) fn define_metric(kind: Metric, name: &str) -> Result<u32> {
+pub(crate) fn define_metric(kind: MetricType, name: &str) -> Result<u32> {
     let mut id = 0;
     // SAFETY: the host reads `name` and writes the id during the call.
     check(unsafe { proxy_define_metric(kind as u32, name.as_ptr(), name.len(), &raw mut id) })?;
@@ -359,10 +351,10 @@ extern "C" fn proxy_on_http_call_response(
     context: u32,
     token: u32,
     headers: usize,
-    body_size: usize,
+    body: usize,
     trailers: usize,
 ) {
-    host::on_call_response(context, token, CallSize { headers, body_size, trailers });
+    host::on_call_response(context, token, CalloutSize { headers, body, trailers });
 }
 
 #[unsafe(no_mangle)]

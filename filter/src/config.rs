@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use probe::{Clusters, ConfigError, OwnPorts, PluginConfig};
+use probe::{Clusters, ConfigError, PluginConfig, ProxyPorts};
 
-use crate::ledger::Entry;
-use crate::plan::Plan;
+use crate::prober_plan::ProberPlan;
+use crate::stats::ProberStats;
 
 /// The configuration of one root context. A new configuration replaces it as a whole.
 #[derive(Debug)]
@@ -18,26 +18,26 @@ pub struct Config {
     /// The Pod's IP address as in a URL's authority, with brackets for IPv6.
     pub pod_host: String,
     /// The sidecar's own ports, which a redirect must not reach.
-    pub own_ports: OwnPorts,
+    pub proxy_ports: ProxyPorts,
     /// The clusters of the callouts.
     pub clusters: Clusters,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
-    probes: BTreeMap<Vec<u8>, Rc<Probe>>,
+    probes: BTreeMap<Vec<u8>, Rc<DeclaredProbe>>,
 }
 
 /// A declared probe with its prepared requests and its state.
 #[derive(Debug)]
-pub struct Probe {
-    pub plan: Plan,
+pub struct DeclaredProbe {
+    pub plan: ProberPlan,
     /// The counters and the last result of this probe.
-    pub entry: Entry,
+    pub stats: ProberStats,
 }
 
 impl Config {
     /// Parses and validates the plugin configuration. An invalid part rejects all of it.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
-        let PluginConfig { pod_ip, own_ports, clusters, probers, warnings } = PluginConfig::parse(bytes)?;
+        let PluginConfig { pod_ip, proxy_ports, clusters, probers, warnings } = PluginConfig::parse(bytes)?;
         let pod_ip_text = pod_ip.map(|ip| ip.to_string()).unwrap_or_default();
         let pod_host = match pod_ip {
             Some(IpAddr::V6(ip)) => format!("[{ip}]"),
@@ -46,19 +46,22 @@ impl Config {
         let probes = probers
             .iter()
             .map(|(path, prober)| {
-                let plan = Plan::new(path, prober, &pod_host);
-                (path.to_string().into_bytes(), Rc::new(Probe { plan, entry: Entry::default() }))
+                let plan = ProberPlan::new(path, prober, &pod_host);
+                (
+                    path.to_string().into_bytes(),
+                    Rc::new(DeclaredProbe { plan, stats: ProberStats::default() }),
+                )
             })
             .collect();
-        Ok(Self { pod_ip: pod_ip_text, pod_host, own_ports, clusters, warnings, probes })
+        Ok(Self { pod_ip: pod_ip_text, pod_host, proxy_ports, clusters, warnings, probes })
     }
 
-    pub fn probes(&self) -> impl Iterator<Item = &Rc<Probe>> {
+    pub fn probes(&self) -> impl Iterator<Item = &Rc<DeclaredProbe>> {
         self.probes.values()
     }
 
     /// Returns the probe that is declared for exactly this path.
-    pub fn probe(&self, path: &[u8]) -> Option<&Rc<Probe>> {
+    pub fn probe(&self, path: &[u8]) -> Option<&Rc<DeclaredProbe>> {
         self.probes.get(path)
     }
 }

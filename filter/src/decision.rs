@@ -1,7 +1,7 @@
 //! Decides what to do with a request, with a response, with a chunk of a response body, and with
 //! the response to a callout.
 //!
-//! The functions are pure; `host` reads their arguments from Envoy and carries out their results.
+//! [`crate::stream`] calls the functions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,118 +9,105 @@ use std::time::Duration;
 use probe::path::PREFIXES;
 use probe::{GrpcMode, Reason, Redirect, Request};
 
-use crate::cause;
-use crate::config::{Config, Probe};
-use crate::plan::{self, Action, Pairs, Plan};
+use crate::config::{Config, DeclaredProbe};
+use crate::envoy_error;
+use crate::prober_plan::{Action, HeaderPairs, ProberPlan};
 
 mod body;
 mod callout;
 
-pub use body::{BLANKS, Body, Chunk};
-pub use callout::{CallResult, Hop, hop, on_check, on_hop};
+pub use body::{BodyFilter, ChunkEdit, SPACES};
+pub use callout::{
+    CalloutResponse, CalloutResult, CalloutSize, RedirectRequest, on_grpc_response, on_redirect_response,
+    redirect_callout, remaining,
+};
 
 /// The probe to which a request belongs, if any.
 #[derive(Debug)]
-pub enum Target<'a> {
+pub enum ProbeMatch<'a> {
     /// The request does not have a path of this filter; Envoy routes it as usual.
-    Pass,
+    None,
     /// The path has one of the filter's prefixes but is not declared; the filter answers the
     /// request itself.
-    Unknown,
-    Declared(&'a Rc<Probe>),
+    Undeclared,
+    Declared(&'a Rc<DeclaredProbe>),
 }
 
 /// Finds the probe for a `:path`. The part before the first `?` must equal the declared path byte
 /// for byte.
-pub fn target<'a>(config: &'a Config, path: &[u8]) -> Target<'a> {
+pub fn find_probe<'a>(config: &'a Config, path: &[u8]) -> ProbeMatch<'a> {
     let path = path.split(|byte| *byte == b'?').next().unwrap_or(path);
     match config.probe(path) {
-        Some(probe) => Target::Declared(probe),
-        None if PREFIXES.iter().any(|prefix| path.starts_with(prefix.as_bytes())) => Target::Unknown,
-        None => Target::Pass,
+        Some(probe) => ProbeMatch::Declared(probe),
+        None if PREFIXES.iter().any(|prefix| path.starts_with(prefix.as_bytes())) => ProbeMatch::Undeclared,
+        None => ProbeMatch::None,
     }
 }
 
-/// The attributes of a declared probe's request.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestHead<'a> {
-    pub method: Option<&'a [u8]>,
-    /// `None` if absent, or if [`Plan::wants_user_agent`] is false.
-    pub user_agent: Option<&'a [u8]>,
-    /// True if the stream does not end with the headers.
-    pub has_body: bool,
-    /// True if the prober has a free slot for one more probe in flight.
-    pub has_place: bool,
+/// Returns the reason for which the filter rejects a declared probe's request.
+pub fn reject(method: Option<&[u8]>, has_body: bool) -> Option<Reason> {
+    match (method, has_body) {
+        (Some(b"GET"), false) => None,
+        (Some(b"GET"), true) => Some(Reason::BadRequest),
+        _ => Some(Reason::Method),
+    }
 }
 
-/// The decision about a declared probe's request.
+/// The first request of a probe to the application.
 #[derive(Debug)]
-pub enum Decision<'a> {
-    /// The filter answers the request itself.
-    Answer(Answer),
-    /// A route forwards the request; the filter sets the destination as filter state and replaces
-    /// all request headers.
+pub enum FirstRequest<'a> {
+    /// A route forwards the downstream request.
     Forward {
-        /// The argument of `set_envoy_filter_state`.
-        state: &'a [u8],
-        head: Pairs<'a>,
+        /// The argument of `set_envoy_filter_state`, which sets the destination.
+        filter_state: &'a [u8],
+        /// They replace all request headers.
+        headers: HeaderPairs<'a>,
     },
-    /// The filter sends a callout and pauses the request until it ends.
-    Call(Call<'a>),
+    /// The filter sends a callout and pauses the downstream request until it ends.
+    Callout(Callout<'a>),
 }
 
 /// The arguments of an HTTP callout.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct Callout<'a> {
     /// The name of the Envoy cluster.
     pub cluster: &'a str,
     /// The request headers, including the destination.
-    pub head: Pairs<'a>,
+    pub headers: HeaderPairs<'a>,
     pub body: &'a [u8],
     /// The rest of the probe's timeout.
     pub timeout: Duration,
 }
 
-/// Decides about a declared probe's request.
-pub fn on_request<'a>(config: &'a Config, plan: &'a Plan, head: RequestHead<'a>) -> Decision<'a> {
-    if head.method != Some(b"GET") {
-        return Decision::Answer(Answer::reply(Reason::Method));
-    }
-    if head.has_body {
-        return Decision::Answer(Answer::reply(Reason::BadRequest));
-    }
-    if !head.has_place {
-        return Decision::Answer(Answer::of(plan, Reason::Busy));
-    }
-    let user_agent = plan::user_agent(head.user_agent, plan.path.kind());
+/// Returns the first request of a probe.
+pub fn first_request<'a>(config: &'a Config, plan: &'a ProberPlan, user_agent: &'a [u8]) -> FirstRequest<'a> {
+    let headers = plan.headers(user_agent);
     match &plan.action {
-        Action::Http { state, .. } | Action::Tcp { state, .. } => {
-            Decision::Forward { state, head: plan.head(user_agent) }
+        Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. } => {
+            FirstRequest::Forward { filter_state, headers }
         }
-        Action::Grpc { frame, mode, .. } => Decision::Call(Call {
-            cluster: match mode {
+        Action::Grpc { message, mode, .. } => {
+            let cluster = match mode {
                 GrpcMode::Plaintext => &config.clusters.grpc,
                 GrpcMode::Tls => &config.clusters.grpc_tls,
-            },
-            head: plan.head(user_agent),
-            body: frame,
-            timeout: plan.timeout,
-        }),
+            };
+            FirstRequest::Callout(Callout { cluster, headers, body: message, timeout: plan.timeout })
+        }
     }
 }
 
 /// The response to kubelet, or a further request to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeResponse {
     /// The status is sent now; the application's body follows, emptied chunk by chunk.
-    Stream {
+    ForwardStatus {
         /// A status in 200 to 599.
         status: u16,
         /// The reason for metrics and logs.
         reason: Reason,
     },
     /// The filter sends a local reply.
-    Reply {
+    LocalReply {
         status: u16,
         /// The reason for the body, metrics and logs.
         reason: Reason,
@@ -129,37 +116,37 @@ pub enum Answer {
     /// response as success of a hook.
     Reset(Reason),
     /// The filter follows a redirect with a callout.
-    Follow(Box<Request>),
+    FollowRedirect(Box<Request>),
 }
 
-impl Answer {
+impl ProbeResponse {
     /// Returns a local reply for `reason`.
     pub fn reply(reason: Reason) -> Self {
-        Self::Reply { status: reason.status(), reason }
+        Self::LocalReply { status: reason.status(), reason }
     }
 
     /// Returns a local reply for `reason`, or a reset if `plan` is a hook and `reason` a failure.
-    pub fn of(plan: &Plan, reason: Reason) -> Self {
+    pub fn of(plan: &ProberPlan, reason: Reason) -> Self {
         if plan.is_hook() && !reason.is_success() { Self::Reset(reason) } else { Self::reply(reason) }
     }
 }
 
 /// Attributes of a response that have to be read in addition to its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    Nothing,
+pub enum NeededAttributes {
+    None,
     /// The header `location`.
     Location,
     /// The attributes `response.code_details` and `upstream.transport_failure_reason`.
-    Cause,
+    ErrorDetails,
 }
 
 /// Returns what [`on_response`] needs to know about a response with this status.
-pub fn ask(plan: &Plan, status: u16) -> Ask {
+pub fn needed_attributes(plan: &ProberPlan, status: u16) -> NeededAttributes {
     match (&plan.action, status) {
-        (Action::Http { .. }, status) if Redirect::is_asked_by(status) => Ask::Location,
-        (_, ..400) => Ask::Nothing,
-        _ => Ask::Cause,
+        (Action::Http { .. }, status) if Redirect::is_redirect_status(status) => NeededAttributes::Location,
+        (_, ..400) => NeededAttributes::None,
+        _ => NeededAttributes::ErrorDetails,
     }
 }
 
@@ -168,30 +155,31 @@ pub fn ask(plan: &Plan, status: u16) -> Ask {
 pub struct ResponseHead<'a> {
     /// The status, or 0 if `:status` is not a number.
     pub status: u16,
-    /// Set if [`ask`] returned [`Ask::Location`].
+    /// Set for [`NeededAttributes::Location`].
     pub location: Option<&'a [u8]>,
-    /// The attribute `response.code_details`, set if [`ask`] returned [`Ask::Cause`].
+    /// The attribute `response.code_details`, set for [`NeededAttributes::ErrorDetails`].
     pub details: &'a [u8],
-    /// The attribute `upstream.transport_failure_reason`, set if [`ask`] returned [`Ask::Cause`].
+    /// The attribute `upstream.transport_failure_reason`, set for
+    /// [`NeededAttributes::ErrorDetails`].
     pub failure: &'a [u8],
 }
 
 /// Decides about a response that came through a route.
-pub fn on_response(config: &Config, plan: &Plan, head: ResponseHead) -> Answer {
-    let envoys = match head.status {
-        400.. => cause::of_details(head.details, head.failure),
+pub fn on_response(config: &Config, plan: &ProberPlan, head: ResponseHead) -> ProbeResponse {
+    let envoy_reason = match head.status {
+        400.. => envoy_error::from_code_details(head.details, head.failure),
         _ => None,
     };
-    match (&plan.action, envoys) {
+    match (&plan.action, envoy_reason) {
         // The connection was established and then closed; kubelet's TCP probe requires no more.
-        (Action::Tcp { .. }, Some(Reason::Closed)) => Answer::reply(Reason::Ok),
-        (_, Some(reason)) => Answer::of(plan, reason),
+        (Action::Tcp { .. }, Some(Reason::Closed)) => ProbeResponse::reply(Reason::Ok),
+        (_, Some(reason)) => ProbeResponse::of(plan, reason),
         (Action::Http { request, .. }, None) => {
             on_status(config, plan, request, 1, head.status, head.location)
         }
         // Envoy's local 200: the connection was established.
-        _ if head.status == 200 => Answer::reply(Reason::Ok),
-        _ => Answer::of(plan, Reason::Configuration),
+        _ if head.status == 200 => ProbeResponse::reply(Reason::Ok),
+        _ => ProbeResponse::of(plan, Reason::Configuration),
     }
 }
 
@@ -199,23 +187,23 @@ pub fn on_response(config: &Config, plan: &Plan, head: ResponseHead) -> Answer {
 /// far, including the one that was answered.
 fn on_status(
     config: &Config,
-    plan: &Plan,
+    plan: &ProberPlan,
     request: &Request,
     requests: u32,
     status: u16,
     location: Option<&[u8]>,
-) -> Answer {
+) -> ProbeResponse {
     match status {
-        200..=299 => Answer::Stream { status, reason: Reason::Ok },
+        200..=299 => ProbeResponse::ForwardStatus { status, reason: Reason::Ok },
         300..=399 => {
-            match Redirect::of(request, status, location, requests, &config.pod_ip, &config.own_ports) {
-                Redirect::Last => Answer::Stream { status: 200, reason: Reason::OkRedirect },
-                Redirect::Follow(request) => Answer::Follow(request),
-                Redirect::Broken => Answer::of(plan, Reason::Redirect),
+            match Redirect::decide(request, status, location, requests, &config.pod_ip, &config.proxy_ports) {
+                Redirect::Final => ProbeResponse::ForwardStatus { status: 200, reason: Reason::OkRedirect },
+                Redirect::Follow(request) => ProbeResponse::FollowRedirect(request),
+                Redirect::Invalid => ProbeResponse::of(plan, Reason::Redirect),
             }
         }
-        400..=599 => Answer::Stream { status, reason: Reason::Application },
-        _ => Answer::of(plan, Reason::Protocol),
+        400..=599 => ProbeResponse::ForwardStatus { status, reason: Reason::Application },
+        _ => ProbeResponse::of(plan, Reason::Protocol),
     }
 }
 

@@ -1,144 +1,118 @@
-//! Handles the callbacks of the proxy-wasm ABI: keeps the state of each stream, reads what
-//! [`decision`] needs from Envoy, and carries out its result. A host call that fails ends the probe
-//! as `configuration`; a failed HTTP callout ends it as [`cause::of_refused_call`] says.
+//! Handles the callbacks of the proxy-wasm ABI: passes each event to the [`Stream`] of its context
+//! and carries out the effect.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
-use probe::{Reason, Request};
-
-use crate::abi::{self, Action, Buffer, CallSize, Level, Map, Status};
-use crate::cause;
-use crate::config::{Config, Probe};
-use crate::decision::{self, Answer, Ask, Body, Call, Chunk, Decision, Hop, RequestHead, Target};
-use crate::ledger;
-use crate::wire;
+use crate::abi::{self, Action, BufferType, HeaderMap, LogLevel, Status};
+use crate::attributes::{Attribute, Attributes, Unreadable};
+use crate::config::Config;
+use crate::decision::{CalloutSize, ChunkEdit, SPACES};
+use crate::encoding;
+use crate::stats;
+use crate::stream::{Effect, Orphans, Stream};
 
 mod metrics;
-mod read;
 
 use metrics::Metrics;
-use read::{Read, elapsed, location};
 
 const SET_FILTER_STATE: &str = "set_envoy_filter_state";
-const CODE_DETAILS: &str = "response\0code_details";
-const TRANSPORT_FAILURE: &str = "upstream\0transport_failure_reason";
 
 thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
+    static WORKER: RefCell<Worker> = RefCell::default();
 }
 
 /// The state of one wasm VM, which is one Envoy worker.
 #[derive(Default)]
-struct State {
+struct Worker {
     roots: BTreeMap<u32, Option<Rc<Config>>>,
-    streams: BTreeMap<u32, Stream>,
-    /// Callouts whose downstream stream has ended. Envoy does not cancel them, so they still count
-    /// as probes in flight.
-    left: Vec<Left>,
+    /// The streams with their root contexts.
+    streams: BTreeMap<u32, (u32, Stream)>,
+    orphans: Orphans,
     metrics: Metrics,
 }
 
-struct Stream {
-    root: u32,
-    awaited: Awaited,
-}
-
-/// A callout whose downstream stream has ended. It counts as in flight until Envoy reports its end,
-/// or until the probe's timeout has passed again after the end of the stream; `until` is that time
-/// in nanoseconds since 1970.
-struct Left {
-    token: u32,
-    _place: Place,
-    until: u64,
-}
-
-/// The event that a stream waits for.
-enum Awaited {
-    /// The stream waits for its request headers, or for nothing any more.
-    Nothing,
-    /// The stream waits for the response headers of a route.
-    Response(Place),
-    /// The stream waits for the rest of a response body; the probe is in flight until the body
-    /// ends.
-    Body { _place: Place, body: Body },
-    /// The stream waits for the response to a callout; `hop` is `None` for a gRPC check.
-    Call { place: Place, token: u32, hop: Option<Hop> },
-}
-
-/// A probe in flight and its configuration. Dropping it frees its slot in [`ledger::Entry`].
-struct Place {
-    config: Rc<Config>,
-    probe: Rc<Probe>,
-    user_agent: Vec<u8>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.probe.entry.leave();
-    }
-}
-
 pub(crate) fn on_create(context: u32, parent: u32) {
-    with((), |state| {
+    with((), |worker| {
         if parent == 0 {
-            state.roots.insert(context, None);
+            worker.roots.insert(context, None);
         } else {
-            state.streams.insert(context, Stream { root: parent, awaited: Awaited::Nothing });
+            worker.streams.insert(context, (parent, Stream::default()));
         }
     });
 }
 
 pub(crate) fn on_delete(context: u32) {
-    with((), |state| {
-        if let Some(Stream { awaited: Awaited::Call { place, token, .. }, .. }) =
-            state.streams.remove(&context)
-        {
-            let timeout = u64::try_from(place.probe.plan.timeout.as_nanos()).unwrap_or(u64::MAX);
-            let until = abi::now().unwrap_or(0).saturating_add(timeout);
-            state.left.push(Left { token, _place: place, until });
+    with((), |worker| {
+        if let Some((_, stream)) = worker.streams.remove(&context) {
+            worker.orphans.add(stream, || abi::now().ok());
         }
-        state.roots.remove(&context);
+        worker.roots.remove(&context);
     });
 }
 
 pub(crate) fn on_configure(root: u32, size: usize) -> bool {
-    with(false, |state| state.configure(root, size))
+    with(false, |worker| worker.configure(root, size))
 }
 
 pub(crate) fn on_request_headers(context: u32, end_of_stream: bool) -> Action {
-    with(Action::Continue, |state| state.request(context, end_of_stream))
+    with(Action::Continue, |worker| {
+        let root = worker.streams.get(&context).map(|(root, _)| root);
+        let Some(Some(config)) = root.and_then(|root| worker.roots.get(root)).cloned() else {
+            return Action::Continue;
+        };
+        worker.orphans.expire(|| abi::now().ok());
+        worker.step(context, |stream| stream.on_request_headers(&config, &Envoy, !end_of_stream))
+    })
 }
 
 pub(crate) fn on_response_headers(context: u32) -> Action {
-    with(Action::Continue, |state| match state.take(context) {
-        Awaited::Response(place) => state.response(context, place),
-        awaited => {
-            state.await_next(context, awaited);
-            Action::Continue
+    with(Action::Continue, |worker| worker.step(context, |stream| stream.on_response_headers(&Envoy)))
+}
+
+pub(crate) fn on_response_body(context: u32, size: usize, end_of_stream: bool) -> Action {
+    with(Action::Continue, |worker| {
+        let Some((_, stream)) = worker.streams.get_mut(&context) else { return Action::Continue };
+        let spaces = match stream.on_response_body(size, end_of_stream) {
+            ChunkEdit::Keep => return Action::Continue,
+            ChunkEdit::Clear => 0,
+            ChunkEdit::Spaces => SPACES,
+        };
+        match abi::set_buffer(BufferType::ResponseBody, size, &vec![b' '; spaces]) {
+            Ok(()) => Action::Continue,
+            Err(_) => reset(),
         }
     })
 }
 
-pub(crate) fn on_response_body(context: u32, size: usize, end_of_stream: bool) -> Action {
-    with(Action::Continue, |state| state.body(context, size, end_of_stream))
+pub(crate) fn on_call_response(context: u32, token: u32, size: CalloutSize) {
+    with((), |worker| {
+        worker.orphans.end(token);
+        let awaits = |id: &u32| worker.streams.get(id).is_some_and(|(_, stream)| stream.awaits(token));
+        let stream = Some(context).filter(awaits);
+        let Some(stream) = stream.or_else(|| worker.streams.keys().copied().find(awaits)) else { return };
+        // Host calls act on the context of this callback. If it is another one, switch; if that
+        // fails, the next host call fails too.
+        if stream != context {
+            let _ = abi::set_effective_context(stream);
+        }
+        worker.step(stream, |stream| stream.on_callout_response(size, &Envoy));
+    });
 }
 
-pub(crate) fn on_call_response(context: u32, token: u32, size: CallSize) {
-    with((), |state| state.call_response(context, token, size));
-}
-
-/// Calls `act` with the state, and returns `otherwise` if the state is borrowed already or
+/// Calls `act` with the worker's state, and returns `otherwise` if the state is borrowed already or
 /// destroyed.
-fn with<T: Copy>(otherwise: T, act: impl FnOnce(&mut State) -> T) -> T {
-    let done = STATE.try_with(|state| state.try_borrow_mut().ok().map(|mut state| act(&mut state)));
+fn with<T: Copy>(otherwise: T, act: impl FnOnce(&mut Worker) -> T) -> T {
+    let done = WORKER.try_with(|worker| worker.try_borrow_mut().ok().map(|mut worker| act(&mut worker)));
     done.ok().flatten().unwrap_or(otherwise)
 }
 
-impl State {
+impl Worker {
     fn configure(&mut self, root: u32, size: usize) -> bool {
-        let bytes = if size == 0 { Ok(Vec::new()) } else { abi::buffer(Buffer::PluginConfiguration, size) };
+        let bytes =
+            if size == 0 { Ok(Vec::new()) } else { abi::buffer(BufferType::PluginConfiguration, size) };
         let config = match bytes {
             Ok(bytes) if bytes.len() == size => Config::parse(&bytes).map_err(|error| error.to_string()),
             Ok(_) => Err("configuration: Envoy returned fewer bytes than announced".into()),
@@ -147,225 +121,111 @@ impl State {
         match config {
             Ok(config) => {
                 for warning in &config.warnings {
-                    abi::log(Level::Warn, warning);
+                    abi::log(LogLevel::Warn, warning);
                 }
                 for probe in config.probes() {
-                    self.metrics.announce(probe);
+                    self.metrics.define_initial(probe);
                 }
                 self.roots.insert(root, Some(Rc::new(config)));
                 true
             }
             Err(text) => {
-                abi::log(Level::Error, &format!("plugin configuration rejected: {text}"));
-                self.metrics.count(ledger::CONFIG_REJECTED_TOTAL);
+                abi::log(LogLevel::Error, &format!("plugin configuration rejected: {text}"));
+                self.metrics.increment(stats::CONFIG_REJECTED_TOTAL);
                 false
             }
         }
     }
 
-    fn request(&mut self, context: u32, end_of_stream: bool) -> Action {
-        let root = self.streams.get(&context).map(|stream| stream.root);
-        let Some(Some(config)) = root.and_then(|root| self.roots.get(&root)).cloned() else {
-            return Action::Continue;
-        };
-        let Ok(Some(path)) = abi::header(Map::Request, ":path") else { return Action::Continue };
-        match decision::target(&config, &path) {
-            Target::Pass => Action::Continue,
-            Target::Unknown => {
-                self.metrics.count(ledger::UNKNOWN_TOTAL);
-                reply(Reason::UnknownProbe.status(), Reason::UnknownProbe)
-            }
-            Target::Declared(probe) => self.probe(context, &config, Rc::clone(probe), end_of_stream),
-        }
-    }
-
-    fn probe(&mut self, context: u32, config: &Rc<Config>, probe: Rc<Probe>, end_of_stream: bool) -> Action {
-        let plan = &probe.plan;
-        let method = abi::header(Map::Request, ":method").ok().flatten();
-        let user_agent = match plan.wants_user_agent() {
-            true => abi::header(Map::Request, "user-agent").ok().flatten(),
-            false => None,
-        };
-        if !self.left.is_empty() {
-            let now = abi::now().unwrap_or(u64::MAX);
-            self.left.retain(|left| now <= left.until);
-        }
-        let place = probe.entry.enter().then(|| Place {
-            config: Rc::clone(config),
-            probe: Rc::clone(&probe),
-            user_agent: crate::plan::user_agent(user_agent.as_deref(), plan.path.kind()).to_vec(),
-        });
-        let head = RequestHead {
-            method: method.as_deref(),
-            user_agent: user_agent.as_deref(),
-            has_body: !end_of_stream,
-            has_place: place.is_some(),
-        };
-        let done = match (decision::on_request(config, plan, head), place) {
-            (Decision::Answer(answer), _) => return self.answer(&probe, &answer),
-            (Decision::Forward { state, head }, Some(place)) => {
-                let done = forward(state, &head).map_err(|_| Reason::Configuration);
-                done.map(|()| (Awaited::Response(place), Action::Continue))
-            }
-            (Decision::Call(call), Some(place)) => {
-                start(&call).map(|token| (Awaited::Call { place, token, hop: None }, Action::Pause))
-            }
-            (_, None) => Err(Reason::Configuration),
-        };
+    /// Carries out the effect of a step, and the effect of its failure.
+    fn step(&mut self, context: u32, step: impl FnOnce(&mut Stream) -> Effect<'_>) -> Action {
+        let Some((_, stream)) = self.streams.get_mut(&context) else { return Action::Continue };
+        let done = execute(step(stream), &mut self.metrics);
         match done {
-            Ok((awaited, action)) => {
-                self.await_next(context, awaited);
-                action
-            }
-            Err(reason) => self.answer(&probe, &Answer::of(plan, reason)),
-        }
-    }
-
-    fn response(&mut self, context: u32, place: Place) -> Action {
-        let plan = &place.probe.plan;
-        let status = decision::parse_status(abi::header(Map::Response, ":status").ok().flatten().as_deref());
-        let property = |path| abi::property(path).ok().flatten().unwrap_or_default();
-        let (location, details, failure) = match decision::ask(plan, status) {
-            Ask::Nothing => (None, Vec::new(), Vec::new()),
-            Ask::Location => (location(Map::Response), Vec::new(), Vec::new()),
-            Ask::Cause => (None, property(CODE_DETAILS), property(TRANSPORT_FAILURE)),
-        };
-        let head = decision::ResponseHead {
-            status,
-            location: location.as_deref(),
-            details: &details,
-            failure: &failure,
-        };
-        match decision::on_response(&place.config, plan, head) {
-            Answer::Follow(request) => self.follow(context, place, *request, 1),
-            Answer::Stream { status, reason } => {
-                let status = status.to_string();
-                if abi::set_headers(Map::Response, &wire::pairs(&[(b":status", status.as_bytes())])).is_err()
-                {
-                    return self.answer(&place.probe, &Answer::of(plan, Reason::Configuration));
-                }
-                self.metrics.note(&place.probe, reason);
-                self.await_next(context, Awaited::Body { _place: place, body: Body::default() });
-                Action::Continue
-            }
-            answer => self.answer(&place.probe, &answer),
-        }
-    }
-
-    /// Sends the request of a redirect as a callout. `requests` is the number of requests that the
-    /// probe has sent so far.
-    fn follow(&mut self, context: u32, place: Place, request: Request, requests: u32) -> Action {
-        let plan = &place.probe.plan;
-        let hop = Hop::new(&place.config, request, requests);
-        let failed = match elapsed() {
-            None => Reason::Configuration,
-            Some(elapsed) => {
-                match decision::hop(&place.config, &hop, &place.user_agent, plan.timeout, elapsed) {
-                    None => Reason::Timeout,
-                    Some(call) => match start(&call) {
-                        Err(reason) => reason,
-                        Ok(token) => {
-                            self.await_next(context, Awaited::Call { place, token, hop: Some(hop) });
-                            return Action::Pause;
-                        }
-                    },
-                }
-            }
-        };
-        self.answer(&place.probe, &Answer::of(plan, failed))
-    }
-
-    fn body(&mut self, context: u32, size: usize, end_of_stream: bool) -> Action {
-        let Some(Stream { awaited: Awaited::Body { body, .. }, .. }) = self.streams.get_mut(&context) else {
-            return Action::Continue;
-        };
-        let put = match body.on_chunk(size, end_of_stream) {
-            Chunk::Untouched => Ok(()),
-            Chunk::Empty => abi::set_buffer(Buffer::ResponseBody, size, b""),
-            Chunk::Blanks => abi::set_buffer(Buffer::ResponseBody, size, &vec![b' '; decision::BLANKS]),
-        };
-        // If the body cannot be emptied, reset the stream: the application's body must not leave
-        // the Pod.
-        if put.is_err() {
-            let _ = abi::reset_request();
-            return Action::Pause;
-        }
-        Action::Continue
-    }
-
-    fn call_response(&mut self, context: u32, token: u32, size: CallSize) {
-        self.left.retain(|left| left.token != token);
-        let ours =
-            |stream: &Stream| matches!(stream.awaited, Awaited::Call { token: other, .. } if other == token);
-        let asked = self.streams.get(&context).is_some_and(ours);
-        let found =
-            if asked { Some(context) } else { self.streams.iter().find(|(_, s)| ours(s)).map(|(id, _)| *id) };
-        let Some(stream) = found else { return };
-        let Awaited::Call { place, hop, .. } = self.take(stream) else { return };
-        // Host calls act on the context of this callback. If it is another one, switch; if that
-        // fails, the next host call fails too.
-        if stream != context {
-            let _ = abi::set_effective_context(stream);
-        }
-        let read = Read::of(hop.is_none(), size, place.probe.plan.timeout);
-        let answer = match &hop {
-            None => decision::on_check(&place.probe.plan, read.result()),
-            Some(hop) => decision::on_hop(&place.config, &place.probe.plan, hop, read.result()),
-        };
-        match (answer, hop) {
-            (Answer::Follow(request), Some(hop)) => {
-                self.follow(stream, place, *request, hop.requests());
-            }
-            (answer, _) => {
-                self.answer(&place.probe, &answer);
-            }
-        }
-    }
-
-    /// Sends a complete response to kubelet, or resets the stream.
-    fn answer(&mut self, probe: &Probe, answer: &Answer) -> Action {
-        match answer {
-            Answer::Reply { status, reason } | Answer::Stream { status, reason } => {
-                self.metrics.note(probe, *reason);
-                reply(*status, *reason)
-            }
-            Answer::Reset(reason) => {
-                self.metrics.note(probe, *reason);
-                let _ = abi::reset_request();
+            Ok(Done::Action(action)) => action,
+            Ok(Done::Called(token)) => {
+                stream.callout_started(token);
                 Action::Pause
             }
-            Answer::Follow(_) => reply(Reason::Configuration.status(), Reason::Configuration),
-        }
-    }
-
-    fn take(&mut self, context: u32) -> Awaited {
-        let stream = self.streams.get_mut(&context);
-        stream.map_or(Awaited::Nothing, |stream| std::mem::replace(&mut stream.awaited, Awaited::Nothing))
-    }
-
-    fn await_next(&mut self, context: u32, awaited: Awaited) {
-        if let Some(stream) = self.streams.get_mut(&context) {
-            stream.awaited = awaited;
+            Err(Status(status)) => {
+                let _ = execute(stream.on_failure(status), &mut self.metrics);
+                Action::Pause
+            }
         }
     }
 }
 
-/// Sets the destination before the headers: without the filter state, the `ORIGINAL_DST` cluster
-/// would connect to the address that the downstream connection was made to.
-fn forward(state: &[u8], head: &crate::plan::Pairs) -> abi::Result<()> {
-    abi::foreign_function(SET_FILTER_STATE, state)?;
-    abi::set_headers(Map::Request, &wire::pairs(head))
+/// What has been done.
+enum Done {
+    Action(Action),
+    /// A callout with this token was started.
+    Called(u32),
 }
 
-fn start(call: &Call) -> Result<u32, Reason> {
-    let timeout_ms = u32::try_from(call.timeout.as_millis()).unwrap_or(u32::MAX);
-    abi::http_call(call.cluster, &wire::pairs(&call.head), call.body, timeout_ms)
-        .map_err(|Status(status)| cause::of_refused_call(status))
+/// Carries out an effect. An error is the status of the host call that failed.
+fn execute(effect: Effect, metrics: &mut Metrics) -> abi::Result<Done> {
+    let action = match effect {
+        Effect::Continue => Action::Continue,
+        Effect::Forward { filter_state, headers } => {
+            abi::foreign_function(SET_FILTER_STATE, filter_state)?;
+            abi::set_headers(HeaderMap::Request, &encoding::pairs(&headers))?;
+            Action::Continue
+        }
+        Effect::Callout(callout) => {
+            let timeout_ms = u32::try_from(callout.timeout.as_millis()).unwrap_or(u32::MAX);
+            let headers = encoding::pairs(&callout.headers);
+            return abi::http_call(callout.cluster, &headers, callout.body, timeout_ms).map(Done::Called);
+        }
+        Effect::ForwardStatus { status, probe, reason } => {
+            let status = status.to_string();
+            abi::set_headers(HeaderMap::Response, &encoding::pairs(&[(b":status", status.as_bytes())]))?;
+            metrics.record(&probe, reason);
+            Action::Continue
+        }
+        Effect::LocalReply { status, probe, reason } => {
+            match probe {
+                Some(probe) => metrics.record(&probe, reason),
+                None => metrics.increment(stats::UNKNOWN_PROBES_TOTAL),
+            }
+            match abi::send_local_response(status, reason.word(), &reason.body()) {
+                Ok(()) => Action::Pause,
+                Err(_) => reset(),
+            }
+        }
+        Effect::Reset { probe, reason } => {
+            metrics.record(&probe, reason);
+            reset()
+        }
+    };
+    Ok(Done::Action(action))
 }
 
-fn reply(status: u16, reason: Reason) -> Action {
-    if abi::send_local_response(status, reason.word(), &reason.body()).is_err() {
-        let _ = abi::reset_request();
-    }
+fn reset() -> Action {
+    let _ = abi::reset_request();
     Action::Pause
+}
+
+/// Reads from the stream of the current callback.
+struct Envoy;
+
+impl Attributes for Envoy {
+    fn read(&self, attribute: Attribute) -> Result<Option<Vec<u8>>, Unreadable> {
+        match attribute {
+            Attribute::RequestHeader(name) => abi::header(HeaderMap::Request, name),
+            Attribute::ResponseHeader(name) => abi::header(HeaderMap::Response, name),
+            Attribute::CalloutHeader(name) => abi::header(HeaderMap::CallHeaders, name),
+            Attribute::CalloutTrailer(name) => abi::header(HeaderMap::CallTrailers, name),
+            Attribute::CalloutBody(max) => abi::buffer(BufferType::CallBody, max).map(Some),
+            Attribute::CodeDetails => abi::property("response\0code_details"),
+            Attribute::TransportFailure => abi::property("upstream\0transport_failure_reason"),
+        }
+        .map_err(|Status(_)| Unreadable)
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
+        // The arrival time of the request's first byte, in nanoseconds since 1970.
+        let started = abi::property("request\0time").ok()??;
+        let started = u64::from_le_bytes(started.try_into().ok()?);
+        Some(Duration::from_nanos(abi::now().ok()?.saturating_sub(started)))
+    }
 }

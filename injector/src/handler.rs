@@ -1,6 +1,6 @@
 //! Reads one declared probe or hook, and makes its entry in the table.
 
-use probe::ports::OwnPorts;
+use probe::ports::ProxyPorts;
 use serde_json::{Map, Value, json};
 
 use crate::pod;
@@ -115,7 +115,7 @@ pub(super) fn entry(
     }
     let port = port(handler, container)?;
     let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
-    if number.is_some_and(|port| OwnPorts::new([status_port]).contains(port)) {
+    if number.is_some_and(|port| ProxyPorts::new([status_port]).contains(port)) {
         return Err((Code::OwnPort, format!("port {port} is a port of the proxy")));
     }
     let fields = match name {

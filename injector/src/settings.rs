@@ -54,5 +54,5 @@ pub struct Settings {
 /// Returns true if the sidecar may receive probes on `port`: it must not be another port of the
 /// proxy.
 pub fn may_be_status_port(port: u16) -> bool {
-    port == STATUS_PORT || !probe::ports::ALWAYS.contains(&port)
+    port == STATUS_PORT || !probe::ports::PROXY_PORTS.contains(&port)
 }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::error::ConfigError;
 use crate::json::Json;
 use crate::path::ProbePath;
-use crate::ports::OwnPorts;
-use crate::prober::{GrpcMode, Handler, Place, Prober, Scheme};
+use crate::ports::ProxyPorts;
+use crate::prober::{GrpcMode, Handler, Prober, ReadContext, Scheme};
 
-const PROBERS: usize = 10_000;
+const MAX_PROBERS: usize = 10_000;
 
 /// The declared probes by path, at most 10000.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,12 +22,12 @@ impl AppProbers {
     /// field that is ignored but may have been meant.
     pub(crate) fn read(
         value: &Json,
-        own_ports: &OwnPorts,
+        proxy_ports: &ProxyPorts,
         warnings: &mut Vec<String>,
     ) -> Result<Self, ConfigError> {
         let entries = value.object("probers")?;
-        if entries.len() > PROBERS {
-            return Err(ConfigError::limit("probers", &format!("{PROBERS} probers")));
+        if entries.len() > MAX_PROBERS {
+            return Err(ConfigError::too_large("probers", &format!("{MAX_PROBERS} probers")));
         }
         // Sorted, so that the same input always gives the same error.
         let mut entries: Vec<_> = entries.iter().collect();
@@ -40,8 +40,8 @@ impl AppProbers {
                 return Err(ConfigError::new("probers", &Json::String(key.clone()), reason));
             };
             let key = format!("probers[\"{key}\"]");
-            let mut place = Place { key: key.clone(), kind: path.kind(), own_ports, warnings };
-            if probers.insert(path, Prober::read(value, &mut place)?).is_some() {
+            let mut context = ReadContext { key: key.clone(), kind: path.kind(), proxy_ports, warnings };
+            if probers.insert(path, Prober::read(value, &mut context)?).is_some() {
                 return Err(ConfigError::new(key, value, "duplicate key"));
             }
         }

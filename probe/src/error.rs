@@ -22,13 +22,13 @@ impl ConfigError {
     }
 
     /// Returns an error about a text that is not valid JSON.
-    pub(crate) fn text(key: &str, text: &[u8], reason: impl Into<String>) -> Self {
+    pub(crate) fn syntax(key: &str, text: &[u8], reason: impl Into<String>) -> Self {
         let text = Json::String(String::from_utf8_lossy(text).into_owned());
         Self::new(key, &text, reason)
     }
 
     /// Returns an error about a value that is too large; `what` is the limit with its unit.
-    pub(crate) fn limit(key: impl Into<String>, what: &str) -> Self {
+    pub(crate) fn too_large(key: impl Into<String>, what: &str) -> Self {
         Self { key: key.into(), value: "…".into(), reason: format!("more than {what}") }
     }
 }

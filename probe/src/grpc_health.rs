@@ -9,13 +9,13 @@ use crate::reason::Reason;
 pub const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The maximum number of bytes of a response body that are examined. A health response has about
 /// ten.
-pub const ANSWER_BYTES: usize = 16 << 10;
+pub const MAX_RESPONSE_BYTES: usize = 16 << 10;
 /// The length of the prefix of each message: the compressed flag and the message length.
-const FRAME_HEAD: usize = 5;
+const MESSAGE_PREFIX_BYTES: usize = 5;
 
 /// Returns the request body: a length-prefixed `HealthCheckRequest` for `service`. Empty means the
 /// whole server.
-pub fn request_frame(service: &str) -> Vec<u8> {
+pub fn request_message(service: &str) -> Vec<u8> {
     let mut message = Vec::new();
     if !service.is_empty() {
         message.push(0x0a);
@@ -29,18 +29,18 @@ pub fn request_frame(service: &str) -> Vec<u8> {
 /// A response to the check. The HTTP status is not included, because grpc-go ignores it if the
 /// content type is gRPC's.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct GrpcResponse<'a> {
     /// The header `content-type`.
     pub content_type: Option<&'a [u8]>,
     /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
     pub grpc_status: Option<&'a [u8]>,
     /// The length of the whole body in bytes.
     pub body_length: usize,
-    /// The body, or its first [`ANSWER_BYTES`] bytes.
+    /// The body, or its first [`MAX_RESPONSE_BYTES`] bytes.
     pub body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl GrpcResponse<'_> {
     /// Returns the result of the check.
     pub fn reason(&self) -> Reason {
         if !self.content_type.is_some_and(is_grpc) {
@@ -67,11 +67,11 @@ impl Answer<'_> {
     /// Returns the single uncompressed message of the body. As in grpc-go, trailing bytes are
     /// ignored if they are too few for a further message prefix.
     fn message(&self) -> Option<&[u8]> {
-        let (frame, message) = self.body.split_first_chunk::<FRAME_HEAD>()?;
+        let (frame, message) = self.body.split_first_chunk::<MESSAGE_PREFIX_BYTES>()?;
         let [0, length @ ..] = *frame else { return None };
         let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
         let (message, rest) = message.split_at_checked(length)?;
-        (rest.len() < FRAME_HEAD && self.body.len() == self.body_length).then_some(message)
+        (rest.len() < MESSAGE_PREFIX_BYTES && self.body.len() == self.body_length).then_some(message)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::ConfigError;
 
 /// The maximum nesting of objects and arrays; deeper input is rejected before it is parsed.
-const LEVELS: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The maximum length of a value in an error text, in bytes.
 const EXCERPT: usize = 64;
 
@@ -28,10 +28,10 @@ pub(crate) enum Json {
 impl Json {
     /// Parses all of `bytes`. An error names `key`, and the line and column of a syntax error.
     pub(crate) fn parse(key: &str, bytes: &[u8]) -> Result<Self, ConfigError> {
-        if depth(bytes) > LEVELS {
-            return Err(ConfigError::limit(key, &format!("{LEVELS} levels")));
+        if depth(bytes) > MAX_DEPTH {
+            return Err(ConfigError::too_large(key, &format!("{MAX_DEPTH} levels")));
         }
-        serde_json::from_slice(bytes).map_err(|error| ConfigError::text(key, bytes, error.to_string()))
+        serde_json::from_slice(bytes).map_err(|error| ConfigError::syntax(key, bytes, error.to_string()))
     }
 
     pub(crate) fn object(&self, key: &str) -> Result<&[(String, Json)], ConfigError> {
@@ -142,18 +142,18 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Returns true if two pairs have the same key; `fold` ignores ASCII case.
-pub(crate) fn duplicate(pairs: &[(String, Json)], fold: bool) -> bool {
-    let name = |key: &str| if fold { key.to_ascii_lowercase() } else { key.to_owned() };
+/// Returns true if two pairs have the same key; `ignore_case` ignores ASCII case.
+pub(crate) fn has_duplicate_key(pairs: &[(String, Json)], ignore_case: bool) -> bool {
+    let name = |key: &str| if ignore_case { key.to_ascii_lowercase() } else { key.to_owned() };
     let mut names: Vec<String> = pairs.iter().map(|(key, _)| name(key)).collect();
     names.sort_unstable();
     names.windows(2).any(|pair| matches!(pair, [a, b] if a == b))
 }
 
-/// Returns the value of the field `name`; `null` counts as absent. `fold` ignores ASCII case, as
+/// Returns the value of the field `name`; `null` counts as absent. `ignore_case` ignores ASCII case, as
 /// Go's `encoding/json` does.
-pub(crate) fn field<'a>(pairs: &'a [(String, Json)], name: &str, fold: bool) -> Option<&'a Json> {
-    let same = |key: &str| if fold { key.eq_ignore_ascii_case(name) } else { key == name };
+pub(crate) fn field<'a>(pairs: &'a [(String, Json)], name: &str, ignore_case: bool) -> Option<&'a Json> {
+    let same = |key: &str| if ignore_case { key.eq_ignore_ascii_case(name) } else { key == name };
     pairs.iter().find(|(key, _)| same(key)).map(|(_, value)| value).filter(|value| **value != Json::Null)
 }
 

@@ -32,7 +32,7 @@ pub use app_probers::AppProbers;
 pub use error::ConfigError;
 pub use path::{ProbeKind, ProbePath};
 pub use plugin_config::{Clusters, PluginConfig};
-pub use ports::OwnPorts;
+pub use ports::ProxyPorts;
 pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSocket};
 pub use reason::Reason;
 pub use redirect::Redirect;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::app_probers::AppProbers;
 use crate::error::ConfigError;
 use crate::json::{self, Json};
-use crate::ports::OwnPorts;
+use crate::ports::ProxyPorts;
 
 const BYTES: usize = 1 << 20;
 const STATUS_PORT: u16 = 15020;
@@ -17,7 +17,7 @@ pub struct PluginConfig {
     /// The Pod's IP address, the only address that is probed; `None` only if no prober is declared.
     pub pod_ip: Option<IpAddr>,
     /// The ports that a probe must not target.
-    pub own_ports: OwnPorts,
+    pub proxy_ports: ProxyPorts,
     /// The clusters of HTTP callouts.
     pub clusters: Clusters,
     /// The declared probes and hooks by path.
@@ -49,7 +49,7 @@ impl PluginConfig {
     /// and `{}` are a configuration without probers.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
         if bytes.len() > BYTES {
-            return Err(ConfigError::limit("configuration", "1 MiB"));
+            return Err(ConfigError::too_large("configuration", "1 MiB"));
         }
         let root = match bytes.trim_ascii() {
             b"" => Json::Null,
@@ -59,25 +59,25 @@ impl PluginConfig {
             Json::Null => &[],
             Json::Object(fields) => fields.as_slice(),
             _ => {
-                return Err(ConfigError::text(
+                return Err(ConfigError::syntax(
                     "configuration",
                     bytes,
                     "must be an object at line 1 column 1",
                 ));
             }
         };
-        if json::duplicate(fields, false) {
+        if json::has_duplicate_key(fields, false) {
             return Err(ConfigError::new("configuration", &root, "duplicate key"));
         }
         let clusters = clusters(fields)?;
         let pod_ip = json::field(fields, "podIP", false).map(pod_ip).transpose()?;
-        let own_ports = own_ports(fields)?;
+        let proxy_ports = proxy_ports(fields)?;
         let mut warnings = Vec::new();
-        let probers = probers(fields, &own_ports, &mut warnings)?;
+        let probers = probers(fields, &proxy_ports, &mut warnings)?;
         if pod_ip.is_none() && !probers.is_empty() {
             return Err(ConfigError::new("podIP", &Json::Null, "needed when there are probers"));
         }
-        Ok(Self { pod_ip, own_ports, clusters, probers, warnings })
+        Ok(Self { pod_ip, proxy_ports, clusters, probers, warnings })
     }
 }
 
@@ -89,19 +89,19 @@ fn pod_ip(value: &Json) -> Result<IpAddr, ConfigError> {
     if address.is_unspecified() || address.is_multicast() || broadcast { Err(wrong()) } else { Ok(address) }
 }
 
-fn own_ports(fields: &[(String, Json)]) -> Result<OwnPorts, ConfigError> {
+fn proxy_ports(fields: &[(String, Json)]) -> Result<ProxyPorts, ConfigError> {
     let status = json::field(fields, "statusPort", false);
-    let status = status.map_or(Ok(STATUS_PORT), |value| own_port(value, "statusPort"))?;
+    let status = status.map_or(Ok(STATUS_PORT), |value| proxy_port(value, "statusPort"))?;
     let mut ports = vec![status];
     if let Some(value) = json::field(fields, "reservedPorts", false) {
         for (index, element) in value.array("reservedPorts")?.iter().enumerate() {
-            ports.push(own_port(element, &format!("reservedPorts[{index}]"))?);
+            ports.push(proxy_port(element, &format!("reservedPorts[{index}]"))?);
         }
     }
-    Ok(OwnPorts::new(ports))
+    Ok(ProxyPorts::new(ports))
 }
 
-fn own_port(value: &Json, key: &str) -> Result<u16, ConfigError> {
+fn proxy_port(value: &Json, key: &str) -> Result<u16, ConfigError> {
     let port = u16::try_from(value.integer(key)?).ok().filter(|port| *port > 0);
     port.ok_or_else(|| ConfigError::new(key, value, "must be 1 to 65535"))
 }
@@ -109,7 +109,7 @@ fn own_port(value: &Json, key: &str) -> Result<u16, ConfigError> {
 fn clusters(fields: &[(String, Json)]) -> Result<Clusters, ConfigError> {
     let value = json::field(fields, "clusters", false);
     let names = value.map_or(Ok([].as_slice()), |value| value.object("clusters"))?;
-    if let Some(value) = value.filter(|_| json::duplicate(names, false)) {
+    if let Some(value) = value.filter(|_| json::has_duplicate_key(names, false)) {
         return Err(ConfigError::new("clusters", value, "duplicate key"));
     }
     let name = |field: &str, default: &str| match json::field(names, field, false) {
@@ -134,7 +134,7 @@ fn clusters(fields: &[(String, Json)]) -> Result<Clusters, ConfigError> {
 /// `ISTIO_KUBE_APP_PROBERS`.
 fn probers(
     fields: &[(String, Json)],
-    own_ports: &OwnPorts,
+    proxy_ports: &ProxyPorts,
     warnings: &mut Vec<String>,
 ) -> Result<AppProbers, ConfigError> {
     match json::field(fields, "probers", false) {
@@ -142,9 +142,9 @@ fn probers(
         Some(Json::String(text)) if text.trim_ascii().is_empty() => Ok(AppProbers::default()),
         Some(Json::String(text)) => match Json::parse("probers", text.as_bytes())? {
             Json::Null => Ok(AppProbers::default()),
-            table => AppProbers::read(&table, own_ports, warnings),
+            table => AppProbers::read(&table, proxy_ports, warnings),
         },
-        Some(table) => AppProbers::read(table, own_ports, warnings),
+        Some(table) => AppProbers::read(table, proxy_ports, warnings),
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::json::{self, Json};
 use crate::path::ProbeKind;
-use crate::ports::OwnPorts;
+use crate::ports::ProxyPorts;
 use crate::url::Url;
 
-const HEADERS: usize = 100;
-const HEADER_BYTES: usize = 16 << 10;
-const PATH_BYTES: usize = 8 << 10;
+const MAX_HEADERS: usize = 100;
+const MAX_HEADER_BYTES: usize = 16 << 10;
+const MAX_PATH_BYTES: usize = 8 << 10;
 /// One day in seconds: the maximum timeout, and the default for hooks, for which kubelet sets none.
 const DAY: u64 = 86_400;
 
@@ -105,22 +105,22 @@ pub struct Header {
 
 impl Header {
     /// Returns true if the header has this name; ASCII case is ignored.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
     /// Returns the value as Go's client writes it, without leading and trailing whitespace.
-    pub fn sent(&self) -> &str {
+    pub fn trimmed_value(&self) -> &str {
         self.value.trim_matches([' ', '\t', '\n', '\r'])
     }
 }
 
 /// The context in which a prober is read: its key for errors, its kind, and the ports that it must
 /// not use.
-pub(crate) struct Place<'a> {
+pub(crate) struct ReadContext<'a> {
     pub(crate) key: String,
     pub(crate) kind: ProbeKind,
-    pub(crate) own_ports: &'a OwnPorts,
+    pub(crate) proxy_ports: &'a ProxyPorts,
     pub(crate) warnings: &'a mut Vec<String>,
 }
 
@@ -136,8 +136,8 @@ impl Prober {
 
     /// Reads one entry. Like Go, it ignores the ASCII case of field names and ignores unknown
     /// fields.
-    pub(crate) fn read(value: &Json, place: &mut Place) -> Result<Self, ConfigError> {
-        let key = place.key.clone();
+    pub(crate) fn read(value: &Json, context: &mut ReadContext) -> Result<Self, ConfigError> {
+        let key = context.key.clone();
         let fields = fields(value, &key)?;
         let handlers = ["httpGet", "tcpSocket", "grpc"]
             .into_iter()
@@ -148,9 +148,9 @@ impl Prober {
         };
         let handler_key = format!("{key}.{name}");
         let inner = self::fields(handler, &handler_key)?;
-        let port = port(inner, &format!("{handler_key}.port"), place.own_ports)?;
+        let port = port(inner, &format!("{handler_key}.port"), context.proxy_ports)?;
         if *name != "grpc" && json::field(inner, "host", true).is_some() {
-            place
+            context
                 .warnings
                 .push(format!("{handler_key}.host: ignored, only the pod's own address is dialled"));
         }
@@ -159,26 +159,26 @@ impl Prober {
             "grpc" => Handler::Grpc(grpc(inner, &handler_key, port)?),
             _ => Handler::TcpSocket(TcpSocket { port }),
         };
-        Ok(Self { handler, timeout: timeout(fields, &key, place.kind)? })
+        Ok(Self { handler, timeout: timeout(fields, &key, context.kind)? })
     }
 }
 
 fn fields<'a>(value: &'a Json, key: &str) -> Result<&'a [(String, Json)], ConfigError> {
     let fields = value.object(key)?;
-    if json::duplicate(fields, true) {
+    if json::has_duplicate_key(fields, true) {
         return Err(ConfigError::new(key, value, "duplicate key"));
     }
     Ok(fields)
 }
 
-fn port(fields: &[(String, Json)], key: &str, own_ports: &OwnPorts) -> Result<u16, ConfigError> {
+fn port(fields: &[(String, Json)], key: &str, proxy_ports: &ProxyPorts) -> Result<u16, ConfigError> {
     let value = json::field(fields, "port", true).unwrap_or(&Json::Null);
     let range = || ConfigError::new(key, value, "must be 1 to 65535");
     if *value == Json::Null {
         return Err(range());
     }
     let port = u16::try_from(value.integer(key)?).ok().filter(|port| *port > 0).ok_or_else(range)?;
-    if own_ports.contains(port) {
+    if proxy_ports.contains(port) {
         return Err(ConfigError::new(key, value, "is a port of the proxy"));
     }
     Ok(port)
@@ -202,19 +202,19 @@ fn timeout(fields: &[(String, Json)], key: &str, kind: ProbeKind) -> Result<Dura
 fn http_get(fields: &[(String, Json)], key: &str, port: u16) -> Result<HttpGet, ConfigError> {
     let path = text(fields, key, "path")?;
     let path_key = format!("{key}.path");
-    if path.len() > PATH_BYTES {
-        return Err(ConfigError::limit(path_key, "8 KiB"));
+    if path.len() > MAX_PATH_BYTES {
+        return Err(ConfigError::too_large(path_key, "8 KiB"));
     }
     let scheme = match text(fields, key, "scheme")?.to_ascii_uppercase().as_str() {
         "" | "HTTP" => Scheme::Http,
         "HTTPS" => Scheme::Https,
-        _ => return Err(wrong(fields, key, "scheme", "must be HTTP or HTTPS")),
+        _ => return Err(field_error(fields, key, "scheme", "must be HTTP or HTTPS")),
     };
     let url = Url::probe(scheme, "0.0.0.0:1", path);
     // A user name in the path would become an `Authorization` header; such a header must be
     // declared in `httpHeaders`.
-    if url.user.is_some() || !url.can_be_sent() {
-        return Err(wrong(fields, key, "path", "cannot be sent as kubelet sends it"));
+    if url.user.is_some() || !url.is_sendable() {
+        return Err(field_error(fields, key, "path", "cannot be sent as kubelet sends it"));
     }
     let headers = headers(fields, &format!("{key}.httpHeaders"))?;
     Ok(HttpGet { path: path.into(), port, scheme, headers })
@@ -224,7 +224,7 @@ fn grpc(fields: &[(String, Json)], key: &str, port: u16) -> Result<Grpc, ConfigE
     let mode = match text(fields, key, "mode")?.to_ascii_lowercase().as_str() {
         "" | "plaintext" => GrpcMode::Plaintext,
         "tls" => GrpcMode::Tls,
-        _ => return Err(wrong(fields, key, "mode", "must be Plaintext or TLS")),
+        _ => return Err(field_error(fields, key, "mode", "must be Plaintext or TLS")),
     };
     Ok(Grpc { port, service: text(fields, key, "service")?.into(), mode })
 }
@@ -234,7 +234,7 @@ fn text<'a>(fields: &'a [(String, Json)], key: &str, name: &str) -> Result<&'a s
     json::field(fields, name, true).map_or(Ok(""), |value| value.string(&format!("{key}.{name}")))
 }
 
-fn wrong(fields: &[(String, Json)], key: &str, name: &str, reason: &str) -> ConfigError {
+fn field_error(fields: &[(String, Json)], key: &str, name: &str, reason: &str) -> ConfigError {
     let value = json::field(fields, name, true).unwrap_or(&Json::Null);
     ConfigError::new(format!("{key}.{name}"), value, reason)
 }
@@ -242,8 +242,8 @@ fn wrong(fields: &[(String, Json)], key: &str, name: &str, reason: &str) -> Conf
 fn headers(fields: &[(String, Json)], key: &str) -> Result<Vec<Header>, ConfigError> {
     let Some(value) = json::field(fields, "httpHeaders", true) else { return Ok(Vec::new()) };
     let elements = value.array(key)?;
-    if elements.len() > HEADERS {
-        return Err(ConfigError::limit(key, &format!("{HEADERS} headers")));
+    if elements.len() > MAX_HEADERS {
+        return Err(ConfigError::too_large(key, &format!("{MAX_HEADERS} headers")));
     }
     let headers = elements
         .iter()
@@ -252,8 +252,8 @@ fn headers(fields: &[(String, Json)], key: &str) -> Result<Vec<Header>, ConfigEr
         .collect::<Result<Vec<_>, _>>()?;
     let bytes: usize =
         headers.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
-    if bytes > HEADER_BYTES {
-        return Err(ConfigError::limit(key, "16 KiB of headers"));
+    if bytes > MAX_HEADER_BYTES {
+        return Err(ConfigError::too_large(key, "16 KiB of headers"));
     }
     Ok(headers)
 }
@@ -261,7 +261,7 @@ fn headers(fields: &[(String, Json)], key: &str) -> Result<Vec<Header>, ConfigEr
 fn header(element: &Json, key: &str) -> Result<Header, ConfigError> {
     let fields = fields(element, key)?;
     let (name, value) = (text(fields, key, "name")?, text(fields, key, "value")?);
-    let refuse = |field: &str, reason: &str| Err(wrong(fields, key, field, reason));
+    let refuse = |field: &str, reason: &str| Err(field_error(fields, key, field, reason));
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         return refuse("name", "must be a header name");
@@ -280,7 +280,7 @@ fn header(element: &Json, key: &str) -> Result<Header, ConfigError> {
     // The characters that Go's client accepts in a host. For any other value it would send an empty
     // `Host`.
     let host = |byte: u8| byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(&byte);
-    if header.is("host") && !header.value.bytes().all(host) {
+    if header.has_name("host") && !header.value.bytes().all(host) {
         return refuse("value", "must be a host");
     }
     Ok(header)

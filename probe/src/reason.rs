@@ -101,7 +101,7 @@ impl Reason {
 
     /// Returns true if the client's request was malformed, so the result says nothing about the
     /// application.
-    pub fn is_callers(self) -> bool {
+    pub fn is_client_error(self) -> bool {
         matches!(self, Self::BadRequest | Self::UnknownProbe | Self::Method)
     }
 

@@ -3,56 +3,56 @@
 //! Sources: `RedirectChecker` in `pkg/probe/http/http.go` of Kubernetes, and `Client.do` of Go's
 //! `net/http`.
 
-use crate::ports::OwnPorts;
+use crate::ports::ProxyPorts;
 use crate::request::Request;
 use crate::url::Url;
 
 /// The maximum number of requests of one probe, including the first one.
-const REQUESTS: u32 = 10;
+const MAX_REQUESTS: u32 = 10;
 /// Headers that describe a request body. Go's client drops them together with the body after a 301,
 /// 302 or 303.
-const OF_A_BODY: [&str; 4] = ["content-encoding", "content-language", "content-location", "content-type"];
+const BODY_HEADERS: [&str; 4] = ["content-encoding", "content-language", "content-location", "content-type"];
 
 /// The meaning of a response's status and `Location`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirect {
     /// The response is final: no redirect, no `Location`, or a redirect to another host.
-    Last,
+    Final,
     /// The probe sends a further request, to the Pod's address and the port of the URL.
     Follow(Box<Request>),
     /// The probe fails: the `Location` is invalid, cannot be requested or names a port of the
     /// proxy, or there were too many requests.
-    Broken,
+    Invalid,
 }
 
 impl Redirect {
     /// Returns true if the status is a redirect, so that `Location` matters.
-    pub fn is_asked_by(status: u16) -> bool {
+    pub fn is_redirect_status(status: u16) -> bool {
         matches!(status, 301 | 302 | 303 | 307 | 308)
     }
 
     /// Decides what follows the response to `request`. `requests` is the number of requests of the
     /// probe so far, including `request`. `pod_ip` is the probed address without brackets.
-    pub fn of(
+    pub fn decide(
         request: &Request,
         status: u16,
         location: Option<&[u8]>,
         requests: u32,
         pod_ip: &str,
-        own_ports: &OwnPorts,
+        proxy_ports: &ProxyPorts,
     ) -> Self {
         let location = location.unwrap_or(b"").trim_ascii();
-        if !Self::is_asked_by(status) || location.is_empty() {
-            return Self::Last;
+        if !Self::is_redirect_status(status) || location.is_empty() {
+            return Self::Final;
         }
-        let Some(reference) = Url::parse(location) else { return Self::Broken };
+        let Some(reference) = Url::parse(location) else { return Self::Invalid };
         let url = request.url.resolve(&reference);
         if url.opaque || url.hostname() != pod_ip.as_bytes() {
-            return Self::Last;
+            return Self::Final;
         }
-        let reachable = url.port().is_some_and(|port| port != 0 && !own_ports.contains(port));
-        if requests >= REQUESTS || !reachable || !url.can_be_sent() {
-            return Self::Broken;
+        let reachable = url.port().is_some_and(|port| port != 0 && !proxy_ports.contains(port));
+        if requests >= MAX_REQUESTS || !reachable || !url.is_sendable() {
+            return Self::Invalid;
         }
         Self::Follow(Box::new(follow(request, status, url, &reference)))
     }
@@ -61,7 +61,7 @@ impl Redirect {
 fn follow(request: &Request, status: u16, url: Url, reference: &Url) -> Request {
     let mut headers = request.headers.clone();
     if matches!(status, 301..=303) {
-        headers.retain(|(name, _)| !OF_A_BODY.contains(&name.as_str()));
+        headers.retain(|(name, _)| !BODY_HEADERS.contains(&name.as_str()));
     }
     let from_tls_to_plaintext = request.url.scheme == b"https" && url.scheme == b"http";
     let referer = (!is_declared(&headers, "referer") && !from_tls_to_plaintext).then(|| request.url.text());

@@ -7,16 +7,16 @@ use crate::prober::HttpGet;
 use crate::url::Url;
 
 /// Declared headers that Go's client ignores: it writes these itself or not at all.
-const NOT_SENT: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
+const IGNORED_HEADERS: [&str; 3] = ["content-length", "transfer-encoding", "trailer"];
 /// Headers that HTTP/2 forbids. Over TLS, the HTTP version is negotiated after the request was
 /// written, so they are never sent there.
-const CONNECTION: [&str; 4] = ["connection", "keep-alive", "upgrade", "proxy-connection"];
+const CONNECTION_HEADERS: [&str; 4] = ["connection", "keep-alive", "upgrade", "proxy-connection"];
 
 /// The source of the `User-Agent` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserAgent {
     /// kubelet's own `kube-probe/<major>.<minor>`, taken from its request to the proxy.
-    Caller,
+    Kubelet,
     /// The Pod declares one in `httpHeaders`. If the declared value is empty, none is sent.
     Declared,
 }
@@ -28,7 +28,7 @@ pub struct Request {
     pub url: Url,
     /// The declared `Host`; if `None`, the host of the URL is sent.
     pub host: Option<Vec<u8>>,
-    /// All other headers, except `User-Agent` for [`UserAgent::Caller`]: lower-case names, in the
+    /// All other headers, except `User-Agent` for [`UserAgent::Kubelet`]: lower-case names, in the
     /// order in which they are sent. Headers about the connection depend on the scheme: see
     /// [`Request::sent_headers`].
     pub headers: Vec<(String, Vec<u8>)>,
@@ -44,12 +44,12 @@ impl Request {
     /// Returns the first request of a probe. `authority` is `address:port`, with the address in
     /// brackets for IPv6.
     pub fn new(probe: &HttpGet, authority: &str) -> Self {
-        let declared = |name: &str| probe.headers.iter().find(|header| header.is(name));
+        let declared = |name: &str| probe.headers.iter().find(|header| header.has_name(name));
         let user_agent = declared("user-agent");
         let accept = declared("accept");
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
         if let Some(header) = user_agent.filter(|header| !header.value.is_empty()) {
-            headers.push(("user-agent".into(), header.sent().into()));
+            headers.push(("user-agent".into(), header.trimmed_value().into()));
         }
         if accept.is_none() {
             headers.push(("accept".into(), b"*/*".to_vec()));
@@ -59,17 +59,19 @@ impl Request {
             let sent = match name.as_str() {
                 "host" | "user-agent" => false,
                 "accept" => accept.is_some_and(|first| !first.value.is_empty()),
-                name => !NOT_SENT.contains(&name),
+                name => !IGNORED_HEADERS.contains(&name),
             };
             if sent {
-                headers.push((name, header.sent().into()));
+                headers.push((name, header.trimmed_value().into()));
             }
         }
         Self {
             url: Url::probe(probe.scheme, authority, &probe.path),
-            host: declared("host").filter(|host| !host.value.is_empty()).map(|host| host.sent().into()),
+            host: declared("host")
+                .filter(|host| !host.value.is_empty())
+                .map(|host| host.trimmed_value().into()),
             headers,
-            user_agent: if user_agent.is_some() { UserAgent::Declared } else { UserAgent::Caller },
+            user_agent: if user_agent.is_some() { UserAgent::Declared } else { UserAgent::Kubelet },
             referer: None,
             authorization: None,
         }
@@ -87,7 +89,10 @@ impl Request {
         let tls = self.url.scheme == b"https";
         let adds = !tls && !closes(&self.headers) && !upgrades(&self.headers);
         let close = adds.then_some((b"connection".as_slice(), b"close".as_slice()));
-        let sent = self.headers.iter().filter(move |(name, _)| !(tls && CONNECTION.contains(&name.as_str())));
+        let sent = self
+            .headers
+            .iter()
+            .filter(move |(name, _)| !(tls && CONNECTION_HEADERS.contains(&name.as_str())));
         sent.map(|(name, value)| (name.as_bytes(), value.as_slice())).chain(close)
     }
 

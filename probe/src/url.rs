@@ -168,7 +168,7 @@ impl Url {
 
     /// Returns true if Envoy can send the request that kubelet's client would send. It cannot send
     /// an opaque URL, or a query with an unencoded space, which would end the request target.
-    pub fn can_be_sent(&self) -> bool {
+    pub fn is_sendable(&self) -> bool {
         let blank = self.query.as_deref().is_some_and(|query| query.contains(&b' '));
         !self.opaque && !blank
     }

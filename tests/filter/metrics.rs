@@ -110,7 +110,7 @@ fn a_thousand_unknown_paths_make_one_series_and_no_line() {
         live(&mut vm, [Life::get(format!("/app-health/evil-{number}%0a/livez"))]);
     }
     let new: Vec<_> = vm.host().metrics.names().into_iter().filter(|name| !before.contains(name)).collect();
-    assert_eq!(new, ["app_health_unknown_total"]);
+    assert_eq!(new, ["app_health_unknown_probes_total"]);
     check(&vm, &[("unknown_total", Some(1_000))]);
     assert_eq!(lines(&vm), []);
 }

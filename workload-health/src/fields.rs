@@ -65,11 +65,11 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// Returns the object `value` at `path`; adds an error if it is not an object.
-    pub fn of(value: &'a Value, path: impl Into<String>, findings: &mut Findings) -> Option<Self> {
+    pub fn new(value: &'a Value, path: impl Into<String>, findings: &mut Findings) -> Option<Self> {
         let path = path.into();
         let fields = value.as_object();
         if fields.is_none() {
-            findings.error(&path, format_args!("expected an object, got {}", shown(value)));
+            findings.error(&path, format_args!("expected an object, got {}", excerpt(value)));
         }
         Some(Self { path, fields: fields? })
     }
@@ -80,12 +80,12 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the path of a field, for example `spec.probe.grpc`.
-    pub fn path_of(&self, name: &str) -> String {
+    pub fn field_path(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
     /// Returns true if the key exists, even with the value `null`.
-    pub fn mentions(&self, name: &str) -> bool {
+    pub fn contains_key(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
@@ -97,23 +97,24 @@ impl<'a> Object<'a> {
     /// Adds a warning for each field that is not in `names`.
     pub fn warn_unknown(&self, names: &[&str], findings: &mut Findings) {
         for name in self.fields.keys().filter(|name| !names.contains(&name.as_str())) {
-            findings.warn(&self.path_of(&printable(name)), "unknown field, ignored");
+            findings.warn(&self.field_path(&printable(name)), "unknown field, ignored");
         }
     }
 
     /// Returns a nested object; adds an error if the field is not an object.
     pub fn object(&self, name: &str, findings: &mut Findings) -> Option<Object<'a>> {
-        Object::of(self.value(name)?, self.path_of(name), findings)
+        Object::new(self.value(name)?, self.field_path(name), findings)
     }
 
     /// Returns a string field; empty if absent.
-    pub fn text(&self, name: &str, findings: &mut Findings) -> &'a str {
-        self.value(name).map_or("", |value| text(value, &self.path_of(name), findings).unwrap_or_default())
+    pub fn string(&self, name: &str, findings: &mut Findings) -> &'a str {
+        self.value(name)
+            .map_or("", |value| string(value, &self.field_path(name), findings).unwrap_or_default())
     }
 
     /// Returns the elements of an array with their paths; none if absent.
     pub fn list(&self, name: &str, findings: &mut Findings) -> Vec<(String, &'a Value)> {
-        let path = self.path_of(name);
+        let path = self.field_path(name);
         match self.value(name) {
             None => Vec::new(),
             Some(Value::Array(elements)) => {
@@ -121,18 +122,18 @@ impl<'a> Object<'a> {
                 elements.iter().enumerate().map(element).collect()
             }
             Some(other) => {
-                findings.error(&path, format_args!("expected a list, got {}", shown(other)));
+                findings.error(&path, format_args!("expected a list, got {}", excerpt(other)));
                 Vec::new()
             }
         }
     }
 
     /// Returns a map of strings; empty if absent.
-    pub fn texts(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, String> {
+    pub fn string_map(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, String> {
         let Some(object) = self.object(name, findings) else { return BTreeMap::new() };
         let mut texts = BTreeMap::new();
         for (key, value) in object.fields {
-            if let Some(value) = text(value, &object.path_of(&printable(key)), findings) {
+            if let Some(value) = string(value, &object.field_path(&printable(key)), findings) {
                 texts.insert(key.clone(), value.to_owned());
             }
         }
@@ -140,7 +141,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns a map of ports by name; empty if absent.
-    pub fn ports(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, u16> {
+    pub fn port_map(&self, name: &str, findings: &mut Findings) -> BTreeMap<String, u16> {
         let Some(object) = self.object(name, findings) else { return BTreeMap::new() };
         let mut ports = BTreeMap::new();
         for key in object.fields.keys() {
@@ -153,7 +154,7 @@ impl<'a> Object<'a> {
 
     /// Returns a required port; adds an error unless it is 1 to 65535.
     pub fn port(&self, name: &str, findings: &mut Findings) -> Option<NonZeroU16> {
-        let path = self.path_of(name);
+        let path = self.field_path(name);
         let number = match self.value(name) {
             Some(value) => whole(value, &path, findings)?,
             None => 0,
@@ -166,9 +167,9 @@ impl<'a> Object<'a> {
     }
 
     /// Returns a number that fits into Istio's `int32`; `default` if it is absent or 0.
-    pub fn count(&self, name: &str, default: u32, findings: &mut Findings) -> u32 {
+    pub fn int32(&self, name: &str, default: u32, findings: &mut Findings) -> u32 {
         let Some(value) = self.value(name) else { return default };
-        let path = self.path_of(name);
+        let path = self.field_path(name);
         match whole(value, &path, findings) {
             Some(number @ ..0) => {
                 findings.error(&path, format_args!("must be 0 or more, got {number}"));
@@ -188,10 +189,10 @@ impl<'a> Object<'a> {
 }
 
 /// Returns `value` as a string; adds an error if it is not one.
-pub fn text<'a>(value: &'a Value, path: &str, findings: &mut Findings) -> Option<&'a str> {
+pub fn string<'a>(value: &'a Value, path: &str, findings: &mut Findings) -> Option<&'a str> {
     let text = value.as_str();
     if text.is_none() {
-        findings.error(path, format_args!("expected a string, got {}", shown(value)));
+        findings.error(path, format_args!("expected a string, got {}", excerpt(value)));
     }
     text
 }
@@ -211,7 +212,7 @@ pub fn whole_number(number: &Number) -> Option<i64> {
 }
 
 /// Returns the value as JSON in printable ASCII, cut at 64 bytes.
-pub fn shown(value: &Value) -> String {
+pub fn excerpt(value: &Value) -> String {
     let mut text = printable(&value.to_string());
     if text.len() > EXCERPT {
         text.truncate(EXCERPT);
@@ -223,7 +224,7 @@ pub fn shown(value: &Value) -> String {
 fn whole(value: &Value, path: &str, findings: &mut Findings) -> Option<i64> {
     let number = value.as_number().and_then(whole_number);
     if number.is_none() {
-        findings.error(path, format_args!("expected a whole number, got {}", shown(value)));
+        findings.error(path, format_args!("expected a whole number, got {}", excerpt(value)));
     }
     number
 }

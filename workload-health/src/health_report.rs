@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::fields::{shown, whole_number};
+use crate::fields::{excerpt, whole_number};
 use crate::health_state::State;
 
 /// The type URL of a health report (istio `pkg/model/xds.go`).
@@ -186,7 +186,7 @@ pub fn printable(text: &str) -> String {
 }
 
 fn object<'a>(value: &'a Value, name: &str) -> Result<&'a Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("{name}: expected an object, got {}", shown(value)))
+    value.as_object().ok_or_else(|| format!("{name}: expected an object, got {}", excerpt(value)))
 }
 
 fn number(fields: &Map<String, Value>, name: &str) -> Option<u64> {

@@ -46,19 +46,19 @@ impl std::fmt::Display for State {
 /// The error for a text that is not the name of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be Unknown, Healthy or Unhealthy")]
-pub struct NoState;
+pub struct ParseStateError;
 
 impl FromStr for State {
-    type Err = NoState;
+    type Err = ParseStateError;
 
-    fn from_str(text: &str) -> Result<Self, NoState> {
-        Self::ALL.into_iter().find(|state| state.word() == text).ok_or(NoState)
+    fn from_str(text: &str) -> Result<Self, ParseStateError> {
+        Self::ALL.into_iter().find(|state| state.word() == text).ok_or(ParseStateError)
     }
 }
 
 /// The reason for which probes no longer count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum Shutdown {
     /// The agent is draining.
     Draining,
     /// The agent is about to exit.
@@ -67,7 +67,7 @@ pub enum End {
 
 /// A change of the state that has to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flip {
+pub struct Transition {
     /// The state before the change.
     pub from: State,
     /// The state after the change. It equals the previous one if only the reason has changed (a probe was
@@ -86,10 +86,10 @@ pub struct HealthState {
     reason: HealthReason,
     message: String,
     generation: u64,
-    /// The number of consecutive successes that count towards the next change; `bad` counts
+    /// The number of consecutive successes that count towards the next change; `failures` counts
     /// failures.
-    ok: u32,
-    bad: u32,
+    successes: u32,
+    failures: u32,
     is_final: bool,
 }
 
@@ -103,55 +103,56 @@ impl HealthState {
             reason,
             message: reason.text().to_owned(),
             generation: 0,
-            ok: 0,
-            bad: 0,
+            successes: 0,
+            failures: 0,
             is_final: false,
         }
     }
 
     /// Records the outcome of a probe, and returns the change that it causes. Without a probe and
-    /// after [`HealthState::end`], an outcome changes nothing.
-    pub fn observe(&mut self, outcome: Outcome) -> Option<Flip> {
+    /// after [`HealthState::shut_down`], an outcome changes nothing.
+    pub fn observe(&mut self, outcome: Outcome) -> Option<Transition> {
         let thresholds = self.thresholds.filter(|_| !self.is_final)?;
         match outcome {
             Outcome::Healthy => {
-                self.bad = 0;
-                self.ok = self.ok.saturating_add(1);
+                self.failures = 0;
+                self.successes = self.successes.saturating_add(1);
                 if self.state == State::Healthy {
-                    self.ok = 0;
+                    self.successes = 0;
                     return None;
                 }
-                (self.ok >= thresholds.success.get()).then(|| {
+                (self.successes >= thresholds.success.get()).then(|| {
                     let reason = HealthReason::ProbeSucceeded;
-                    self.flip(State::Healthy, reason, reason.text().to_owned())
+                    self.transition(State::Healthy, reason, reason.text().to_owned())
                 })
             }
             Outcome::Unhealthy(unhealthy) => {
-                self.ok = 0;
-                self.bad = self.bad.saturating_add(1);
+                self.successes = 0;
+                self.failures = self.failures.saturating_add(1);
                 let (reason, text) = unhealthy.into_parts();
                 if self.state == State::Unhealthy {
-                    self.bad = 0;
+                    self.failures = 0;
                     (self.reason, self.message) = (reason, text);
                     return None;
                 }
-                (self.bad >= thresholds.failure.get()).then(|| self.flip(State::Unhealthy, reason, text))
+                (self.failures >= thresholds.failure.get())
+                    .then(|| self.transition(State::Unhealthy, reason, text))
             }
         }
     }
 
     /// Sets the thresholds of a changed probe, or removes the probe. A changed probe keeps the
     /// state, so that an edit does not interrupt traffic.
-    pub fn set_probe(&mut self, thresholds: Option<Thresholds>) -> Option<Flip> {
+    pub fn set_probe(&mut self, thresholds: Option<Thresholds>) -> Option<Transition> {
         if self.is_final {
             return None;
         }
-        (self.ok, self.bad) = (0, 0);
+        (self.successes, self.failures) = (0, 0);
         let before = std::mem::replace(&mut self.thresholds, thresholds);
         match (before, thresholds) {
             (Some(_), None) => {
                 let reason = HealthReason::NoProbe;
-                Some(self.flip(State::Unknown, reason, reason.text().to_owned()))
+                Some(self.transition(State::Unknown, reason, reason.text().to_owned()))
             }
             (None, Some(_)) => {
                 self.reason = HealthReason::AwaitingVerdict;
@@ -163,15 +164,15 @@ impl HealthState {
     }
 
     /// Sets the final state `Unhealthy`. Draining may still be followed by terminating.
-    pub fn end(&mut self, end: End) -> Option<Flip> {
-        let reason = match end {
-            End::Draining if self.is_final => return None,
-            End::Draining => HealthReason::Draining,
-            End::Terminating if self.reason == HealthReason::Terminating => return None,
-            End::Terminating => HealthReason::Terminating,
+    pub fn shut_down(&mut self, shutdown: Shutdown) -> Option<Transition> {
+        let reason = match shutdown {
+            Shutdown::Draining if self.is_final => return None,
+            Shutdown::Draining => HealthReason::Draining,
+            Shutdown::Terminating if self.reason == HealthReason::Terminating => return None,
+            Shutdown::Terminating => HealthReason::Terminating,
         };
         self.is_final = true;
-        Some(self.flip(State::Unhealthy, reason, reason.text().to_owned()))
+        Some(self.transition(State::Unhealthy, reason, reason.text().to_owned()))
     }
 
     /// Returns the current state.
@@ -194,7 +195,7 @@ impl HealthState {
         self.generation
     }
 
-    /// Returns true after [`HealthState::end`].
+    /// Returns true after [`HealthState::shut_down`].
     pub fn is_final(&self) -> bool {
         self.is_final
     }
@@ -202,15 +203,15 @@ impl HealthState {
     /// Returns the numbers of consecutive successes and failures that count towards the next
     /// change.
     pub fn counters(&self) -> (u32, u32) {
-        (self.ok, self.bad)
+        (self.successes, self.failures)
     }
 
-    fn flip(&mut self, to: State, reason: HealthReason, message: String) -> Flip {
+    fn transition(&mut self, to: State, reason: HealthReason, message: String) -> Transition {
         let from = std::mem::replace(&mut self.state, to);
         (self.reason, self.message) = (reason, message);
-        (self.ok, self.bad) = (0, 0);
+        (self.successes, self.failures) = (0, 0);
         self.generation = self.generation.saturating_add(1);
-        Flip { from, to, generation: self.generation }
+        Transition { from, to, generation: self.generation }
     }
 }
 

@@ -8,7 +8,7 @@
 //! kind is detected on each stream separately.
 
 mod stream;
-mod words;
+mod types;
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use pacing::Backoff;
 
 use crate::{HealthReport, Hello, State};
 use stream::{Due, Stream};
-pub use words::{Effect, Input, Level, Loss, Report, Saying, Settings};
+pub use types::{Attempt, Disconnect, Effect, HealthStatus, Input, Report, ReporterSettings};
 
 /// On a stream without acknowledgements, how long after the final report the client closes its half
 /// of the stream. Also how long it then waits for the server to close the other half.
-const FLUSH: Duration = Duration::from_millis(100);
+const HALF_CLOSE_DELAY: Duration = Duration::from_millis(100);
 /// After a certificate reload the stream is reopened within this time, with random jitter, so that
 /// agents whose files change together do not reconnect together.
-const REOPEN: Duration = Duration::from_secs(30);
+const REOPEN_WITHIN: Duration = Duration::from_secs(30);
 /// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
 /// upper bound. A stream that lasted for the largest pause resets them.
 const MIN_DELAY: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Link {
+enum StreamState {
     /// No stream; the next attempt starts at this time.
     Waiting(Duration),
     Connecting,
@@ -45,9 +45,9 @@ enum Link {
 /// State of the reporter. Its size is bounded and does not grow over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reporter {
-    settings: Settings,
-    level: Level,
-    link: Link,
+    settings: ReporterSettings,
+    status: HealthStatus,
+    stream_state: StreamState,
     backoff: Backoff,
     /// Number of streams opened so far.
     streams: u64,
@@ -55,22 +55,22 @@ pub struct Reporter {
     /// streams; `None` if the newest state is acknowledged.
     unacknowledged: Option<Duration>,
     /// Deadline of the final report; `None` before shutdown.
-    leaving: Option<Duration>,
+    shutdown_deadline: Option<Duration>,
     /// True if the certificate files have changed while a connection attempt was in progress.
     is_outdated: bool,
 }
 
 impl Reporter {
     /// Creates a reporter whose first connection attempt is due immediately.
-    pub fn new(settings: Settings, level: Level) -> Self {
+    pub fn new(settings: ReporterSettings, status: HealthStatus) -> Self {
         Self {
             settings,
-            level,
-            link: Link::Waiting(Duration::ZERO),
+            status,
+            stream_state: StreamState::Waiting(Duration::ZERO),
             backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
             streams: 0,
             unacknowledged: None,
-            leaving: None,
+            shutdown_deadline: None,
             is_outdated: false,
         }
     }
@@ -83,68 +83,72 @@ impl Reporter {
     /// The session of the hello message on the current stream. `None` if there is no stream or no
     /// hello has arrived on it.
     pub fn session(&self) -> Option<u64> {
-        match &self.link {
-            Link::Open(stream) => stream.session(),
+        match &self.stream_state {
+            StreamState::Open(stream) => stream.session(),
             _ => None,
         }
     }
 
     /// When the next [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Duration> {
-        let link = match &self.link {
-            Link::Waiting(until) | Link::HalfClosed(until) => Some(*until),
-            Link::Open(stream) => stream.next_due().into_iter().chain(self.flushed(stream)).min(),
-            Link::Connecting => None,
-            Link::Done => return None,
+        let stream_state = match &self.stream_state {
+            StreamState::Waiting(until) | StreamState::HalfClosed(until) => Some(*until),
+            StreamState::Open(stream) => {
+                stream.next_due().into_iter().chain(self.assumed_delivered_at(stream)).min()
+            }
+            StreamState::Connecting => None,
+            StreamState::Done => return None,
         };
-        link.into_iter().chain(self.leaving).min()
+        stream_state.into_iter().chain(self.shutdown_deadline).min()
     }
 
     /// Processes one input. `now` is the time since the agent's start; `random` returns numbers in
     /// 0..1.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if self.link == Link::Done {
+        if self.stream_state == StreamState::Done {
             return effects;
         }
         match input {
-            Input::Level(level) => self.level(now, level, random, &mut effects),
-            Input::Opened if self.link == Link::Connecting => self.opened(now, random, &mut effects),
-            Input::Lost(loss) => self.lost(now, loss, random),
-            Input::Leave => self.leave(now),
+            Input::Status(status) => self.status_changed(now, status, random, &mut effects),
+            Input::Opened if self.stream_state == StreamState::Connecting => {
+                self.opened(now, random, &mut effects)
+            }
+            Input::Disconnected(loss) => self.disconnected(now, loss, random),
+            Input::Shutdown => self.shut_down(now),
             Input::Tick | Input::Opened => {}
-            Input::FilesChanged => match &mut self.link {
-                Link::Open(stream) => stream.reopen_by(now + REOPEN.mul_f64(random())),
-                link => self.is_outdated = *link == Link::Connecting,
+            Input::FilesChanged => match &mut self.stream_state {
+                StreamState::Open(stream) => stream.reopen_by(now + REOPEN_WITHIN.mul_f64(random())),
+                stream_state => self.is_outdated = *stream_state == StreamState::Connecting,
             },
             Input::Acknowledged(version) => self.acknowledged(now, &version),
             Input::Hello { hello, version, nonce } => {
                 self.hello(now, hello, (version, nonce), random, &mut effects);
             }
-            Input::Garbled { text, nonce } => self.answer(nonce, Err(text), &mut effects),
-            Input::Judged { stream, version, nonce, verdict } => {
+            Input::Malformed { text, nonce } => self.ack_or_nack(nonce, Err(text), &mut effects),
+            Input::Validated { stream, version, nonce, result } => {
                 if stream == self.streams {
-                    self.answer(nonce, verdict.map(|()| version), &mut effects);
+                    self.ack_or_nack(nonce, result.map(|()| version), &mut effects);
                 }
             }
         }
-        self.pass(now, random, &mut effects);
+        self.run_due(now, random, &mut effects);
         effects
     }
 
-    fn level(
+    fn status_changed(
         &mut self,
         now: Duration,
-        level: Level,
+        status: HealthStatus,
         random: &mut dyn FnMut() -> f64,
         effects: &mut Vec<Effect>,
     ) {
-        let is_flip = level.generation != self.level.generation;
-        self.level = level;
-        if is_flip {
-            self.say(now, Saying::Anew, random, effects);
-            if let Link::Open(stream) = &mut self.link {
-                stream.flipped(now);
+        let is_transition = status.generation != self.status.generation;
+        self.status = status;
+        if is_transition {
+            self.send_report(now, Attempt::New, random, effects);
+            if let StreamState::Open(stream) = &mut self.stream_state {
+                stream.transitioned(now);
             }
         }
     }
@@ -153,47 +157,47 @@ impl Reporter {
         self.streams += 1;
         let mut stream = Stream::new(now);
         if std::mem::take(&mut self.is_outdated) {
-            stream.reopen_by(now + REOPEN.mul_f64(random()));
+            stream.reopen_by(now + REOPEN_WITHIN.mul_f64(random()));
         }
-        self.link = Link::Open(Box::new(stream));
-        self.say(now, Saying::Anew, random, effects);
+        self.stream_state = StreamState::Open(Box::new(stream));
+        self.send_report(now, Attempt::New, random, effects);
     }
 
-    fn lost(&mut self, now: Duration, loss: Loss, random: &mut dyn FnMut() -> f64) {
+    fn disconnected(&mut self, now: Duration, loss: Disconnect, random: &mut dyn FnMut() -> f64) {
         self.is_outdated = false;
-        match &self.link {
-            Link::Open(stream) => self.backoff.reset_after(stream.age(now)),
-            Link::Connecting => {}
-            Link::HalfClosed(_) => {
-                self.link = Link::HalfClosed(now);
+        match &self.stream_state {
+            StreamState::Open(stream) => self.backoff.reset_after(stream.age(now)),
+            StreamState::Connecting => {}
+            StreamState::HalfClosed(_) => {
+                self.stream_state = StreamState::HalfClosed(now);
                 return;
             }
-            Link::Waiting(_) | Link::Done => return,
+            StreamState::Waiting(_) | StreamState::Done => return,
         }
-        if loss == Loss::Refused {
+        if loss == Disconnect::Rejected {
             // Another attempt would be rejected too.
             self.backoff.jump_to_max();
         }
-        self.link = Link::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random()));
+        self.stream_state = StreamState::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random()));
     }
 
-    fn leave(&mut self, now: Duration) {
-        if self.leaving.is_some() {
+    fn shut_down(&mut self, now: Duration) {
+        if self.shutdown_deadline.is_some() {
             return;
         }
-        self.leaving = Some(now + self.settings.goodbye_timeout);
+        self.shutdown_deadline = Some(now + self.settings.final_report_timeout);
         // A later attempt could not deliver the final report in time.
-        if let Link::Waiting(until) = &mut self.link {
+        if let StreamState::Waiting(until) = &mut self.stream_state {
             *until = now;
         }
     }
 
     fn acknowledged(&mut self, now: Duration, version: &str) {
-        let Link::Open(stream) = &mut self.link else { return };
+        let StreamState::Open(stream) = &mut self.stream_state else { return };
         let Some((epoch, generation)) = version.rsplit_once('/') else { return };
         let (true, Ok(generation)) = (epoch == self.settings.epoch, generation.parse()) else { return };
         stream.acknowledged(now, generation);
-        if generation == self.level.generation {
+        if generation == self.status.generation {
             self.unacknowledged = None;
         }
     }
@@ -206,45 +210,45 @@ impl Reporter {
         random: &mut dyn FnMut() -> f64,
         effects: &mut Vec<Effect>,
     ) {
-        let Link::Open(stream) = &mut self.link else { return };
+        let StreamState::Open(stream) = &mut self.stream_state else { return };
         let Hello { session, heartbeat, probe } = hello;
         let is_new = stream.hello(session, heartbeat.min(self.settings.heartbeat));
         if is_new {
-            self.say(now, Saying::Anew, random, effects);
+            self.send_report(now, Attempt::New, random, effects);
         }
         // For a pending WorkloadEntry the server does not know the WorkloadGroup yet, so a missing
         // probe does not mean that the probe in force was removed.
         if session == 0 && probe.is_none() {
-            self.answer(nonce, Ok(version), effects);
+            self.ack_or_nack(nonce, Ok(version), effects);
         } else {
-            effects.push(Effect::Offer { stream: self.streams, version, nonce, probe });
+            effects.push(Effect::ValidateProbe { stream: self.streams, version, nonce, probe });
         }
     }
 
-    fn answer(&mut self, nonce: String, verdict: Result<String, String>, effects: &mut Vec<Effect>) {
-        let Link::Open(stream) = &mut self.link else { return };
-        let refusal = verdict.map(|version| stream.accepted = version).err();
-        effects.push(Effect::Answer { version: stream.accepted.clone(), nonce, refusal });
+    fn ack_or_nack(&mut self, nonce: String, result: Result<String, String>, effects: &mut Vec<Effect>) {
+        let StreamState::Open(stream) = &mut self.stream_state else { return };
+        let nack_reason = result.map(|version| stream.accepted = version).err();
+        effects.push(Effect::AckOrNack { version: stream.accepted.clone(), nonce, nack_reason });
     }
 
     /// Sends the current health status, in the format that the server understands.
-    fn say(
+    fn send_report(
         &mut self,
         now: Duration,
-        saying: Saying,
+        attempt: Attempt,
         random: &mut dyn FnMut() -> f64,
         effects: &mut Vec<Effect>,
     ) {
-        let Link::Open(stream) = &mut self.link else { return };
-        let Level { generation, state, message, .. } = &self.level;
-        stream.said(now, *generation, self.settings.plain_heartbeat, random());
+        let StreamState::Open(stream) = &mut self.stream_state else { return };
+        let HealthStatus { generation, state, message, .. } = &self.status;
+        stream.sent(now, *generation, self.settings.istio_heartbeat, random());
         let report = if stream.session().is_some() {
-            if stream.is_acknowledging() {
+            if stream.server_acknowledges() {
                 self.unacknowledged.get_or_insert(now);
             }
             Report::AppHealth(self.report(now))
         } else {
-            if saying == Saying::Again {
+            if attempt == Attempt::Retry {
                 // No hello has arrived for several seconds, so the server sends no
                 // acknowledgements.
                 self.unacknowledged = None;
@@ -255,16 +259,16 @@ impl Reporter {
                 return;
             }
             let healthy = *state == State::Healthy;
-            Report::Plain { healthy, message: if healthy { String::new() } else { message.clone() } }
+            Report::Istio { healthy, message: if healthy { String::new() } else { message.clone() } }
         };
-        effects.push(Effect::Send(report, saying));
+        effects.push(Effect::Send(report, attempt));
     }
 
     fn report(&self, now: Duration) -> HealthReport {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let ago = |then: Duration| millis(now.saturating_sub(then));
-        let Level { generation, state, reason, message, since, last_probe, interval, verdict_due } =
-            &self.level;
+        let HealthStatus { generation, state, reason, message, since, last_probe, interval, verdict_due } =
+            &self.status;
         HealthReport {
             epoch: self.settings.epoch.clone(),
             generation: *generation,
@@ -279,56 +283,59 @@ impl Reporter {
     }
 
     /// Performs the action that is due at `now`, if any.
-    fn pass(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
-        if self.leaving.is_some_and(|until| now >= until) {
+    fn run_due(&mut self, now: Duration, random: &mut dyn FnMut() -> f64, effects: &mut Vec<Effect>) {
+        if self.shutdown_deadline.is_some_and(|until| now >= until) {
             effects.extend([Effect::Close, Effect::Done]);
-            self.link = Link::Done;
+            self.stream_state = StreamState::Done;
             return;
         }
-        if self.has_said_goodbye(now) {
+        if self.final_report_delivered(now) {
             effects.push(Effect::HalfClose);
-            self.link = Link::HalfClosed(now + FLUSH);
+            self.stream_state = StreamState::HalfClosed(now + HALF_CLOSE_DELAY);
         }
-        match &mut self.link {
-            Link::Waiting(until) if now >= *until => {
+        match &mut self.stream_state {
+            StreamState::Waiting(until) if now >= *until => {
                 effects.push(Effect::Connect);
-                self.link = Link::Connecting;
+                self.stream_state = StreamState::Connecting;
             }
-            Link::HalfClosed(until) if now >= *until => {
+            StreamState::HalfClosed(until) if now >= *until => {
                 effects.extend([Effect::Close, Effect::Done]);
-                self.link = Link::Done;
+                self.stream_state = StreamState::Done;
             }
-            Link::Open(stream) => match stream.due(now) {
-                Due::Nothing => {}
-                Due::Say(saying) => self.say(now, saying, random, effects),
-                Due::Silent => {
+            StreamState::Open(stream) => match stream.due(now) {
+                Due::None => {}
+                Due::Send(attempt) => self.send_report(now, attempt, random, effects),
+                Due::Unresponsive => {
                     effects.push(Effect::Close);
-                    self.lost(now, Loss::Broken, random);
+                    self.disconnected(now, Disconnect::Transient, random);
                 }
                 Due::Reopen => {
                     self.backoff.reset_after(stream.age(now));
                     effects.extend([Effect::Close, Effect::Connect]);
-                    self.link = Link::Connecting;
+                    self.stream_state = StreamState::Connecting;
                 }
             },
-            Link::Waiting(_) | Link::Connecting | Link::HalfClosed(_) | Link::Done => {}
+            StreamState::Waiting(_)
+            | StreamState::Connecting
+            | StreamState::HalfClosed(_)
+            | StreamState::Done => {}
         }
     }
 
     /// When the final report counts as delivered on a stream without acknowledgements.
-    fn flushed(&self, stream: &Stream) -> Option<Duration> {
-        let is_goodbye = self.leaving.is_some() && self.level.is_final();
-        (is_goodbye && !stream.is_acknowledging()).then(|| stream.last_said() + FLUSH)
+    fn assumed_delivered_at(&self, stream: &Stream) -> Option<Duration> {
+        let is_goodbye = self.shutdown_deadline.is_some() && self.status.is_final();
+        (is_goodbye && !stream.server_acknowledges()).then(|| stream.last_sent() + HALF_CLOSE_DELAY)
     }
 
-    fn has_said_goodbye(&self, now: Duration) -> bool {
-        let Link::Open(stream) = &self.link else { return false };
-        if self.leaving.is_none() || !self.level.is_final() {
+    fn final_report_delivered(&self, now: Duration) -> bool {
+        let StreamState::Open(stream) = &self.stream_state else { return false };
+        if self.shutdown_deadline.is_none() || !self.status.is_final() {
             return false;
         }
-        match self.flushed(stream) {
+        match self.assumed_delivered_at(stream) {
             Some(at) => now >= at,
-            None => stream.is_acknowledged(self.level.generation),
+            None => stream.is_acknowledged(self.status.generation),
         }
     }
 }

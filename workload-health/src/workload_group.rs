@@ -63,7 +63,7 @@ pub fn check_kind(document: &Object, kind: &str, findings: &mut Findings) {
     let bare = |name| match document.value(name) {
         None => "none".to_owned(),
         Some(Value::String(text)) => crate::health_report::printable(text),
-        Some(other) => fields::shown(other),
+        Some(other) => fields::excerpt(other),
     };
     if document.value("kind").and_then(Value::as_str) != Some(kind) {
         findings.error("kind", format_args!("expected {kind}, got {}", bare("kind")));
@@ -86,16 +86,16 @@ pub fn names(document: &Object, findings: &mut Findings) -> Option<(String, Opti
         return None;
     }
     let metadata = document.object("metadata", findings)?;
-    let name = metadata.text("name", findings);
+    let name = metadata.string("name", findings);
     if metadata.value("name").is_none() {
         findings.error("metadata.name", "is required");
     } else if metadata.value("name").is_some_and(Value::is_string) && !is_dns_subdomain(name) {
-        let got = fields::shown(&name.into());
+        let got = fields::excerpt(&name.into());
         findings.error("metadata.name", format_args!("must be a DNS-1123 name, got {got}"));
     }
-    let namespace = metadata.text("namespace", findings);
+    let namespace = metadata.string("namespace", findings);
     if !namespace.is_empty() && !is_dns_label(namespace) {
-        let got = fields::shown(&namespace.into());
+        let got = fields::excerpt(&namespace.into());
         findings.error("metadata.namespace", format_args!("must be a DNS-1123 label, got {got}"));
     }
     Some((name.to_owned(), (!namespace.is_empty()).then(|| namespace.to_owned())))
@@ -129,7 +129,7 @@ fn read(document: &Value, findings: &mut Findings) -> Option<WorkloadGroup> {
         findings.error("kind", "expected WorkloadGroup, got none");
         return None;
     };
-    let document = Object::of(fields, "", findings)?;
+    let document = Object::new(fields, "", findings)?;
     check_kind(&document, "WorkloadGroup", findings);
     let names = names(&document, findings);
     let spec = document.object("spec", findings);
@@ -139,8 +139,8 @@ fn read(document: &Value, findings: &mut Findings) -> Option<WorkloadGroup> {
         spec.warn_unknown(&["metadata", "template", "probe"], findings);
         if let Some(metadata) = spec.object("metadata", findings) {
             metadata.warn_unknown(&["labels", "annotations"], findings);
-            labels = metadata.texts("labels", findings);
-            annotations = metadata.texts("annotations", findings);
+            labels = metadata.string_map("labels", findings);
+            annotations = metadata.string_map("annotations", findings);
         }
         probe = spec.value("probe").and_then(|value| WorkloadProbe::read(value, findings));
     }
@@ -162,16 +162,16 @@ fn template(fields: Option<Object>, findings: &mut Findings) -> WorkloadTemplate
     };
     fields.warn_unknown(&["ports", "labels", "serviceAccount", "network", "locality", "weight"], findings);
     let named = |name, findings: &mut Findings| {
-        let text = fields.text(name, findings);
+        let text = fields.string(name, findings);
         (!text.is_empty()).then(|| text.to_owned())
     };
     WorkloadTemplate {
-        ports: fields.ports("ports", findings),
-        labels: fields.texts("labels", findings),
+        ports: fields.port_map("ports", findings),
+        labels: fields.string_map("labels", findings),
         service_account: named("serviceAccount", findings),
         network: named("network", findings),
         locality: named("locality", findings),
-        weight: fields.count("weight", 1, findings),
+        weight: fields.int32("weight", 1, findings),
     }
 }
 

@@ -119,21 +119,21 @@ impl WorkloadProbe {
 
     /// Reads the probe as part of a larger document.
     pub(crate) fn read(value: &Value, findings: &mut Findings) -> Option<Self> {
-        let object = Object::of(value, PATH, findings)?;
+        let object = Object::new(value, PATH, findings)?;
         let known: Vec<&str> = SETTINGS.into_iter().chain(HANDLERS).collect();
         object.warn_unknown(&known, findings);
         let seconds =
-            |name, default, findings: &mut Findings| u64::from(object.count(name, default, findings));
+            |name, default, findings: &mut Findings| u64::from(object.int32(name, default, findings));
         let initial_delay = seconds("initialDelaySeconds", 0, findings);
         let timeout = seconds("timeoutSeconds", 1, findings);
         let period = seconds("periodSeconds", 10, findings);
         if timeout > period {
             let text =
                 format!("{timeout} s is longer than the period of {period} s, so probes start less often");
-            findings.warn(&object.path_of("timeoutSeconds"), text);
+            findings.warn(&object.field_path("timeoutSeconds"), text);
         }
         let count = |name, default, findings: &mut Findings| {
-            NonZeroU32::new(object.count(name, default, findings)).unwrap_or(NonZeroU32::MIN)
+            NonZeroU32::new(object.int32(name, default, findings)).unwrap_or(NonZeroU32::MIN)
         };
         let thresholds = Thresholds {
             success: count("successThreshold", 1, findings),
@@ -181,7 +181,7 @@ impl WorkloadProbe {
 /// Requires exactly one handler. If there are several, all are read, so that all their errors are
 /// listed.
 fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
-    let found: Vec<&str> = HANDLERS.into_iter().filter(|name| object.mentions(name)).collect();
+    let found: Vec<&str> = HANDLERS.into_iter().filter(|name| object.contains_key(name)).collect();
     if found.len() != 1 {
         let words = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
         let text = format!("exactly one of {} is required, found {words}", HANDLERS.join(", "));
@@ -190,7 +190,7 @@ fn handler(object: &Object, findings: &mut Findings) -> Option<WorkloadHandler> 
     let mut handler = None;
     for name in found {
         if object.value(name).is_none() {
-            findings.error(&object.path_of(name), "must not be empty");
+            findings.error(&object.field_path(name), "must not be empty");
             continue;
         }
         let Some(fields) = object.object(name, findings) else { continue };
@@ -212,9 +212,9 @@ fn tcp_socket(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandle
 
 fn grpc(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
     fields.warn_unknown(&["port", "service"], findings);
-    let service = fields.text("service", findings);
+    let service = fields.string("service", findings);
     if service.len() > SERVICE_BYTES {
-        findings.error(&fields.path_of("service"), format_args!("must be at most {SERVICE_BYTES} bytes"));
+        findings.error(&fields.field_path("service"), format_args!("must be at most {SERVICE_BYTES} bytes"));
     }
     Some(WorkloadHandler::Grpc { port: port(fields, findings)?, service: service.to_owned() })
 }
@@ -224,11 +224,11 @@ fn exec(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
     let before = findings.errors.len();
     let elements = fields.list("command", findings);
     if elements.is_empty() && findings.errors.len() == before {
-        findings.error(&fields.path_of("command"), "must have at least one element");
+        findings.error(&fields.field_path("command"), "must have at least one element");
     }
     let mut command = Vec::new();
     for (path, value) in elements {
-        match fields::text(value, &path, findings) {
+        match fields::string(value, &path, findings) {
             Some("") => findings.error(&path, "must not be empty"),
             Some(text) if text.contains('\0') => findings.error(&path, "must not contain NUL"),
             Some(text) => command.push(text.to_owned()),
@@ -241,8 +241,8 @@ fn exec(fields: &Object, findings: &mut Findings) -> Option<WorkloadHandler> {
 /// Returns a port that does not belong to the proxy.
 fn port(fields: &Object, findings: &mut Findings) -> Option<NonZeroU16> {
     let port = fields.port("port", findings)?;
-    if ports::ALWAYS.contains(&port.get()) {
-        findings.error(&fields.path_of("port"), format_args!("{port} belongs to the proxy"));
+    if ports::PROXY_PORTS.contains(&port.get()) {
+        findings.error(&fields.field_path("port"), format_args!("{port} belongs to the proxy"));
     }
     Some(port)
 }

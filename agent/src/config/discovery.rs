@@ -13,41 +13,15 @@ use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdom
 use super::istio::go_duration;
 use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
-use crate::args::{DiscoveryArgs, Xds};
+use crate::args::DiscoveryArgs;
 use crate::exit::Failure;
+use crate::report::DiscoveryConfig;
+use crate::report::connection::DiscoveryServer;
 use crate::report::tls::{San, TlsError, TlsFiles};
-use crate::report::xds::Node;
 use node::{is_label_value, labels, locality, node};
 
 /// Lower bound of heartbeat intervals.
 const SECOND: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone)]
-pub struct DiscoveryConfig {
-    /// At least one server.
-    pub servers: Vec<DiscoveryServer>,
-    /// `None` for plaintext.
-    pub tls: Option<TlsFiles>,
-    pub variant: Xds,
-    /// The node identity, without the probe.
-    pub node: Node,
-    /// Interval towards an app-health server; at least one second.
-    pub heartbeat: Duration,
-    /// Interval towards a plain server such as istiod; `None` disables it.
-    pub plain_heartbeat: Option<Duration>,
-    /// The longest wait for the acknowledgement of the final report.
-    pub goodbye_timeout: Duration,
-}
-
-/// One value of `--discovery`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiscoveryServer {
-    /// The value as given, for example `discovery.example:15012`.
-    pub authority: String,
-    pub endpoint: Endpoint,
-    /// Name that the server's certificate must carry.
-    pub san: San,
-}
 
 impl DiscoveryConfig {
     /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.

@@ -1,33 +1,20 @@
 //! Validated configuration of health checks on a virtual machine, from the flags and the
 //! WorkloadGroup file.
 
-use std::ffi::OsString;
 use std::net::IpAddr;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use workload_health::Checked;
 
 use super::Environment;
 use crate::args::{HealthArgs, OnOff};
 use crate::exit::Failure;
-use crate::health::TargetRules;
 use crate::health::group_file::WorkloadGroupFile;
 use crate::health::source::LocalRules;
+use crate::health::{HealthConfig, TargetRules};
 
 /// Environment variables that commands of exec probes inherit.
 const EXEC_ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-
-#[derive(Debug, Clone)]
-pub struct HealthConfig {
-    /// The WorkloadGroup file that contains the probe; if `None`, a control plane may push a probe.
-    pub group: Option<WorkloadGroupFile>,
-    pub target: TargetRules,
-    pub rules: LocalRules,
-    /// True if the workload is healthy only while Envoy is ready.
-    pub envoy_readiness: bool,
-    /// Environment of exec probes: names and values.
-    pub exec_environment: Vec<(&'static str, OsString)>,
-}
 
 impl HealthConfig {
     /// Reads the WorkloadGroup file, if one is set, and returns the configuration with its
@@ -36,12 +23,13 @@ impl HealthConfig {
     pub(super) fn new(
         args: HealthArgs,
         instance_ip: IpAddr,
-        own_ports: &[u16],
+        proxy_ports: &[u16],
         environment: &Environment,
     ) -> Result<(Self, Vec<String>), Failure> {
         let HealthArgs { workload_group, capture, allow_remote_probes, allow_pushed_exec, envoy_readiness } =
             args;
-        let rules = LocalRules { own_ports: OwnPorts::new(own_ports.iter().copied()), allow_pushed_exec };
+        let rules =
+            LocalRules { proxy_ports: ProxyPorts::new(proxy_ports.iter().copied()), allow_pushed_exec };
         let (mut group, mut warnings) = (None, Vec::new());
         if let Some(path) = workload_group {
             let flag = format!("--workload-group = {}", path.display());

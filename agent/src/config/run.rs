@@ -10,13 +10,15 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::{SidecarConfig, check_listeners_disjoint, first_instance_ip, listeners, nonzero_port};
-use super::{DiscoveryConfig, Environment, HealthConfig, MetricsConfig, istio};
+use super::{Environment, MetricsConfig, istio};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
 use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
 use crate::drain;
 use crate::exit::Failure;
+use crate::health::HealthConfig;
 use crate::log::level_filter;
 use crate::machine::Machine;
+use crate::report::DiscoveryConfig;
 use envoy::{envoy_args, envoy_binary, readable};
 
 /// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`
@@ -175,9 +177,9 @@ impl RunConfig {
                 ready_listener,
             ])?;
         }
-        let mut reserved = probe::ports::ALWAYS.to_vec();
+        let mut reserved = probe::ports::PROXY_PORTS.to_vec();
         reserved.extend([ready_address.port(), probe_address.port()]);
-        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.own_ports()));
+        reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
         let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
         warnings.extend(left_out);
         let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;

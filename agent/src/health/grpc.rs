@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, TE, USER_AGENT};
 use hyper::{HeaderMap, Request, Response};
 use probe::Reason;
-use probe::grpc_health::{ANSWER_BYTES, Answer, CHECK, request_frame};
+use probe::grpc_health::{CHECK, GrpcResponse, MAX_RESPONSE_BYTES, request_message};
 use workload_health::{HealthReason, Unhealthy};
 
 use super::http_exchange;
@@ -45,7 +45,7 @@ pub(super) async fn probe(targets: &[Target], service: &str) -> Result<(), Unhea
         .header(CONTENT_TYPE, GRPC)
         .header(TE, "trailers")
         .header(USER_AGENT, USER_AGENT_VALUE)
-        .body(Full::new(Bytes::from(request_frame(service))))
+        .body(Full::new(Bytes::from(request_message(service))))
         .map_err(|_| Unhealthy::new(HealthReason::CannotRun, "the gRPC request cannot be built"))?;
     http_exchange::http2(stream, request, read_response).await
 }
@@ -57,9 +57,9 @@ async fn read_response(response: Response<Incoming>) -> Result<(), Unhealthy> {
         match frame.map_err(http_exchange::to_unhealthy)?.into_data() {
             Ok(data) => {
                 length += data.len();
-                let room = ANSWER_BYTES.saturating_sub(body.len());
+                let room = MAX_RESPONSE_BYTES.saturating_sub(body.len());
                 body.extend_from_slice(&data[..room.min(data.len())]);
-                if length > ANSWER_BYTES {
+                if length > MAX_RESPONSE_BYTES {
                     return Err(bad("the health response is larger than 16 KiB"));
                 }
             }
@@ -70,7 +70,7 @@ async fn read_response(response: Response<Incoming>) -> Result<(), Unhealthy> {
     let status = trailers.as_ref().and_then(|trailers| header(trailers, GRPC_STATUS));
     let status = status.or_else(|| header(&head.headers, GRPC_STATUS));
     let content_type = header(&head.headers, CONTENT_TYPE.as_str());
-    evaluate(&Answer {
+    evaluate(&GrpcResponse {
         content_type: content_type.as_deref(),
         grpc_status: status.as_deref(),
         body_length: length,
@@ -79,7 +79,7 @@ async fn read_response(response: Response<Incoming>) -> Result<(), Unhealthy> {
 }
 
 /// Evaluates a response. Unlike the filter, it reports the gRPC status code of a failed call.
-fn evaluate(answer: &Answer) -> Result<(), Unhealthy> {
+fn evaluate(answer: &GrpcResponse) -> Result<(), Unhealthy> {
     let not_serving = |status: &str| {
         Err(Unhealthy::new(HealthReason::GrpcNotServing, &format!("gRPC health status {status}")))
     };

@@ -1,12 +1,10 @@
-//! Probe history for `GET /debug/vm-health`: the probe and its source, counters, and the last
+//! Probe history for `GET /debug/vm-health`: the source of the probe, counters, and the last
 //! outcomes.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use workload_health::{HealthReason, Outcome};
 
 use super::HealthSnapshot;
@@ -16,12 +14,11 @@ use super::source::ProbeSource;
 const CAPACITY: usize = 20;
 
 /// History for diagnosis only; no decision depends on it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct History {
     source: &'static str,
     file: Option<String>,
     error: Option<String>,
-    probe: Option<Arc<Value>>,
     /// Consecutive successes and failures towards the next state transition.
     counters: (u32, u32),
     successes: u64,
@@ -31,7 +28,8 @@ pub(super) struct History {
 
 #[derive(Debug)]
 struct ProbeRecord {
-    at: Instant,
+    /// Time since the start of the agent.
+    at: Duration,
     took: Duration,
     reason: HealthReason,
     /// Failure text; `None` if the probe succeeded.
@@ -39,31 +37,17 @@ struct ProbeRecord {
 }
 
 impl History {
-    pub(super) fn new() -> Self {
-        Self {
-            source: "none",
-            file: None,
-            error: None,
-            probe: None,
-            counters: (0, 0),
-            successes: 0,
-            failures: 0,
-            last: VecDeque::with_capacity(CAPACITY),
-        }
-    }
-
-    pub(super) fn configured(&mut self, source: &ProbeSource, probe: Option<Arc<Value>>) {
+    pub(super) fn set_source(&mut self, source: &ProbeSource) {
         self.source = source.as_str();
         self.file = source.path();
         self.error = source.error().map(str::to_owned);
-        self.probe = probe;
     }
 
     pub(super) fn set_counters(&mut self, counters: (u32, u32)) {
         self.counters = counters;
     }
 
-    pub(super) fn probe_ended(&mut self, outcome: &Outcome, at: Instant, took: Duration) {
+    pub(super) fn probe_ended(&mut self, outcome: &Outcome, at: Duration, took: Duration) {
         let (reason, text) = match outcome {
             Outcome::Healthy => {
                 self.successes += 1;
@@ -74,42 +58,45 @@ impl History {
                 (unhealthy.reason(), Some(unhealthy.text().to_owned()))
             }
         };
-        if self.last.len() == CAPACITY {
-            self.last.pop_back();
-        }
         self.last.push_front(ProbeRecord { at, took, reason, text });
+        self.last.truncate(CAPACITY);
     }
+}
 
-    /// Returns the history as JSON, newest outcome first; all times are ages in milliseconds.
-    pub(super) fn to_json(&self, now: &HealthSnapshot, at: Instant) -> Value {
-        let ago = |instant: Instant| millis(at.saturating_duration_since(instant));
+impl HealthSnapshot {
+    /// Returns the response body of `GET /debug/vm-health`, newest outcome first. All times are ages
+    /// in milliseconds; `now` is the time since the start of the agent.
+    pub(super) fn to_json(&self, now: Duration, stream: &Value) -> Value {
+        let age = |at: Duration| millis(now.saturating_sub(at));
+        let Self { status, probe, history } = self;
         let record = |record: &ProbeRecord| {
             json!({
                 "healthy": record.text.is_none(),
                 "reason": record.reason.word(),
                 "message": record.text,
-                "agoMs": ago(record.at),
+                "agoMs": age(record.at),
                 "tookMs": millis(record.took),
             })
         };
         json!({
-            "probe": self.probe.as_deref(),
-            "source": self.source,
-            "file": self.file,
-            "configError": self.error,
-            "state": now.state.word(),
-            "reason": now.reason.word(),
-            "message": now.message,
-            "generation": now.generation,
-            "sinceMs": ago(now.since),
-            "lastProbeAgoMs": now.last_probe.map(ago),
+            "probe": probe,
+            "source": history.source,
+            "file": history.file,
+            "configError": history.error,
+            "state": status.state.word(),
+            "reason": status.reason.word(),
+            "message": status.message,
+            "generation": status.generation,
+            "sinceMs": age(status.since),
+            "lastProbeAgoMs": status.last_probe.map(age),
             "counters": {
-                "consecutiveSuccesses": self.counters.0,
-                "consecutiveFailures": self.counters.1,
-                "successes": self.successes,
-                "failures": self.failures,
+                "consecutiveSuccesses": history.counters.0,
+                "consecutiveFailures": history.counters.1,
+                "successes": history.successes,
+                "failures": history.failures,
             },
-            "last": self.last.iter().map(record).collect::<Vec<_>>(),
+            "last": history.last.iter().map(record).collect::<Vec<_>>(),
+            "stream": stream,
         })
     }
 }

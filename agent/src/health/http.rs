@@ -70,11 +70,11 @@ fn authority(host: &str, port: u16) -> String {
 /// Returns the target of a redirect if its scheme, host and port are those of `url` and it can be
 /// requested. Otherwise the response itself is the result.
 fn redirect_target(url: &Url, head: &ResponseHead) -> Option<Url> {
-    let location = head.location.as_deref().filter(|_| Redirect::is_asked_by(head.status))?;
+    let location = head.location.as_deref().filter(|_| Redirect::is_redirect_status(head.status))?;
     let next = url.resolve(&Url::parse(location.trim_ascii())?);
     let is_same = next.scheme == url.scheme && is_same_host(&next, url) && next.port() == url.port();
-    let can_be_sent = !next.opaque && PathAndQuery::try_from(next.request_target()).is_ok();
-    (is_same && can_be_sent).then_some(next)
+    let is_sendable = !next.opaque && PathAndQuery::try_from(next.request_target()).is_ok();
+    (is_same && is_sendable).then_some(next)
 }
 
 fn is_same_host(one: &Url, other: &Url) -> bool {
@@ -122,9 +122,9 @@ fn request(get: &WorkloadHttpGet, url: &Url, is_h2: bool) -> Result<Request<Empt
     } else {
         request = request.uri(Uri::from(path)).header(HOST, authority);
     }
-    let declares = |name: &str| get.headers.iter().any(|header| header.is(name));
-    for header in get.headers.iter().filter(|header| !header.is("host")) {
-        request = request.header(header.name.as_str(), header.sent().as_bytes());
+    let declares = |name: &str| get.headers.iter().any(|header| header.has_name(name));
+    for header in get.headers.iter().filter(|header| !header.has_name("host")) {
+        request = request.header(header.name.as_str(), header.trimmed_value().as_bytes());
     }
     if !declares(USER_AGENT.as_str()) {
         request = request.header(USER_AGENT, USER_AGENT_VALUE);

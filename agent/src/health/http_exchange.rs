@@ -1,10 +1,7 @@
 //! One HTTP/1.1 or HTTP/2 request on a new connection. Errors are described in fixed words, because
 //! the text of a library error may contain bytes from the application.
 
-mod read_limit;
-
 use std::error::Error;
-use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -14,17 +11,17 @@ use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio_util::io::InspectReader;
 use workload_health::{HealthReason, Unhealthy};
-
-use read_limit::ReadLimit;
 
 /// Size limit of the response headers in bytes.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 /// Limit of the number of response headers.
 const MAX_HEADERS: usize = MAX_HEADER_BYTES / 16;
 /// Limit of all bytes that are read of an HTTP/1.1 response: interim (1xx) responses, headers, and
-/// the part of the body that arrives with them.
+/// the part of the body that arrives with them. hyper skips interim responses without a limit.
 const MAX_READ_BYTES: usize = 2 * MAX_HEADER_BYTES;
 
 /// A connection on which nothing has been sent yet.
@@ -43,10 +40,21 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(MAX_HEADER_BYTES).max_header_size(MAX_HEADER_BYTES).max_headers(MAX_HEADERS);
-    let stream = TokioIo::new(ReadLimit::new(stream, MAX_READ_BYTES));
-    let (mut sender, connection) = builder.handshake(stream).await.map_err(to_unhealthy)?;
+    let limit = Arc::new(Notify::new());
+    let (exceeded, mut left) = (limit.clone(), MAX_READ_BYTES);
+    let stream = InspectReader::new(stream, move |bytes: &[u8]| {
+        left = left.saturating_sub(bytes.len());
+        if left == 0 {
+            exceeded.notify_one();
+        }
+    });
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(to_unhealthy)?;
     let response = async move { read(sender.send_request(request).await.map_err(to_unhealthy)?).await };
-    drive(connection, response).await
+    tokio::select! {
+        biased;
+        result = drive(connection, response) => result,
+        () = limit.notified() => Err(headers_too_large()),
+    }
 }
 
 /// Sends `request` over HTTP/2, otherwise as [`http1`].
@@ -103,8 +111,8 @@ pub(super) fn to_unhealthy(error: hyper::Error) -> Unhealthy {
     if let Some(error) = tls_error(&error) {
         return super::tls::to_unhealthy(&error);
     }
-    if error.is_parse_too_large() || is_read_limit(&error) {
-        return Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB");
+    if error.is_parse_too_large() {
+        return headers_too_large();
     }
     if error.is_parse() {
         return Unhealthy::new(HealthReason::BadResponse, "not a valid HTTP response");
@@ -112,17 +120,13 @@ pub(super) fn to_unhealthy(error: hyper::Error) -> Unhealthy {
     incomplete_response()
 }
 
+fn headers_too_large() -> Unhealthy {
+    Unhealthy::new(HealthReason::BadResponse, "headers of more than 64 KiB")
+}
+
 /// The connection was established but closed before the response was complete.
 pub(super) fn incomplete_response() -> Unhealthy {
     Unhealthy::new(HealthReason::BadResponse, "the connection closed before the response was complete")
-}
-
-/// True if the read limit was exceeded.
-fn is_read_limit(error: &hyper::Error) -> bool {
-    error
-        .source()
-        .and_then(|error| error.downcast_ref::<io::Error>())
-        .is_some_and(|error| error.kind() == read_limit::LIMIT_ERROR)
 }
 
 /// Returns the TLS error, if any. With TLS 1.3 the alert about a missing client certificate arrives

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use workload_health::{End, Flip, HealthReason, HealthState, Outcome, WorkloadProbe};
+use workload_health::{HealthReason, HealthState, Outcome, Shutdown, Transition, WorkloadProbe};
 
 use super::PushedProbe;
 use super::publisher::Publisher;
@@ -29,9 +29,9 @@ pub(super) struct ProbeLoop<A, R> {
     pushes: mpsc::Receiver<PushedProbe>,
     phases: watch::Receiver<Arc<Snapshot>>,
     state: HealthState,
-    publisher: Publisher,
+    pub(super) publisher: Publisher,
     /// The agent's start, from which the initial delay counts.
-    started: Instant,
+    pub(super) started: Instant,
     /// Earliest start of the next probe.
     next_probe_at: Instant,
     next_file_check: Instant,
@@ -73,10 +73,6 @@ where
         };
         probe_loop.configured();
         probe_loop
-    }
-
-    pub(super) fn publisher(&self) -> &Publisher {
-        &self.publisher
     }
 
     /// Runs until the task is aborted.
@@ -123,7 +119,7 @@ where
         self.publish(flip);
     }
 
-    fn publish(&mut self, flip: Option<Flip>) {
+    fn publish(&mut self, flip: Option<Transition>) {
         self.publisher.publish_state(&self.state, flip);
     }
 
@@ -160,13 +156,13 @@ where
         self.publisher.configured(&self.source, self.next_probe_at, MAX_DURATION);
     }
 
-    async fn end(&mut self, end: Option<End>) {
+    async fn end(&mut self, end: Option<Shutdown>) {
         let Some(end) = end else {
             // The observer is gone, so the agent is about to exit.
             return std::future::pending().await;
         };
         self.running.shutdown().await;
-        let flip = self.state.end(end);
+        let flip = self.state.shut_down(end);
         self.publish(flip);
     }
 }
@@ -178,12 +174,12 @@ fn probe_task_failed(error: &JoinError) -> Outcome {
 
 /// Returns when the phase requires another final state than `reason`; `None` if the observer is
 /// gone.
-async fn final_phase(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<End> {
+async fn final_phase(phases: &mut watch::Receiver<Arc<Snapshot>>, reason: HealthReason) -> Option<Shutdown> {
     let end = |snapshot: &Arc<Snapshot>| match (snapshot.phase, reason) {
         (Phase::Terminating, HealthReason::Terminating) => None,
-        (Phase::Terminating, _) => Some(End::Terminating),
+        (Phase::Terminating, _) => Some(Shutdown::Terminating),
         (Phase::Draining, HealthReason::Draining | HealthReason::Terminating) => None,
-        (Phase::Draining, _) => Some(End::Draining),
+        (Phase::Draining, _) => Some(Shutdown::Draining),
         _ => None,
     };
     let found = phases.wait_for(|snapshot| end(snapshot).is_some()).await.ok()?;

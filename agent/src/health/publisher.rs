@@ -1,85 +1,86 @@
-//! Publishes what the probe loop does: the watched [`HealthSnapshot`], the probe history, metrics and
-//! log lines. It makes no decisions.
+//! Publishes what the probe loop does: the watched [`HealthSnapshot`], metrics and log lines. It makes
+//! no decisions.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, info};
-use workload_health::{Flip, HealthState, Outcome, State, WorkloadProbe};
+use workload_health::{HealthState, Outcome, State, Transition, WorkloadProbe};
 
-use super::HealthSnapshot;
 use super::history::History;
 use super::source::{ApplyResult, ProbeSource, redacted};
+use super::{HealthSnapshot, HealthStatus};
 use crate::metrics::Metrics;
 
 pub(super) struct Publisher {
     metrics: Arc<Metrics>,
+    /// The agent's start, from which the times of a snapshot count.
+    started: Instant,
     /// Text of the failure that was logged last.
     last_logged_failure: Option<String>,
-    probe: Option<Arc<Value>>,
-    now: watch::Sender<HealthSnapshot>,
-    history: Arc<Mutex<History>>,
+    snapshots: watch::Sender<HealthSnapshot>,
 }
 
 impl Publisher {
-    /// Publishes the initial state. `at` is the agent's start.
-    pub(super) fn new(state: &HealthState, at: Instant, metrics: Arc<Metrics>) -> Self {
-        let now = HealthSnapshot {
+    /// Publishes the initial state.
+    pub(super) fn new(state: &HealthState, started: Instant, metrics: Arc<Metrics>) -> Self {
+        metrics.health.state(state.state());
+        let status = HealthStatus {
+            generation: state.generation(),
             state: state.state(),
             reason: state.reason(),
             message: state.message().to_owned(),
-            generation: state.generation(),
-            since: at,
+            since: Duration::ZERO,
             last_probe: None,
-            probe: None,
             interval: None,
             verdict_due: None,
         };
-        metrics.health.state(state.state());
-        let (now, history) = (watch::Sender::new(now), Arc::new(Mutex::new(History::new())));
-        Self { metrics, last_logged_failure: None, probe: None, now, history }
+        let snapshot = HealthSnapshot { status, probe: None, history: History::default() };
+        Self { metrics, started, last_logged_failure: None, snapshots: watch::Sender::new(snapshot) }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<HealthSnapshot> {
-        self.now.subscribe()
-    }
-
-    pub(super) fn shared_history(&self) -> Arc<Mutex<History>> {
-        self.history.clone()
+        self.snapshots.subscribe()
     }
 
     /// Records that a file or a pushed probe was evaluated.
-    pub(super) fn config_evaluated(&self, config: ApplyResult, source: &ProbeSource) {
-        self.metrics.health.config(config.as_str());
-        self.history().configured(source, self.probe.clone());
+    pub(super) fn config_evaluated(&self, result: ApplyResult, source: &ProbeSource) {
+        self.metrics.health.config(result.as_str());
+        self.snapshots.send_if_modified(|snapshot| {
+            snapshot.history.set_source(source);
+            false
+        });
     }
 
     /// Records that the probe in force has changed or was removed; the next probe begins at `next`.
-    pub(super) fn configured(&mut self, source: &ProbeSource, next: Instant, longest: Duration) {
+    pub(super) fn configured(&self, source: &ProbeSource, next: Instant, longest: Duration) {
         let probe = source.probe().map(Arc::as_ref);
-        self.probe = probe.map(|probe| Arc::new(redacted(probe)));
-        match &self.probe {
+        let shown = probe.map(redacted);
+        match &shown {
             Some(probe) => info!(%probe, source = source.as_str(), "probe configured"),
             None => info!(source = source.as_str(), "no probe configured"),
         }
-        let interval = probe.map(|probe| probe.period.saturating_add(probe.timeout));
-        let due = probe.map(|probe| next + longest_verdict(probe).min(longest));
-        self.now.send_modify(|known| {
-            known.probe.clone_from(&self.probe);
-            known.interval = interval;
-            known.verdict_due = due.filter(|_| known.generation == 0);
+        let next = next.saturating_duration_since(self.started);
+        self.snapshots.send_modify(|snapshot| {
+            let HealthSnapshot { status, probe: published, history } = snapshot;
+            *published = shown;
+            status.interval = probe.map(|probe| probe.period.saturating_add(probe.timeout));
+            let due = probe.map(|probe| next + longest_verdict(probe).min(longest));
+            status.verdict_due = due.filter(|_| status.generation == 0);
+            history.set_source(source);
         });
-        self.history().configured(source, self.probe.clone());
     }
 
     /// Records the result of a probe of the given kind.
     pub(super) fn probe_ended(&mut self, kind: &'static str, outcome: &Outcome, at: Instant, took: Duration) {
         self.metrics.health.probe(kind, outcome, took);
-        self.history().probe_ended(outcome, at, took);
-        self.now.send_modify(|known| known.last_probe = Some(at));
+        let at = at.saturating_duration_since(self.started);
+        self.snapshots.send_modify(|snapshot| {
+            snapshot.history.probe_ended(outcome, at, took);
+            snapshot.status.last_probe = Some(at);
+        });
         self.log_outcome(outcome);
     }
 
@@ -100,32 +101,30 @@ impl Publisher {
     }
 
     /// Publishes the state, and the transition if there was one.
-    pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Flip>) {
-        self.history().set_counters(state.counters());
-        if let Some(Flip { from, to, generation }) = flip {
+    pub(super) fn publish_state(&mut self, state: &HealthState, flip: Option<Transition>) {
+        if let Some(Transition { from, to, generation }) = flip {
             info!(%from, %to, reason = %state.reason(), message = state.message(), generation, "health state changed");
             self.metrics.health.transition(to);
             if to == State::Healthy {
                 self.last_logged_failure = None;
             }
         }
-        self.now.send_if_modified(|known| {
-            let is_same = known.reason == state.reason()
-                && known.message == state.message()
-                && known.generation == state.generation();
-            if known.state != state.state() {
-                known.since = Instant::now();
+        let now = self.started.elapsed();
+        self.snapshots.send_if_modified(|snapshot| {
+            let HealthSnapshot { status, history, .. } = snapshot;
+            history.set_counters(state.counters());
+            let is_same = status.reason == state.reason()
+                && status.message == state.message()
+                && status.generation == state.generation();
+            if status.state != state.state() {
+                status.since = now;
             }
-            (known.state, known.reason) = (state.state(), state.reason());
-            state.message().clone_into(&mut known.message);
-            known.generation = state.generation();
-            known.verdict_due = known.verdict_due.filter(|_| known.generation == 0);
+            (status.state, status.reason) = (state.state(), state.reason());
+            state.message().clone_into(&mut status.message);
+            status.generation = state.generation();
+            status.verdict_due = status.verdict_due.filter(|_| status.generation == 0);
             !is_same
         });
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().expect("nothing panics while it holds this lock")
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use serde_json::Value;
 use tracing::{error, info, warn};
 use workload_health::{WorkloadHandler, WorkloadProbe};
@@ -17,7 +17,7 @@ const PUSH_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, Default)]
 pub struct LocalRules {
     /// Ports of the proxy, including those that were changed by flags.
-    pub own_ports: OwnPorts,
+    pub proxy_ports: ProxyPorts,
     /// True if a control plane may push exec probes.
     pub allow_pushed_exec: bool,
 }
@@ -26,7 +26,7 @@ impl LocalRules {
     /// Returns an error if `probe` targets a port of the proxy.
     pub fn check(&self, probe: &WorkloadProbe) -> Result<(), String> {
         match (probe.handler.port(), probe.handler.port_path()) {
-            (Some(port), Some(path)) if self.own_ports.contains(port.get()) => {
+            (Some(port), Some(path)) if self.proxy_ports.contains(port.get()) => {
                 Err(format!("{path}: {port} belongs to the proxy"))
             }
             _ => Ok(()),

@@ -2,9 +2,8 @@
 
 use tracing::{error, info};
 
-use super::connection::ServerTarget;
+use super::connection::{DiscoveryServer, ServerTarget};
 use super::tls::{TlsContent, TlsError, TlsFiles};
-use crate::config::DiscoveryServer;
 use crate::metrics::Metrics;
 
 /// The servers, each with its TLS client configuration.

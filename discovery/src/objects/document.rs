@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::Value;
-use workload_health::fields::{Findings, Object, shown};
+use workload_health::fields::{Findings, Object, excerpt};
 use workload_health::workload_group::{check_kind, names};
 use workload_health::{Checked, WorkloadGroup};
 
@@ -41,7 +41,7 @@ impl ManualEntry {
         let mut findings = Findings::default();
         let value = read(document, "WorkloadEntry", &mut findings, |key, document, spec, findings| {
             let metadata = document.object("metadata", findings);
-            let annotations = metadata.map(|metadata| metadata.texts("annotations", findings));
+            let annotations = metadata.map(|metadata| metadata.string_map("annotations", findings));
             let annotations = annotations.unwrap_or_default();
             let word = annotations.get(HEALTH_CHECKS).map(String::as_str);
             let health_checks = word.and_then(|word| {
@@ -75,9 +75,9 @@ impl Service {
                 ],
                 findings,
             );
-            let resolution = spec.text("resolution", findings);
+            let resolution = spec.string("resolution", findings);
             if resolution != "STATIC" {
-                let got = if resolution.is_empty() { "none".to_owned() } else { shown(&resolution.into()) };
+                let got = if resolution.is_empty() { "none".to_owned() } else { excerpt(&resolution.into()) };
                 findings.error("spec.resolution", format_args!("must be STATIC, got {got}"));
             }
             let hosts = hosts(&spec, findings);
@@ -97,11 +97,11 @@ impl Spec {
         let known = ["address", "ports", "labels", "network", "locality", "weight", "serviceAccount"];
         fields.warn_unknown(&known, findings);
         let named = |name, findings: &mut Findings| {
-            let text = fields.text(name, findings);
+            let text = fields.string(name, findings);
             (!text.is_empty()).then(|| text.to_owned())
         };
         let address = named("address", findings);
-        let path = fields.path_of("address");
+        let path = fields.field_path("address");
         let is_right = |address: &str| {
             address.parse::<IpAddr>().is_ok()
                 || address.strip_prefix("unix://").is_some_and(|path| path.starts_with('/') && path.len() > 1)
@@ -114,7 +114,7 @@ impl Spec {
         match &address {
             None if fields.value("address").is_none() => findings.error(&path, "is required"),
             Some(address) if !is_right(address) => {
-                let got = shown(&address.as_str().into());
+                let got = excerpt(&address.as_str().into());
                 findings.error(&path, format_args!("must be an IP address or unix:///PATH, got {got}"));
             }
             Some(address) if !is_socket(address) => {
@@ -127,11 +127,11 @@ impl Spec {
         }
         Some(Self {
             address: address.unwrap_or_default(),
-            ports: fields.ports("ports", findings),
-            labels: fields.texts("labels", findings),
+            ports: fields.port_map("ports", findings),
+            labels: fields.string_map("labels", findings),
             network: named("network", findings),
             locality: named("locality", findings),
-            weight: fields.count("weight", 1, findings),
+            weight: fields.int32("weight", 1, findings),
             service_account: named("serviceAccount", findings),
         })
     }
@@ -149,7 +149,7 @@ fn read<'a, T>(
         findings.error("kind", format_args!("expected {kind}, got none"));
         return None;
     }
-    let document = Object::of(document, "", findings)?;
+    let document = Object::new(document, "", findings)?;
     check_kind(&document, kind, findings);
     let names = names(&document, findings);
     let Some(spec) = document.object("spec", findings) else {
@@ -169,12 +169,12 @@ fn read<'a, T>(
 fn hosts(spec: &Object, findings: &mut Findings) -> Vec<String> {
     let mut hosts = Vec::new();
     for (path, value) in spec.list("hosts", findings) {
-        let Some(host) = workload_health::fields::text(value, &path, findings) else { continue };
+        let Some(host) = workload_health::fields::string(value, &path, findings) else { continue };
         let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if host.is_empty() || host.len() > HOST_BYTES || !host.bytes().all(is_byte) {
-            findings.error(&path, format_args!("must be a DNS name, got {}", shown(value)));
+            findings.error(&path, format_args!("must be a DNS name, got {}", excerpt(value)));
         } else if hosts.iter().any(|other| other == host) {
-            findings.error(&path, format_args!("duplicate value {}", shown(value)));
+            findings.error(&path, format_args!("duplicate value {}", excerpt(value)));
         } else {
             hosts.push(host.to_owned());
         }
@@ -189,16 +189,17 @@ fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     let (mut numbers, mut port_names) = (BTreeSet::new(), BTreeSet::new());
     for (path, value) in spec.list("ports", findings) {
-        let Some(port) = Object::of(value, path, findings) else { continue };
+        let Some(port) = Object::new(value, path, findings) else { continue };
         port.warn_unknown(&["number", "name", "protocol", "targetPort"], findings);
         let number = port.port("number", findings);
-        let name = port.text("name", findings);
+        let name = port.string("name", findings);
         if port.value("name").is_none()
             || (name.is_empty() && port.value("name").is_some_and(Value::is_string))
         {
-            findings.error(&port.path_of("name"), "is required");
+            findings.error(&port.field_path("name"), "is required");
         } else if !port_names.insert(name) {
-            findings.error(&port.path_of("name"), format_args!("duplicate value {}", shown(&name.into())));
+            findings
+                .error(&port.field_path("name"), format_args!("duplicate value {}", excerpt(&name.into())));
         }
         let target_port = match port.value("targetPort") {
             None => None,
@@ -208,7 +209,7 @@ fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
         let protocol = protocol(&port, findings);
         let Some(number) = number else { continue };
         if !numbers.insert(number) {
-            findings.error(&port.path_of("number"), format_args!("duplicate value {number}"));
+            findings.error(&port.field_path("number"), format_args!("duplicate value {number}"));
         }
         let target_port = target_port.map(std::num::NonZeroU16::get);
         ports.push(Port { number: number.get(), name: name.to_owned(), protocol, target_port });
@@ -220,7 +221,7 @@ fn ports(spec: &Object, findings: &mut Findings) -> Vec<Port> {
 }
 
 fn protocol(port: &Object, findings: &mut Findings) -> Protocol {
-    let word = port.text("protocol", findings);
+    let word = port.string("protocol", findings);
     match word.to_ascii_uppercase().as_str() {
         "" | "TCP" => Protocol::Tcp,
         "HTTP" => Protocol::Http,
@@ -230,8 +231,8 @@ fn protocol(port: &Object, findings: &mut Findings) -> Protocol {
         "TLS" => Protocol::Tls,
         "MONGO" => Protocol::Mongo,
         _ => {
-            let got = shown(&word.into());
-            let path = port.path_of("protocol");
+            let got = excerpt(&word.into());
+            let path = port.field_path("protocol");
             findings.error(
                 &path,
                 format_args!("must be HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS or MONGO, got {got}"),
@@ -257,7 +258,7 @@ fn source(spec: &Object, findings: &mut Findings) -> Option<Source> {
         }
         (Some(selector), true) => {
             selector.warn_unknown(&["labels"], findings);
-            let labels = selector.texts("labels", findings);
+            let labels = selector.string_map("labels", findings);
             if labels.is_empty() {
                 findings.error("spec.workloadSelector.labels", "must have at least one label");
             }
@@ -265,7 +266,7 @@ fn source(spec: &Object, findings: &mut Findings) -> Option<Source> {
         }
         (None, false) => {
             let specs = endpoints.into_iter().filter_map(|(path, value)| {
-                let fields = Object::of(value, path, findings)?;
+                let fields = Object::new(value, path, findings)?;
                 Spec::read(&fields, findings)
             });
             Some(Source::Inline(specs.collect()))
@@ -281,7 +282,7 @@ fn export_to(spec: &Object, findings: &mut Findings) -> ExportTo {
             Some("*") => {}
             Some(".") if words.len() == 1 => export_to = ExportTo::OwnNamespace,
             Some(".") => {}
-            _ => findings.error(path, format_args!("must be \".\" or \"*\", got {}", shown(value))),
+            _ => findings.error(path, format_args!("must be \".\" or \"*\", got {}", excerpt(value))),
         }
     }
     export_to
@@ -296,7 +297,7 @@ fn last_endpoint(document: &Object, findings: &mut Findings) -> Option<LastEndpo
         Some("keep") => Some(LastEndpoint::Keep),
         _ => {
             let path = format!("metadata.annotations[{LAST_ENDPOINT}]");
-            findings.error(&path, format_args!("must be remove or keep, got {}", shown(word)));
+            findings.error(&path, format_args!("must be remove or keep, got {}", excerpt(word)));
             None
         }
     }

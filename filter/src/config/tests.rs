@@ -42,7 +42,7 @@ fn probes_by_their_exact_path() {
     let all: Vec<_> = config.probes().map(|probe| probe.plan.path.to_string()).collect();
     assert_eq!(all, ["/app-health/app/livez", "/app-lifecycle/app/prestopz"]);
     assert_eq!(config.probes().map(Rc::strong_count).sum::<usize>(), 2, "no other references");
-    assert!(config.own_ports.contains(19000));
+    assert!(config.proxy_ports.contains(19000));
     assert_eq!((config.clusters.grpc.as_str(), config.warnings.len()), ("mine", 1));
 }
 

@@ -3,42 +3,53 @@
 
 use std::time::Duration;
 
-use probe::grpc_health::Answer as GrpcAnswer;
+use probe::grpc_health::{GrpcResponse, MAX_RESPONSE_BYTES};
 use probe::{Reason, Request};
 
-use super::{Answer, Call, on_status, parse_status};
-use crate::cause;
+use super::{Callout, ProbeResponse, on_status, parse_status};
+use crate::attributes::{Attribute, Attributes};
 use crate::config::Config;
-use crate::plan::{self, Plan};
+use crate::envoy_error;
+use crate::prober_plan::{self, ProberPlan};
 
-/// Returns the callout for a request that follows a redirect; `None` if the probe's timeout has
-/// passed.
-pub fn hop<'a>(
+/// The number of bytes of a redirect's response body that are read, enough to recognize a local
+/// reply of Envoy.
+const REDIRECT_BODY_BYTES: usize = 256;
+/// Envoy starts the timer of a callout at the beginning of the event loop iteration, so the callout
+/// may time out a little before the probe's timeout has passed.
+const TIMER_TOLERANCE: Duration = Duration::from_millis(50);
+
+/// Returns the rest of a probe's timeout; `None` if it has passed.
+pub fn remaining(timeout: Duration, elapsed: Duration) -> Option<Duration> {
+    timeout.checked_sub(elapsed).filter(|rest| rest.as_millis() > 0)
+}
+
+/// Returns the callout for a request that follows a redirect.
+pub fn redirect_callout<'a>(
     config: &'a Config,
-    hop: &'a Hop,
+    redirect: &'a RedirectRequest,
     user_agent: &'a [u8],
     timeout: Duration,
-    elapsed: Duration,
-) -> Option<Call<'a>> {
-    let timeout = timeout.checked_sub(elapsed).filter(|left| left.as_millis() > 0)?;
-    let cluster = match hop.request.url.scheme.as_slice() {
+) -> Callout<'a> {
+    let RedirectRequest { request, target, destination, .. } = redirect;
+    let cluster = match request.url.scheme.as_slice() {
         b"https" => &config.clusters.https,
         _ => &config.clusters.http,
     };
-    let head = plan::hop_head(&hop.request, &hop.target, user_agent, &hop.destination);
-    Some(Call { cluster, head, body: b"", timeout })
+    let headers = prober_plan::redirect_headers(request, target, user_agent, destination);
+    Callout { cluster, headers, body: b"", timeout }
 }
 
 /// A request that follows a redirect.
 #[derive(Debug)]
-pub struct Hop {
+pub struct RedirectRequest {
     request: Request,
     target: Vec<u8>,
     destination: String,
     requests: u32,
 }
 
-impl Hop {
+impl RedirectRequest {
     /// Prepares the request that follows after `requests` requests. The port is valid, because
     /// [`probe::Redirect`] has checked it.
     pub fn new(config: &Config, request: Request, requests: u32) -> Self {
@@ -57,66 +68,125 @@ impl Hop {
     }
 }
 
+/// The number of headers, body bytes and trailers of a callout's response. A failed callout has no
+/// headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CalloutSize {
+    pub headers: usize,
+    pub body: usize,
+    pub trailers: usize,
+}
+
 /// The result of a callout.
-#[derive(Clone, Copy, Debug)]
-pub enum CallResult<'a> {
+#[derive(Clone, Debug)]
+pub enum CalloutResult {
     /// The callout failed without headers: the response was incomplete at the timeout, too large,
     /// or malformed.
     Failed {
         /// True if the probe's timeout has passed.
-        late: bool,
+        timed_out: bool,
     },
-    /// A response, either the application's or a local reply of Envoy.
-    Answered {
-        status: Option<&'a [u8]>,
-        location: Option<&'a [u8]>,
-        content_type: Option<&'a [u8]>,
-        /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
-        grpc_status: Option<&'a [u8]>,
-        /// The `grpc-message` of the trailers, or of the headers if there are no trailers.
-        grpc_message: Option<&'a [u8]>,
-        /// The length of the whole body in bytes.
-        body_length: usize,
-        /// The first bytes of the body.
-        body: &'a [u8],
-    },
+    Response(CalloutResponse),
+}
+
+/// A response to a callout, either the application's or a local reply of Envoy. Only the fields that
+/// matter for the kind of callout are set.
+#[derive(Clone, Debug, Default)]
+pub struct CalloutResponse {
+    pub status: Option<Vec<u8>>,
+    pub location: Option<Vec<u8>>,
+    pub content_type: Option<Vec<u8>>,
+    /// The `grpc-status` of the trailers, or of the headers if there are no trailers.
+    pub grpc_status: Option<Vec<u8>>,
+    /// The `grpc-message` of the trailers, or of the headers if there are no trailers.
+    pub grpc_message: Option<Vec<u8>>,
+    /// The length of the whole body in bytes.
+    pub body_length: usize,
+    /// The first bytes of the body.
+    pub body: Vec<u8>,
+}
+
+impl CalloutResult {
+    /// Reads the result of a gRPC check or of a redirect. `timeout` is the probe's timeout.
+    pub fn read(is_grpc: bool, size: CalloutSize, timeout: Duration, envoy: &impl Attributes) -> Self {
+        if size.headers == 0 {
+            let is_over = |elapsed: Duration| elapsed.saturating_add(TIMER_TOLERANCE) >= timeout;
+            return Self::Failed { timed_out: envoy.elapsed().is_some_and(is_over) };
+        }
+        let body = |max: usize| match size.body {
+            0 => Vec::new(),
+            length => envoy.value(Attribute::CalloutBody(max.min(length))).unwrap_or_default(),
+        };
+        let response = CalloutResponse { body_length: size.body, ..CalloutResponse::default() };
+        if !is_grpc {
+            return Self::Response(CalloutResponse {
+                status: envoy.value(Attribute::CalloutHeader(":status")),
+                location: envoy.location(Attribute::CalloutHeader("location")),
+                body: body(REDIRECT_BODY_BYTES),
+                ..response
+            });
+        }
+        // A response that consists of headers only carries `grpc-status` there. If there is a body,
+        // only the trailers can carry it.
+        let trailer = |name| match (size.trailers, size.body) {
+            (1.., _) => envoy.value(Attribute::CalloutTrailer(name)),
+            (0, 0) => envoy.value(Attribute::CalloutHeader(name)),
+            _ => None,
+        };
+        Self::Response(CalloutResponse {
+            content_type: envoy.value(Attribute::CalloutHeader("content-type")),
+            grpc_status: trailer("grpc-status"),
+            grpc_message: trailer("grpc-message"),
+            body: body(MAX_RESPONSE_BYTES),
+            ..response
+        })
+    }
 }
 
 /// Decides about the response to a gRPC check.
-pub fn on_check(plan: &Plan, result: CallResult) -> Answer {
+pub fn on_grpc_response(plan: &ProberPlan, result: &CalloutResult) -> ProbeResponse {
     let reason = match result {
-        CallResult::Failed { late: true } => Reason::Timeout,
-        CallResult::Failed { late: false } => Reason::GrpcError,
-        CallResult::Answered { content_type, grpc_status, grpc_message, body_length, body, .. } => {
-            let envoys = match grpc_status {
+        CalloutResult::Failed { timed_out: true } => Reason::Timeout,
+        CalloutResult::Failed { timed_out: false } => Reason::GrpcError,
+        CalloutResult::Response(response) => {
+            let grpc_status = response.grpc_status.as_deref();
+            let envoy_reason = match grpc_status {
                 Some(b"0") | None => None,
-                Some(_) => grpc_message.and_then(cause::of_text),
+                Some(_) => response.grpc_message.as_deref().and_then(envoy_error::from_local_reply),
             };
-            let answer = GrpcAnswer { content_type, grpc_status, body_length, body };
-            envoys.unwrap_or_else(|| answer.reason())
+            let health = GrpcResponse {
+                content_type: response.content_type.as_deref(),
+                grpc_status,
+                body_length: response.body_length,
+                body: &response.body,
+            };
+            envoy_reason.unwrap_or_else(|| health.reason())
         }
     };
-    Answer::of(plan, reason)
+    ProbeResponse::of(plan, reason)
 }
 
 /// Decides about the response to a request that followed a redirect.
-pub fn on_hop(config: &Config, plan: &Plan, hop: &Hop, result: CallResult) -> Answer {
-    let answer = match result {
-        CallResult::Failed { late } => {
-            Answer::of(plan, if late { Reason::Timeout } else { Reason::Redirect })
-        }
-        CallResult::Answered { status, location, body, .. } => {
-            let status = parse_status(status);
-            match cause::of_text(body).filter(|_| matches!(status, 502..=504)) {
-                Some(reason) => Answer::of(plan, reason),
-                None => on_status(config, plan, &hop.request, hop.requests, status, location),
-            }
-        }
+pub fn on_redirect_response(
+    config: &Config,
+    plan: &ProberPlan,
+    redirect: &RedirectRequest,
+    result: &CalloutResult,
+) -> ProbeResponse {
+    let response = match result {
+        CalloutResult::Failed { timed_out: true } => return ProbeResponse::of(plan, Reason::Timeout),
+        CalloutResult::Failed { timed_out: false } => return ProbeResponse::of(plan, Reason::Redirect),
+        CalloutResult::Response(response) => response,
     };
-    match answer {
-        // A callout's response is complete, so no body remains to be streamed.
-        Answer::Stream { status, reason } => Answer::Reply { status, reason },
-        answer => answer,
+    let status = parse_status(response.status.as_deref());
+    if let (502..=504, Some(reason)) = (status, envoy_error::from_local_reply(&response.body)) {
+        return ProbeResponse::of(plan, reason);
+    }
+    let location = response.location.as_deref();
+    match on_status(config, plan, &redirect.request, redirect.requests, status, location) {
+        // A callout's response is complete, so no body remains to be forwarded.
+        ProbeResponse::ForwardStatus { status, reason } => ProbeResponse::LocalReply { status, reason },
+        response => response,
     }
 }
 

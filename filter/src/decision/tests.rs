@@ -4,11 +4,11 @@ use probe::Reason;
 use proptest::prelude::*;
 
 use super::{
-    Answer, Ask, Decision, Hop, RequestHead, ResponseHead, Target, ask, hop, on_request, on_response,
-    parse_status, target,
+    FirstRequest, NeededAttributes, ProbeMatch, ProbeResponse, RedirectRequest, ResponseHead, find_probe,
+    first_request, needed_attributes, on_response, parse_status, redirect_callout, reject, remaining,
 };
 use crate::config::Config;
-use crate::plan::Plan;
+use crate::prober_plan::ProberPlan;
 
 const CONFIG: &str = r#"{"podIP":"10.0.0.5","probers":{
     "/app-health/http/livez":{"httpGet":{"port":8080,"path":"/a"},"timeoutSeconds":2},
@@ -33,20 +33,20 @@ pub(super) fn config() -> Config {
     Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub(super) fn plan<'a>(config: &'a Config, path: &str) -> &'a Plan {
+pub(super) fn plan<'a>(config: &'a Config, path: &str) -> &'a ProberPlan {
     &config.probe(path.as_bytes()).expect(path).plan
 }
 
-pub(super) fn reply(reason: Reason) -> Answer {
-    Answer::Reply { status: reason.status(), reason }
+pub(super) fn reply(reason: Reason) -> ProbeResponse {
+    ProbeResponse::LocalReply { status: reason.status(), reason }
 }
 
-fn stream(status: u16, reason: Reason) -> Answer {
-    Answer::Stream { status, reason }
+fn stream(status: u16, reason: Reason) -> ProbeResponse {
+    ProbeResponse::ForwardStatus { status, reason }
 }
 
 #[test]
-fn targets() {
+fn probes_are_found_by_path() {
     let config = config();
     for (path, expected) in [
         ("/app-health/http/livez", "/app-health/http/livez"),
@@ -95,113 +95,92 @@ fn targets() {
         ("?", "pass"),
         ("", "pass"),
     ] {
-        let found = match target(&config, path.as_bytes()) {
-            Target::Pass => "pass".into(),
-            Target::Unknown => "unknown".into(),
-            Target::Declared(probe) => probe.plan.path.to_string(),
+        let found = match find_probe(&config, path.as_bytes()) {
+            ProbeMatch::None => "pass".into(),
+            ProbeMatch::Undeclared => "unknown".into(),
+            ProbeMatch::Declared(probe) => probe.plan.path.to_string(),
         };
         assert_eq!(found, expected, "{path:?}");
     }
-    assert!(matches!(target(&config, b"/app-health/\xff/livez"), Target::Unknown));
+    assert!(matches!(find_probe(&config, b"/app-health/\xff/livez"), ProbeMatch::Undeclared));
 }
 
-const HEAD: RequestHead =
-    RequestHead { method: Some(b"GET"), user_agent: None, has_body: false, has_place: true };
-
 #[test]
-fn requests_that_are_answered_in_place() {
-    let config = config();
-    for (path, head, expected) in [
-        (HTTP, RequestHead { method: Some(b"POST"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"HEAD"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"get"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"GET "), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: Some(b"CONNECT"), ..HEAD }, reply(Reason::Method)),
-        (HTTP, RequestHead { method: None, ..HEAD }, reply(Reason::Method)),
-        (TCP, RequestHead { has_body: true, ..HEAD }, reply(Reason::BadRequest)),
-        (GRPC, RequestHead { has_place: false, ..HEAD }, reply(Reason::Busy)),
-        // The method is checked first, then the body, then the free slot.
-        (
-            HTTP,
-            RequestHead { method: Some(b"PUT"), has_body: true, has_place: false, ..HEAD },
-            reply(Reason::Method),
-        ),
-        (HTTP, RequestHead { has_body: true, has_place: false, ..HEAD }, reply(Reason::BadRequest)),
-        // Any response would be a success of the hook.
-        (HOOK, RequestHead { has_place: false, ..HEAD }, Answer::Reset(Reason::Busy)),
-    ] {
-        match on_request(&config, plan(&config, path), head) {
-            Decision::Answer(answer) => assert_eq!(answer, expected, "{path} {head:?}"),
-            other => panic!("{path} {head:?}: {other:?}"),
+fn requests_that_are_rejected() {
+    for method in [Some("POST"), Some("HEAD"), Some("get"), Some("GET "), Some("CONNECT"), None] {
+        for has_body in [false, true] {
+            let rejected = reject(method.map(str::as_bytes), has_body);
+            assert_eq!(rejected, Some(Reason::Method), "{method:?} {has_body}");
         }
     }
+    assert_eq!(reject(Some(b"GET"), true), Some(Reason::BadRequest));
+    assert_eq!(reject(Some(b"GET"), false), None);
 }
 
 #[test]
-fn requests_that_are_sent_on() {
+fn first_requests() {
     let config = config();
-    let kubelet = RequestHead { user_agent: Some(b"kube-probe/1.36"), ..HEAD };
+    const KUBELET: &[u8] = b"kube-probe/1.36";
     for (path, destination, user_agent) in [
-        (HTTP, "10.0.0.5:8080", Some("kube-probe/1.36")),
-        (HTTPS, "10.0.0.5:8443", Some("kube-probe/1.36")),
+        (HTTP, "10.0.0.5:8080", Some(KUBELET)),
+        (HTTPS, "10.0.0.5:8443", Some(KUBELET)),
         (TCP, "10.0.0.5:5432", None),
-        (HOOK, "10.0.0.5:8080", Some("kube-probe/1.36")),
+        (HOOK, "10.0.0.5:8080", Some(KUBELET)),
     ] {
-        let Decision::Forward { state, head } = on_request(&config, plan(&config, path), kubelet) else {
+        let plan = plan(&config, path);
+        let FirstRequest::Forward { filter_state, headers } = first_request(&config, plan, KUBELET) else {
             panic!("{path}")
         };
-        assert_eq!(state, crate::wire::destination_state(destination), "{path}");
-        assert_eq!(head, plan(&config, path).head(b"kube-probe/1.36"), "{path}");
-        let sent = head.iter().find(|(name, _)| *name == b"user-agent").map(|(_, value)| *value);
-        assert_eq!(sent, user_agent.map(str::as_bytes), "{path}");
+        assert_eq!(filter_state, crate::encoding::destination_filter_state(destination), "{path}");
+        assert_eq!(headers, plan.headers(KUBELET), "{path}");
+        let sent = headers.iter().find(|(name, _)| *name == b"user-agent").map(|(_, value)| *value);
+        assert_eq!(sent, user_agent, "{path}");
     }
     for (path, cluster, seconds) in
         [(GRPC, "app_health_grpc", 3), ("/app-health/grpc-tls/livez", "app_health_grpc_tls", 1)]
     {
-        let foreign = RequestHead { user_agent: Some(b"curl/8"), ..HEAD };
-        let Decision::Call(call) = on_request(&config, plan(&config, path), foreign) else {
-            panic!("{path}")
-        };
+        let plan = plan(&config, path);
+        let FirstRequest::Callout(callout) = first_request(&config, plan, KUBELET) else { panic!("{path}") };
         assert_eq!(
-            (call.cluster, call.timeout, call.body),
+            (callout.cluster, callout.timeout, callout.body),
             (cluster, Duration::from_secs(seconds), &b"\0\0\0\0\0"[..])
         );
-        assert_eq!(call.head, plan(&config, path).head(b"kube-probe/app-health"), "{path}");
+        assert_eq!(callout.headers, plan.headers(KUBELET), "{path}");
     }
 }
 
 #[test]
-fn what_is_read_of_an_answer() {
+fn needed_attributes_by_status() {
     let config = config();
     for (path, status, expected) in [
-        (HTTP, 200, Ask::Nothing),
-        (HTTP, 0, Ask::Nothing),
-        (HTTP, 101, Ask::Nothing),
-        (HTTP, 300, Ask::Nothing),
-        (HTTP, 301, Ask::Location),
-        (HTTP, 302, Ask::Location),
-        (HTTP, 303, Ask::Location),
-        (HTTP, 304, Ask::Nothing),
-        (HTTP, 305, Ask::Nothing),
-        (HTTP, 306, Ask::Nothing),
-        (HTTP, 307, Ask::Location),
-        (HTTPS, 308, Ask::Location),
-        (HTTP, 399, Ask::Nothing),
-        (HTTP, 400, Ask::Cause),
-        (HTTP, 599, Ask::Cause),
-        (HTTP, 999, Ask::Cause),
-        (TCP, 200, Ask::Nothing),
-        (TCP, 302, Ask::Nothing),
-        (TCP, 503, Ask::Cause),
+        (HTTP, 200, NeededAttributes::None),
+        (HTTP, 0, NeededAttributes::None),
+        (HTTP, 101, NeededAttributes::None),
+        (HTTP, 300, NeededAttributes::None),
+        (HTTP, 301, NeededAttributes::Location),
+        (HTTP, 302, NeededAttributes::Location),
+        (HTTP, 303, NeededAttributes::Location),
+        (HTTP, 304, NeededAttributes::None),
+        (HTTP, 305, NeededAttributes::None),
+        (HTTP, 306, NeededAttributes::None),
+        (HTTP, 307, NeededAttributes::Location),
+        (HTTPS, 308, NeededAttributes::Location),
+        (HTTP, 399, NeededAttributes::None),
+        (HTTP, 400, NeededAttributes::ErrorDetails),
+        (HTTP, 599, NeededAttributes::ErrorDetails),
+        (HTTP, 999, NeededAttributes::ErrorDetails),
+        (TCP, 200, NeededAttributes::None),
+        (TCP, 302, NeededAttributes::None),
+        (TCP, 503, NeededAttributes::ErrorDetails),
     ] {
-        assert_eq!(ask(plan(&config, path), status), expected, "{path} {status}");
+        assert_eq!(needed_attributes(plan(&config, path), status), expected, "{path} {status}");
     }
 }
 
 #[test]
-fn answers_of_the_application() {
+fn responses_of_the_application() {
     let config = config();
-    let check = |path: &str, status, location: Option<&str>, expected: Answer| {
+    let check = |path: &str, status, location: Option<&str>, expected: ProbeResponse| {
         let details = if status < 400 { b"".as_slice() } else { b"via_upstream" };
         let head = ResponseHead { status, location: location.map(str::as_bytes), details, failure: b"" };
         assert_eq!(on_response(&config, plan(&config, path), head), expected, "{path} {status} {location:?}");
@@ -221,11 +200,11 @@ fn answers_of_the_application() {
     }
     for status in [0, 100, 101, 103, 199, 600, 999] {
         check(HTTP, status, None, reply(Reason::Protocol));
-        check(HOOK, status, None, Answer::Reset(Reason::Protocol));
+        check(HOOK, status, None, ProbeResponse::Reset(Reason::Protocol));
     }
     check(HTTP, 302, Some("/%zz"), reply(Reason::Redirect));
     check(HTTP, 302, Some("http://10.0.0.5:15020/x"), reply(Reason::Redirect));
-    check(HOOK, 302, Some("/%zz"), Answer::Reset(Reason::Redirect));
+    check(HOOK, 302, Some("/%zz"), ProbeResponse::Reset(Reason::Redirect));
     check(TCP, 200, None, reply(Reason::Ok));
     check(TCP_HOOK, 200, None, reply(Reason::Ok));
     for status in [0, 204, 302, 404, 503] {
@@ -234,7 +213,7 @@ fn answers_of_the_application() {
 }
 
 #[test]
-fn answers_of_envoy() {
+fn responses_of_envoy() {
     let config = config();
     let reset = |reset: &str| format!("upstream_reset_before_response_started{{{reset}}}");
     for (status, details, failure, reason) in [
@@ -257,12 +236,12 @@ fn answers_of_envoy() {
         // A TCP connection that was closed had been established.
         let (tcp, tcp_hook) = match reason {
             Reason::Closed => (reply(Reason::Ok), reply(Reason::Ok)),
-            reason => (reply(reason), Answer::Reset(reason)),
+            reason => (reply(reason), ProbeResponse::Reset(reason)),
         };
         for (path, expected) in [
             (HTTP, reply(reason)),
             (HTTPS, reply(reason)),
-            (HOOK, Answer::Reset(reason)),
+            (HOOK, ProbeResponse::Reset(reason)),
             (TCP, tcp),
             (TCP_HOOK, tcp_hook),
         ] {
@@ -272,7 +251,7 @@ fn answers_of_envoy() {
 }
 
 #[test]
-fn redirects_become_callouts_with_the_time_that_remains() {
+fn redirects_become_callouts_with_the_remaining_timeout() {
     let config = config();
     let second = Duration::from_secs(1);
     for (path, location, elapsed, expected) in [
@@ -302,14 +281,17 @@ fn redirects_become_callouts_with_the_time_that_remains() {
         let plan = plan(&config, path);
         let head =
             ResponseHead { status: 302, location: Some(location.as_bytes()), ..ResponseHead::default() };
-        let Answer::Follow(request) = on_response(&config, plan, head) else { panic!("{location}") };
-        let next = Hop::new(&config, *request, 1);
+        let ProbeResponse::FollowRedirect(request) = on_response(&config, plan, head) else {
+            panic!("{location}")
+        };
+        let next = RedirectRequest::new(&config, *request, 1);
         assert_eq!(next.requests(), 2);
-        let call = hop(&config, &next, b"kube-probe/1.36", plan.timeout, elapsed);
+        let timeout = remaining(plan.timeout, elapsed);
+        let call = timeout.map(|timeout| redirect_callout(&config, &next, b"kube-probe/1.36", timeout));
         let found = call.as_ref().map(|call| {
             let header = |name: &str| {
                 let value =
-                    call.head.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value);
+                    call.headers.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value);
                 String::from_utf8_lossy(value.unwrap_or(b"absent")).into_owned()
             };
             assert_eq!((header(":method"), header("user-agent")), ("GET".into(), "kube-probe/1.36".into()));
@@ -348,12 +330,12 @@ proptest! {
         let config = config();
         let before = path.split('?').next().unwrap_or("");
         let declared = config.probes().any(|probe| probe.plan.path.to_string() == before);
-        prop_assert_eq!(matches!(target(&config, path.as_bytes()), Target::Declared(_)), declared);
+        prop_assert_eq!(matches!(find_probe(&config, path.as_bytes()), ProbeMatch::Declared(_)), declared);
     }
 
     /// Unless the application has responded, no response counts as a success of a hook.
     #[test]
-    fn whatever_envoy_says_a_hook_fails(
+    fn a_hook_fails_on_any_response_of_envoy(
         status in 400..600u16,
         details in "[a-z_{}|]{0,40}",
         failure in prop::collection::vec(any::<u8>(), 0..40),
@@ -361,6 +343,6 @@ proptest! {
         prop_assume!(details != "via_upstream");
         let config = config();
         let head = ResponseHead { status, location: None, details: details.as_bytes(), failure: &failure };
-        prop_assert!(matches!(on_response(&config, plan(&config, HOOK), head), Answer::Reset(_)));
+        prop_assert!(matches!(on_response(&config, plan(&config, HOOK), head), ProbeResponse::Reset(_)));
     }
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{ANSWER_BYTES, Answer, request_frame};
+use super::{GrpcResponse, MAX_RESPONSE_BYTES, request_message};
 use crate::reason::Reason;
 
 const GRPC: &[u8] = b"application/grpc";
@@ -12,7 +12,8 @@ fn frame(message: &[u8]) -> Vec<u8> {
 
 /// Checks the result of a response with status 0 and the given body.
 fn check(body: &[u8], expected: Reason) {
-    let answer = Answer { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length: body.len(), body };
+    let answer =
+        GrpcResponse { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length: body.len(), body };
     assert_eq!(answer.reason(), expected, "{body:x?}");
 }
 
@@ -27,7 +28,7 @@ fn the_request_names_the_service_or_nothing() {
         (&"s".repeat(128), [b"\0\0\0\0\x83\x0a\x80\x01".as_slice(), &[b's'; 128]].concat()),
         (&"s".repeat(300), [b"\0\0\0\x01\x2f\x0a\xac\x02".as_slice(), &[b's'; 300]].concat()),
     ] {
-        assert_eq!(request_frame(service), expected, "{}", service.len());
+        assert_eq!(request_message(service), expected, "{}", service.len());
     }
 }
 
@@ -139,9 +140,10 @@ fn a_body_that_was_not_read_whole_is_no_answer() {
         (7, Reason::Ok),
         (8, Reason::GrpcError),
         (6, Reason::GrpcError),
-        (ANSWER_BYTES + 1, Reason::GrpcError),
+        (MAX_RESPONSE_BYTES + 1, Reason::GrpcError),
     ] {
-        let answer = Answer { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length, body: &body };
+        let answer =
+            GrpcResponse { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length, body: &body };
         assert_eq!(answer.reason(), expected, "{body_length}");
     }
 }
@@ -172,7 +174,7 @@ fn the_grpc_status_decides_before_the_body() {
         for (body, expected) in [(frame(b"\x08\x01"), with_body), (Vec::new(), without)] {
             let grpc_status = grpc_status.map(str::as_bytes);
             let answer =
-                Answer { content_type: Some(GRPC), grpc_status, body_length: body.len(), body: &body };
+                GrpcResponse { content_type: Some(GRPC), grpc_status, body_length: body.len(), body: &body };
             assert_eq!(answer.reason(), expected, "{grpc_status:?}");
         }
     }
@@ -198,7 +200,8 @@ fn content_types() {
     ] {
         let body = frame(b"\x08\x01");
         let content_type = content_type.map(str::as_bytes);
-        let answer = Answer { content_type, grpc_status: Some(b"0"), body_length: body.len(), body: &body };
+        let answer =
+            GrpcResponse { content_type, grpc_status: Some(b"0"), body_length: body.len(), body: &body };
         assert_eq!(answer.reason(), if valid { Reason::Ok } else { Reason::GrpcError }, "{content_type:?}");
     }
 }
@@ -214,9 +217,9 @@ proptest! {
         let framed = frame(&message);
         for body in [&body, &framed] {
             let (content_type, grpc_status) = (content_type.as_deref(), status.as_deref());
-            let _ = Answer { content_type, grpc_status, body_length: body.len(), body }.reason();
+            let _ = GrpcResponse { content_type, grpc_status, body_length: body.len(), body }.reason();
             let reason =
-                Answer { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length: body.len(), body }.reason();
+                GrpcResponse { content_type: Some(GRPC), grpc_status: Some(b"0"), body_length: body.len(), body }.reason();
             prop_assert!(reason.is_success() || (521..=526).contains(&reason.status()));
         }
     }

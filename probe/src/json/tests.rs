@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Json, duplicate, field};
+use super::{Json, field, has_duplicate_key};
 use crate::ConfigError;
 
 fn parse(text: &str) -> Result<Json, ConfigError> {
@@ -95,7 +95,7 @@ fn integers() {
 #[test]
 fn fields_and_duplicates() {
     let Ok(Json::Object(pairs)) = parse(r#"{"Port":1,"host":null,"x":2}"#) else { panic!("an object") };
-    for (name, fold, found) in [
+    for (name, ignore_case, found) in [
         ("port", true, true),
         ("PORT", true, true),
         ("port", false, false),
@@ -103,7 +103,7 @@ fn fields_and_duplicates() {
         ("host", false, false),
         ("y", true, false),
     ] {
-        assert_eq!(field(&pairs, name, fold).is_some(), found, "{name} {fold}");
+        assert_eq!(field(&pairs, name, ignore_case).is_some(), found, "{name} {ignore_case}");
     }
     for (text, folded, exact) in [
         (r#"{"a":1,"b":2}"#, false, false),
@@ -113,7 +113,11 @@ fn fields_and_duplicates() {
         (r#"{"é":1,"É":2}"#, false, false),
     ] {
         let Ok(Json::Object(pairs)) = parse(text) else { panic!("{text}") };
-        assert_eq!((duplicate(&pairs, true), duplicate(&pairs, false)), (folded, exact), "{text}");
+        assert_eq!(
+            (has_duplicate_key(&pairs, true), has_duplicate_key(&pairs, false)),
+            (folded, exact),
+            "{text}"
+        );
     }
 }
 

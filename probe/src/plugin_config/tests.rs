@@ -47,7 +47,7 @@ fn nothing_declared_is_a_configuration() {
         let config = parse(text).expect(text);
         assert!(config.probers.is_empty() && config.warnings.is_empty() && config.pod_ip.is_none(), "{text}");
         assert_eq!(config.clusters, default_clusters());
-        let own = |port| config.own_ports.contains(port);
+        let own = |port| config.proxy_ports.contains(port);
         assert!(own(15020) && own(15090) && !own(8080) && !own(0), "{text}");
     }
 }
@@ -62,7 +62,7 @@ fn every_key_is_read() {
     let config = parse(&text).expect(&text);
     assert_eq!(config.pod_ip, "fd00::5".parse::<IpAddr>().ok());
     for (port, own) in [(16020, true), (15020, true), (19000, true), (19001, true), (19002, false)] {
-        assert_eq!(config.own_ports.contains(port), own, "{port}");
+        assert_eq!(config.proxy_ports.contains(port), own, "{port}");
     }
     let [grpc, grpc_tls, http, https] = ["a", "b", "c", "d"].map(Into::into);
     assert_eq!(config.clusters, Clusters { grpc, grpc_tls, http, https });

@@ -9,10 +9,10 @@ use crate::PluginConfig;
 /// prober's key.
 fn read_at(path: &str, prober: &str) -> Result<(Prober, Vec<String>), String> {
     let text = format!(r#"{{"podIP":"10.0.0.5","reservedPorts":[19000],"probers":{{"{path}":{prober}}}}}"#);
-    let place = format!("probers[\"{path}\"]");
+    let context = format!("probers[\"{path}\"]");
     let config =
-        PluginConfig::parse(text.as_bytes()).map_err(|error| error.to_string().replace(&place, "P"))?;
-    let warnings = config.warnings.iter().map(|warning| warning.replace(&place, "P")).collect();
+        PluginConfig::parse(text.as_bytes()).map_err(|error| error.to_string().replace(&context, "P"))?;
+    let warnings = config.warnings.iter().map(|warning| warning.replace(&context, "P")).collect();
     let (_, prober) = config.probers.iter().next().expect("one prober");
     Ok((prober.clone(), warnings))
 }

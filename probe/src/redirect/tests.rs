@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::Redirect;
-use crate::{Header, HttpGet, OwnPorts, Request, Scheme};
+use crate::{Header, HttpGet, ProxyPorts, Request, Scheme};
 
 const POD: &str = "10.0.0.5";
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
@@ -16,7 +16,7 @@ fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
 }
 
 fn redirect(request: &Request, status: u16, location: &[u8]) -> Redirect {
-    Redirect::of(request, status, Some(location), 1, POD, &OwnPorts::new([19000]))
+    Redirect::decide(request, status, Some(location), 1, POD, &ProxyPorts::new([19000]))
 }
 
 /// Follows each status and `Location` in turn; returns URL, `Host`, `Referer` and declared headers
@@ -109,7 +109,7 @@ fn locations() {
     ] {
         for status in STATUSES {
             match (redirect(&first, status, location.as_bytes()), expected) {
-                (Redirect::Last, "last") | (Redirect::Broken, "broken") => {}
+                (Redirect::Final, "last") | (Redirect::Invalid, "broken") => {}
                 (Redirect::Follow(_), url) => {
                     assert_eq!(follow(&first, &[(status, location)])[0], url, "{location:?}")
                 }
@@ -147,7 +147,7 @@ fn bytes_that_are_no_text() {
         let Redirect::Follow(next) = redirect(&first, 302, location) else { panic!("{location:x?}") };
         assert_eq!(next.url.request_target(), target);
     }
-    assert_eq!(redirect(&first, 302, b"/\x7f"), Redirect::Broken);
+    assert_eq!(redirect(&first, 302, b"/\x7f"), Redirect::Invalid);
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn statuses() {
     let first = request(Scheme::Http, "/a", &[]);
     for status in 200..600 {
         let asked = STATUSES.contains(&status);
-        assert_eq!(Redirect::is_asked_by(status), asked, "{status}");
+        assert_eq!(Redirect::is_redirect_status(status), asked, "{status}");
         assert_eq!(matches!(redirect(&first, status, b"/b"), Redirect::Follow(_)), asked, "{status}");
-        assert_eq!(redirect(&first, status, b"/%zz") == Redirect::Broken, asked, "{status}");
-        let none = Redirect::of(&first, status, None, 1, POD, &OwnPorts::default());
-        assert_eq!(none, Redirect::Last, "{status} without a Location");
+        assert_eq!(redirect(&first, status, b"/%zz") == Redirect::Invalid, asked, "{status}");
+        let none = Redirect::decide(&first, status, None, 1, POD, &ProxyPorts::default());
+        assert_eq!(none, Redirect::Final, "{status} without a Location");
     }
 }
 
@@ -177,11 +177,11 @@ fn ten_requests_in_all() {
         (10, "", "last"),
     ] {
         let redirect =
-            Redirect::of(&first, 302, Some(location.as_bytes()), requests, POD, &OwnPorts::default());
+            Redirect::decide(&first, 302, Some(location.as_bytes()), requests, POD, &ProxyPorts::default());
         let outcome = match redirect {
             Redirect::Follow(_) => "follow",
-            Redirect::Last => "last",
-            Redirect::Broken => "broken",
+            Redirect::Final => "last",
+            Redirect::Invalid => "broken",
         };
         assert_eq!(outcome, expected, "{requests} {location}");
     }
@@ -199,11 +199,11 @@ fn ipv6() {
         ("http://[fd00:0::5]/b", None),
         ("http://[fd00::5%25eth0]/b", None),
     ] {
-        match Redirect::of(&first, 302, Some(location.as_bytes()), 1, "fd00::5", &OwnPorts::default()) {
+        match Redirect::decide(&first, 302, Some(location.as_bytes()), 1, "fd00::5", &ProxyPorts::default()) {
             Redirect::Follow(next) => {
                 assert_eq!(Some(next.authority()), authority.map(str::as_bytes), "{location}")
             }
-            other => assert_eq!((other, None), (Redirect::Last, authority), "{location}"),
+            other => assert_eq!((other, None), (Redirect::Final, authority), "{location}"),
         }
     }
 }
@@ -227,7 +227,7 @@ fn a_declared_host_outlives_relative_redirects() {
         assert_eq!(follow(&request(Scheme::Http, "/a", headers), hops)[1], expected, "{headers:?} {hops:?}");
     }
     let foreign = redirect(&request(Scheme::Http, "/a", &shop), 302, b"http://shop.example.com/b");
-    assert_eq!(foreign, Redirect::Last, "a URL with the declared Host names another host");
+    assert_eq!(foreign, Redirect::Final, "a URL with the declared Host names another host");
 }
 
 #[test]
@@ -329,8 +329,8 @@ proptest! {
             if let Redirect::Follow(next) = redirect(&first, status, location) {
                 prop_assert_eq!(next.url.hostname(), POD.as_bytes());
                 let port = next.url.port().expect("a port");
-                prop_assert!(port > 0 && !OwnPorts::new([19000]).contains(port));
-                prop_assert!(next.url.can_be_sent());
+                prop_assert!(port > 0 && !ProxyPorts::new([19000]).contains(port));
+                prop_assert!(next.url.is_sendable());
             }
         }
     }

@@ -48,7 +48,7 @@ fn the_request_line_is_the_declared_path() {
 fn defaults() {
     check(Scheme::Http, &[], &["accept: */*", "connection: close"]);
     check(Scheme::Https, &[], &["accept: */*"]);
-    assert_eq!(request(Scheme::Http, "/", &[]).user_agent, UserAgent::Caller);
+    assert_eq!(request(Scheme::Http, "/", &[]).user_agent, UserAgent::Kubelet);
 }
 
 #[test]

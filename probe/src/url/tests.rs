@@ -92,7 +92,7 @@ const PATHS: &[(&str, &str, &str)] = &[
 ];
 
 /// Declared paths from which kubelet makes a URL without a host, or with a user name.
-const NOT_SENT: &[(&str, &str)] = &[
+const IGNORED_HEADERS: &[(&str, &str)] = &[
     ("a:b", "opaque"),
     ("a:b/c", "opaque"),
     ("mailto:x", "opaque"),
@@ -239,15 +239,15 @@ fn declared_paths_become_what_kubelet_sends() {
 
 #[test]
 fn declared_paths_that_cannot_be_sent() {
-    for (declared, why) in NOT_SENT {
+    for (declared, why) in IGNORED_HEADERS {
         let url = Url::probe(Scheme::Http, AUTHORITY, declared);
         assert_eq!((url.opaque, url.user.is_some()), (*why == "opaque", *why == "user"), "{declared:?}");
-        assert_eq!(url.can_be_sent(), *why == "user", "{declared:?}");
+        assert_eq!(url.is_sendable(), *why == "user", "{declared:?}");
     }
     for (declared, can) in
         [("/a?b c", false), ("/a b", true), ("/a?b+c", true), ("/a#b c", true), ("/a?b%20c", true)]
     {
-        assert_eq!(Url::probe(Scheme::Http, AUTHORITY, declared).can_be_sent(), can, "{declared:?}");
+        assert_eq!(Url::probe(Scheme::Http, AUTHORITY, declared).is_sendable(), can, "{declared:?}");
     }
 }
 
@@ -381,7 +381,7 @@ proptest! {
     #[test]
     fn encoding_happens_once(declared in "/[ -~é\t]{0,40}") {
         let url = Url::probe(Scheme::Http, AUTHORITY, &declared);
-        prop_assume!(url.can_be_sent() && !url.path.starts_with(b"//"));
+        prop_assume!(url.is_sendable() && !url.path.starts_with(b"//"));
         let target = text(&url.request_target());
         prop_assert_eq!(text(&Url::probe(Scheme::Http, AUTHORITY, &target).request_target()), target);
     }

@@ -105,7 +105,7 @@ fn the_prober_table_is_read_as_it_stands_and_no_own_port_is_probed() {
         assert_eq!(found.warnings, Vec::<String>::new(), "{name}");
         let listeners = example["static_resources"]["listeners"].as_array().expect("listeners");
         for address in listeners.iter().chain([&example["admin"]]).map(|listener| &listener["address"]) {
-            assert!(found.own_ports.contains(port(address)), "{name}: {} may be probed", port(address));
+            assert!(found.proxy_ports.contains(port(address)), "{name}: {} may be probed", port(address));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use workload_health::State;
-use workload_health::reporter::{Effect, Input, Report, Saying};
+use workload_health::reporter::{Attempt, Effect, Input, Report};
 
 /// The longest pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ impl Plain {
     /// Takes one input at `now`, since its start.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         match input {
-            Input::Level(level) => {
+            Input::Status(level) => {
                 let word = match level.state {
                     State::Unknown => return Vec::new(),
                     State::Healthy => Ok(()),
@@ -59,11 +59,11 @@ impl Plain {
                 self.link = Link::Open;
                 self.say()
             }
-            Input::Lost(_) if self.link != Link::Done => {
+            Input::Disconnected(_) if self.link != Link::Done => {
                 self.link = Link::Waiting(now + PAUSE.mul_f64(random()));
                 Vec::new()
             }
-            Input::Leave => {
+            Input::Shutdown => {
                 self.link = Link::Done;
                 vec![Effect::Close, Effect::Done]
             }
@@ -85,7 +85,7 @@ impl Plain {
     fn say(&self) -> Vec<Effect> {
         let Some(word) = &self.word else { return Vec::new() };
         let message = word.clone().err().unwrap_or_default();
-        vec![Effect::Send(Report::Plain { healthy: word.is_ok(), message }, Saying::Anew)]
+        vec![Effect::Send(Report::Istio { healthy: word.is_ok(), message }, Attempt::New)]
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use discovery::entries::StreamId;
-use workload_health::reporter::{Effect, Input, Level, Reporter, Settings};
+use workload_health::reporter::{Effect, HealthStatus, Input, Reporter, ReporterSettings};
 use workload_health::{HealthState, Thresholds, WorkloadProbe};
 
 use super::plain::Plain;
@@ -60,11 +60,11 @@ impl Process {
             last_probe: None,
         };
         if plan.kind == Kind::Ours {
-            let settings = Settings {
+            let settings = ReporterSettings {
                 epoch: epoch(run),
                 heartbeat: Duration::from_secs(60),
-                plain_heartbeat: Some(Duration::from_secs(300)),
-                goodbye_timeout: Duration::from_secs(2),
+                istio_heartbeat: Some(Duration::from_secs(300)),
+                final_report_timeout: Duration::from_secs(2),
             };
             process.speaker = Speaker::Ours(Box::new(Reporter::new(settings, process.level())));
         }
@@ -72,11 +72,11 @@ impl Process {
     }
 
     /// What the reporter is told; times are since the start of this run.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> HealthStatus {
         let health = &self.health;
         let seconds = Duration::from_secs;
         let is_awaiting = health.generation() == 0;
-        Level {
+        HealthStatus {
             generation: health.generation(),
             state: health.state(),
             reason: health.reason(),

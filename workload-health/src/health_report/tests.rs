@@ -26,7 +26,7 @@ fn as_json() -> Value {
 }
 
 #[test]
-fn a_report_there_and_back() {
+fn report_round_trip() {
     assert_eq!(report().to_json(), as_json());
     assert_eq!(HealthReport::parse(&as_json()), Ok(report()));
     assert_eq!(report().acknowledgement(), "9f0c/7");
@@ -37,7 +37,7 @@ fn a_report_there_and_back() {
 }
 
 #[test]
-fn what_a_newer_agent_may_say() {
+fn reports_of_a_newer_agent() {
     for (field, value, expected) in [
         ("generation", json!(7.0), report()),
         ("reason", json!("NewWord"), HealthReport { reason: "NewWord".into(), ..report() }),
@@ -53,7 +53,7 @@ fn what_a_newer_agent_may_say() {
 }
 
 #[test]
-fn what_is_no_report() {
+fn invalid_reports() {
     const EPOCH: &str = "APP_HEALTH_REPORT.epoch: must be 1 to 64 printable characters";
     const GENERATION: &str = "APP_HEALTH_REPORT.generation: expected a whole number";
     const STATE: &str = "APP_HEALTH_REPORT.state: must be Unknown, Healthy or Unhealthy";
@@ -77,7 +77,7 @@ fn what_is_no_report() {
 }
 
 #[test]
-fn the_hello() {
+fn hello_messages() {
     let with = |probe: Option<Value>| Hello { session: 17, heartbeat: Duration::from_secs(60), probe };
     let probe = json!({"grpc": {"port": 1}});
     for (hello, value) in [

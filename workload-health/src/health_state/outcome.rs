@@ -158,12 +158,12 @@ impl std::fmt::Display for HealthReason {
 /// The error for a text that is not the name of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a health reason that this version knows")]
-pub struct NoReason;
+pub struct ParseReasonError;
 
 impl FromStr for HealthReason {
-    type Err = NoReason;
+    type Err = ParseReasonError;
 
-    fn from_str(text: &str) -> Result<Self, NoReason> {
-        Self::ALL.into_iter().find(|reason| reason.word() == text).ok_or(NoReason)
+    fn from_str(text: &str) -> Result<Self, ParseReasonError> {
+        Self::ALL.into_iter().find(|reason| reason.word() == text).ok_or(ParseReasonError)
     }
 }

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::{End, Flip, HealthReason, HealthState, Outcome, State, Unhealthy};
+use super::{HealthReason, HealthState, Outcome, Shutdown, State, Transition, Unhealthy};
 use crate::workload_probe::Thresholds;
 
 fn thresholds(success: u32, failure: u32) -> Thresholds {
@@ -47,7 +47,7 @@ fn thresholds_decide() {
 }
 
 #[test]
-fn what_is_told_with_each_state() {
+fn reasons_and_messages_of_each_state() {
     let told =
         |state: &HealthState| (state.state(), state.reason(), state.message().to_owned(), state.generation());
     let mut state = HealthState::new(Some(thresholds(1, 2)));
@@ -55,7 +55,7 @@ fn what_is_told_with_each_state() {
     state.observe(failure("first"));
     assert_eq!(told(&state), (State::Unknown, HealthReason::AwaitingVerdict, "no verdict yet".into(), 0));
     let flip = state.observe(failure("second"));
-    assert_eq!(flip, Some(Flip { from: State::Unknown, to: State::Unhealthy, generation: 1 }));
+    assert_eq!(flip, Some(Transition { from: State::Unknown, to: State::Unhealthy, generation: 1 }));
     assert_eq!(told(&state), (State::Unhealthy, HealthReason::HttpStatus, "second".into(), 1));
     assert_eq!(state.observe(Outcome::unhealthy(HealthReason::Timeout, "third")), None);
     assert_eq!(told(&state), (State::Unhealthy, HealthReason::Timeout, "third".into(), 1));
@@ -66,7 +66,7 @@ fn what_is_told_with_each_state() {
 }
 
 #[test]
-fn another_probe_does_not_flap_and_begins_to_count_anew() {
+fn a_changed_probe_keeps_the_state_and_resets_the_counters() {
     let mut state = HealthState::new(Some(thresholds(1, 2)));
     assert_eq!(run(&mut state, "+-"), "Hh");
     assert_eq!(state.set_probe(Some(thresholds(2, 2))), None);
@@ -77,7 +77,7 @@ fn another_probe_does_not_flap_and_begins_to_count_anew() {
 }
 
 #[test]
-fn without_a_probe_nothing_is_known() {
+fn without_a_probe_the_state_is_unknown() {
     let mut state = HealthState::new(None);
     assert_eq!(
         (state.state(), state.reason(), state.generation()),
@@ -88,28 +88,29 @@ fn without_a_probe_nothing_is_known() {
     assert_eq!(state.set_probe(Some(thresholds(1, 1))), None);
     assert_eq!(state.reason(), HealthReason::AwaitingVerdict);
     assert_eq!(run(&mut state, "+"), "H");
-    let removed = Flip { from: State::Healthy, to: State::Unknown, generation: 2 };
+    let removed = Transition { from: State::Healthy, to: State::Unknown, generation: 2 };
     assert_eq!(state.set_probe(None), Some(removed));
     assert_eq!((state.reason(), state.message()), (HealthReason::NoProbe, "no probe is configured"));
     assert_eq!(run(&mut state, "-"), "u");
 }
 
 #[test]
-fn the_end_is_final() {
+fn shutdown_is_final() {
     for before in ["", "+", "-"] {
         let mut state = HealthState::new(Some(thresholds(1, 1)));
         run(&mut state, before);
         let from = state.state();
         let generation = state.generation();
-        let flip = |from, more| Some(Flip { from, to: State::Unhealthy, generation: generation + more });
-        assert_eq!(state.end(End::Draining), flip(from, 1));
-        assert_eq!(state.end(End::Draining), None);
+        let flip =
+            |from, more| Some(Transition { from, to: State::Unhealthy, generation: generation + more });
+        assert_eq!(state.shut_down(Shutdown::Draining), flip(from, 1));
+        assert_eq!(state.shut_down(Shutdown::Draining), None);
         assert_eq!(run(&mut state, "++--"), "bbbb");
         assert_eq!(state.set_probe(None), None);
         assert_eq!(state.reason(), HealthReason::Draining);
-        assert_eq!(state.end(End::Terminating), flip(State::Unhealthy, 2));
-        assert_eq!(state.end(End::Terminating), None);
-        assert_eq!(state.end(End::Draining), None);
+        assert_eq!(state.shut_down(Shutdown::Terminating), flip(State::Unhealthy, 2));
+        assert_eq!(state.shut_down(Shutdown::Terminating), None);
+        assert_eq!(state.shut_down(Shutdown::Draining), None);
         assert_eq!((state.reason(), state.is_final()), (HealthReason::Terminating, true));
     }
 }
@@ -164,7 +165,7 @@ fn input() -> impl Strategy<Value = Input> {
 
 proptest! {
     #[test]
-    fn flips_equal_the_model(first in (1..5u32, 1..5u32), inputs in prop::collection::vec(input(), 0..60)) {
+    fn transitions_equal_the_model(first in (1..5u32, 1..5u32), inputs in prop::collection::vec(input(), 0..60)) {
         let mut state = HealthState::new(Some(thresholds(first.0, first.1)));
         let mut history = vec![Input::Probe(first.0, first.1)];
         for input in inputs {
@@ -177,7 +178,7 @@ proptest! {
             history.push(input);
             let after = model(&history);
             prop_assert_eq!(state.state(), after, "{:?}", history);
-            let expected = (before != after).then_some(Flip { from: before, to: after, generation: generation + 1 });
+            let expected = (before != after).then_some(Transition { from: before, to: after, generation: generation + 1 });
             prop_assert_eq!(flip, expected);
             prop_assert!(!state.message().is_empty());
         }

@@ -3,30 +3,30 @@
 
 use std::time::Duration;
 
-use super::Saying;
+use super::Attempt;
 
 /// A report that is not acknowledged within this time is sent once more; after the same time again
 /// the stream is closed.
-const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
+const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Delays after a state transition or a connect at which a report is repeated towards a plain
 /// server. istiod can lose a report when its cache is stale.
-const AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Relative jitter of the heartbeat interval, drawn again for each heartbeat.
 const JITTER: f64 = 0.2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    Nothing,
-    Say(Saying),
+    None,
+    Send(Attempt),
     /// The server does not acknowledge reports; the stream must be closed.
-    Silent,
+    Unresponsive,
     /// The stream must be replaced by a new one.
     Reopen,
 }
 
 /// The server's side of a stream on which a hello message has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Ours {
+struct Session {
     /// 0 while the WorkloadEntry is pending; the server then stores and acknowledges nothing.
     session: u64,
     heartbeat: Duration,
@@ -36,23 +36,23 @@ struct Ours {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     since: Duration,
-    again: Option<Duration>,
+    retried: Option<Duration>,
 }
 
 /// State of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stream {
     opened: Duration,
-    ours: Option<Ours>,
+    app_health: Option<Session>,
     /// Version of the last hello message that was accepted.
     pub(super) accepted: String,
-    last_said: Duration,
+    last_sent: Duration,
     /// Generation of the last report.
-    said: Option<u64>,
+    last_generation: Option<u64>,
     heartbeat_at: Option<Duration>,
     /// Number of repetitions towards a plain server since the last state transition.
-    again: usize,
-    flipped: Duration,
+    retries: usize,
+    last_transition: Duration,
     pending: Option<Pending>,
     acknowledged: Option<u64>,
     reopen_at: Option<Duration>,
@@ -62,13 +62,13 @@ impl Stream {
     pub(super) fn new(now: Duration) -> Self {
         Self {
             opened: now,
-            ours: None,
+            app_health: None,
             accepted: String::new(),
-            last_said: now,
-            said: None,
+            last_sent: now,
+            last_generation: None,
             heartbeat_at: None,
-            again: 0,
-            flipped: now,
+            retries: 0,
+            last_transition: now,
             pending: None,
             acknowledged: None,
             reopen_at: None,
@@ -80,20 +80,20 @@ impl Stream {
     }
 
     pub(super) fn session(&self) -> Option<u64> {
-        self.ours.as_ref().map(|ours| ours.session)
+        self.app_health.as_ref().map(|app_health| app_health.session)
     }
 
     /// True if the server acknowledges reports.
-    pub(super) fn is_acknowledging(&self) -> bool {
-        self.ours.as_ref().is_some_and(|ours| ours.session != 0)
+    pub(super) fn server_acknowledges(&self) -> bool {
+        self.app_health.as_ref().is_some_and(|app_health| app_health.session != 0)
     }
 
     pub(super) fn is_acknowledged(&self, generation: u64) -> bool {
         self.acknowledged == Some(generation)
     }
 
-    pub(super) fn last_said(&self) -> Duration {
-        self.last_said
+    pub(super) fn last_sent(&self) -> Duration {
+        self.last_sent
     }
 
     /// Records a hello message. Returns true if it starts a new session, whose server has not
@@ -104,36 +104,36 @@ impl Stream {
             self.pending = None;
             self.acknowledged = None;
         }
-        self.ours = Some(Ours { session, heartbeat });
+        self.app_health = Some(Session { session, heartbeat });
         is_new
     }
 
     /// Records that the health status was sent at `now`. `random` is in 0..1.
-    pub(super) fn said(&mut self, now: Duration, generation: u64, plain: Option<Duration>, random: f64) {
-        self.last_said = now;
+    pub(super) fn sent(&mut self, now: Duration, generation: u64, plain: Option<Duration>, random: f64) {
+        self.last_sent = now;
         let jitter = 1.0 - JITTER + 2.0 * JITTER * random;
-        let heartbeat = self.ours.as_ref().map_or(plain, |ours| Some(ours.heartbeat));
+        let heartbeat = self.app_health.as_ref().map_or(plain, |app_health| Some(app_health.heartbeat));
         self.heartbeat_at = heartbeat.map(|heartbeat| now + heartbeat.mul_f64(jitter));
-        self.said = Some(generation);
-        if self.is_acknowledging() {
-            self.pending.get_or_insert(Pending { since: now, again: None });
+        self.last_generation = Some(generation);
+        if self.server_acknowledges() {
+            self.pending.get_or_insert(Pending { since: now, retried: None });
         }
     }
 
     /// Records a state transition, after which reports to a plain server are repeated again.
-    pub(super) fn flipped(&mut self, now: Duration) {
-        self.again = 0;
-        self.flipped = now;
+    pub(super) fn transitioned(&mut self, now: Duration) {
+        self.retries = 0;
+        self.last_transition = now;
     }
 
     /// Records an acknowledgement. One for an older generation only proves that the server still
     /// responds.
     pub(super) fn acknowledged(&mut self, now: Duration, generation: u64) {
-        if self.said == Some(generation) {
+        if self.last_generation == Some(generation) {
             self.pending = None;
             self.acknowledged = Some(generation);
         } else if let Some(pending) = &mut self.pending {
-            *pending = Pending { since: now, again: None };
+            *pending = Pending { since: now, retried: None };
         }
     }
 
@@ -144,8 +144,8 @@ impl Stream {
 
     /// When to call [`Stream::due`] next.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        let pending = self.pending.map(|pending| pending.again.unwrap_or(pending.since) + ACKNOWLEDGEMENT);
-        [self.reopen_at, pending, self.again_at(), self.heartbeat_at].into_iter().flatten().min()
+        let pending = self.pending.map(|pending| pending.retried.unwrap_or(pending.since) + ACK_TIMEOUT);
+        [self.reopen_at, pending, self.retry_at(), self.heartbeat_at].into_iter().flatten().min()
     }
 
     /// Returns the action that is due at `now`. If several are due, the following calls return the
@@ -156,27 +156,27 @@ impl Stream {
             return Due::Reopen;
         }
         if let Some(pending) = &mut self.pending {
-            match pending.again {
-                Some(again) if now >= again + ACKNOWLEDGEMENT => return Due::Silent,
-                None if now >= pending.since + ACKNOWLEDGEMENT => {
-                    pending.again = Some(now);
-                    return Due::Say(Saying::Again);
+            match pending.retried {
+                Some(retried) if now >= retried + ACK_TIMEOUT => return Due::Unresponsive,
+                None if now >= pending.since + ACK_TIMEOUT => {
+                    pending.retried = Some(now);
+                    return Due::Send(Attempt::Retry);
                 }
                 _ => {}
             }
         }
-        let again = self.again;
-        while is_due(self.again_at()) {
-            self.again += 1;
+        let before = self.retries;
+        while is_due(self.retry_at()) {
+            self.retries += 1;
         }
-        if again != self.again {
-            return Due::Say(Saying::Again);
+        if before != self.retries {
+            return Due::Send(Attempt::Retry);
         }
-        if is_due(self.heartbeat_at) { Due::Say(Saying::Anew) } else { Due::Nothing }
+        if is_due(self.heartbeat_at) { Due::Send(Attempt::New) } else { Due::None }
     }
 
-    fn again_at(&self) -> Option<Duration> {
-        let later = AGAIN.get(self.again).filter(|_| self.ours.is_none())?;
-        Some(self.flipped + *later)
+    fn retry_at(&self) -> Option<Duration> {
+        let later = RETRY_AFTER.get(self.retries).filter(|_| self.app_health.is_none())?;
+        Some(self.last_transition + *later)
     }
 }

@@ -1,7 +1,7 @@
 //! Table tests of the reporter: each row has a time in seconds, an input, and the expected effects.
 
-mod goodbye;
-mod losses;
+mod disconnects;
+mod final_report;
 mod random;
 mod servers;
 
@@ -15,16 +15,16 @@ fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ReporterSettings {
+    ReporterSettings {
         epoch: EPOCH.into(),
         heartbeat: secs(60.0),
-        plain_heartbeat: Some(secs(300.0)),
-        goodbye_timeout: secs(2.0),
+        istio_heartbeat: Some(secs(300.0)),
+        final_report_timeout: secs(2.0),
     }
 }
 
-fn level(generation: u64, reason: HealthReason) -> Level {
+fn status(generation: u64, reason: HealthReason) -> HealthStatus {
     let state = match reason {
         HealthReason::ProbeSucceeded => State::Healthy,
         HealthReason::AwaitingVerdict | HealthReason::NoProbe => State::Unknown,
@@ -32,23 +32,23 @@ fn level(generation: u64, reason: HealthReason) -> Level {
     };
     let message = format!("{reason}");
     let (since, last_probe) = (Duration::ZERO, None);
-    Level { generation, state, reason, message, since, last_probe, interval: None, verdict_due: None }
+    HealthStatus { generation, state, reason, message, since, last_probe, interval: None, verdict_due: None }
 }
 
 fn unknown() -> Input {
-    Input::Level(level(0, HealthReason::AwaitingVerdict))
+    Input::Status(status(0, HealthReason::AwaitingVerdict))
 }
 
 fn healthy(generation: u64) -> Input {
-    Input::Level(level(generation, HealthReason::ProbeSucceeded))
+    Input::Status(status(generation, HealthReason::ProbeSucceeded))
 }
 
 fn unhealthy(generation: u64) -> Input {
-    Input::Level(level(generation, HealthReason::HttpStatus))
+    Input::Status(status(generation, HealthReason::HttpStatus))
 }
 
 fn draining(generation: u64) -> Input {
-    Input::Level(level(generation, HealthReason::Draining))
+    Input::Status(status(generation, HealthReason::Draining))
 }
 
 fn hello(session: u64) -> Input {
@@ -61,33 +61,35 @@ fn pushed(probe: &str) -> Input {
     Input::Hello { hello, version: probe.into(), nonce: format!("of-{probe}") }
 }
 
-fn judged(stream: u64, version: &str, verdict: Result<(), &str>) -> Input {
-    let verdict = verdict.map_err(str::to_owned);
-    Input::Judged { stream, version: version.into(), nonce: format!("of-{version}"), verdict }
+fn validated(stream: u64, version: &str, result: Result<(), &str>) -> Input {
+    let result = result.map_err(str::to_owned);
+    Input::Validated { stream, version: version.into(), nonce: format!("of-{version}"), result }
 }
 
 fn acked(generation: u64) -> Input {
     Input::Acknowledged(format!("{EPOCH}/{generation}"))
 }
 
-const BROKEN: Input = Input::Lost(Loss::Broken);
-const REFUSED: Input = Input::Lost(Loss::Refused);
+const TRANSIENT: Input = Input::Disconnected(Disconnect::Transient);
+const REJECTED: Input = Input::Disconnected(Disconnect::Rejected);
 
-fn word(effect: Effect) -> Option<String> {
-    let again = |saying| if saying == Saying::Again { " again" } else { "" };
+fn describe(effect: Effect) -> Option<String> {
+    let again = |attempt| if attempt == Attempt::Retry { " again" } else { "" };
     Some(match effect {
         Effect::Connect => "connect".into(),
-        Effect::Send(Report::Plain { healthy, message }, saying) => {
+        Effect::Send(Report::Istio { healthy, message }, attempt) => {
             let message = if message.is_empty() { message } else { format!(" {message}") };
-            format!("plain {healthy}{message}{}", again(saying))
+            format!("plain {healthy}{message}{}", again(attempt))
         }
-        Effect::Send(Report::AppHealth(report), saying) => {
-            format!("{}/{}{}", report.generation, report.reason, again(saying))
+        Effect::Send(Report::AppHealth(report), attempt) => {
+            format!("{}/{}{}", report.generation, report.reason, again(attempt))
         }
         // Most rows contain hello messages, and only one table is about the responses to them.
-        Effect::Offer { probe: None, .. } => return None,
-        Effect::Offer { stream, version, .. } => format!("offer {stream} {version}"),
-        Effect::Answer { version, nonce, refusal } => format!("answer {nonce} {version} {refusal:?}"),
+        Effect::ValidateProbe { probe: None, .. } => return None,
+        Effect::ValidateProbe { stream, version, .. } => format!("offer {stream} {version}"),
+        Effect::AckOrNack { version, nonce, nack_reason } => {
+            format!("answer {nonce} {version} {nack_reason:?}")
+        }
         Effect::Close => "close".into(),
         Effect::HalfClose => "half-close".into(),
         Effect::Done => "done".into(),
@@ -99,7 +101,7 @@ fn word(effect: Effect) -> Option<String> {
 /// other row. `random` returns 0.5, so heartbeats have no jitter and pauses are in the middle of
 /// their range.
 fn check(first: Input, rows: &[(f64, Input, &[&str])]) -> Reporter {
-    let Input::Level(first) = first else { panic!("the first input must be a level") };
+    let Input::Status(first) = first else { panic!("the first input must be a status") };
     let mut reporter = Reporter::new(settings(), first);
     for (at, input, expected) in rows {
         let due = reporter.next_due();
@@ -109,7 +111,7 @@ fn check(first: Input, rows: &[(f64, Input, &[&str])]) -> Reporter {
             assert!(due.is_none_or(|due| due >= secs(*at)), "something is due at {due:?}, before {at} s");
         }
         let done = reporter.step(secs(*at), input.clone(), &mut || 0.5);
-        let done: Vec<String> = done.into_iter().filter_map(word).collect();
+        let done: Vec<String> = done.into_iter().filter_map(describe).collect();
         assert_eq!(done, *expected, "at {at} s: {input:?}");
     }
     reporter

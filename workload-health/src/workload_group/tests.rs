@@ -9,7 +9,7 @@ fn group(spec: Value) -> Value {
     json!({"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "metadata": {"name": "payments"}, "spec": spec})
 }
 
-fn check_refused(document: Value, errors: &[&str]) {
+fn check_rejected(document: Value, errors: &[&str]) {
     let found = WorkloadGroup::parse(&document).map(|checked| checked.value);
     assert_eq!(found, Err(errors.iter().map(|error| (*error).to_owned()).collect()), "{document}");
 }
@@ -49,7 +49,7 @@ fn a_whole_document() {
 }
 
 #[test]
-fn the_least_of_each_version() {
+fn minimal_documents_of_each_version() {
     for version in ["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"] {
         for spec in [json!(null), json!({}), json!({"probe": null, "template": {"weight": 0}})] {
             let mut document = group(spec);
@@ -62,7 +62,7 @@ fn the_least_of_each_version() {
 
 #[test]
 fn wrong_documents() {
-    check_refused(
+    check_rejected(
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "A_b", "namespace": "a.b"}}),
         &[
             "kind: expected WorkloadGroup, got Deployment",
@@ -71,7 +71,7 @@ fn wrong_documents() {
             "metadata.namespace: must be a DNS-1123 label, got \"a.b\"",
         ],
     );
-    check_refused(
+    check_rejected(
         json!({}),
         &[
             "kind: expected WorkloadGroup, got none",
@@ -79,8 +79,8 @@ fn wrong_documents() {
             "metadata.name: is required",
         ],
     );
-    check_refused(json!("text"), &["kind: expected WorkloadGroup, got none"]);
-    check_refused(
+    check_rejected(json!("text"), &["kind: expected WorkloadGroup, got none"]);
+    check_rejected(
         group(json!({
             "metadata": {"labels": {"app": 5}, "annotations": []},
             "template": {"ports": {"grpc": "x", "http": 0}, "weight": -1},
@@ -99,7 +99,7 @@ fn wrong_documents() {
 }
 
 #[test]
-fn unknown_fields_are_told() {
+fn unknown_fields_are_warnings() {
     let document =
         group(json!({"probes": 1, "template": {"address": "x"}, "probe": {"grpc": {"port": 1}, "x": 1}}));
     let checked = WorkloadGroup::parse(&document).expect("a group");

@@ -37,19 +37,21 @@ pub struct WorkloadHttpGet {
 impl WorkloadHttpGet {
     pub(super) fn read(fields: &Object, findings: &mut Findings) -> Option<Self> {
         fields.warn_unknown(&["path", "port", "scheme", "host", "httpHeaders"], findings);
-        let path = match request_path(fields.text("path", findings)) {
+        let path = match request_path(fields.string("path", findings)) {
             Ok(path) => path,
             Err(reason) => {
-                findings.error(&fields.path_of("path"), format_args!("not a valid request path: {reason}"));
+                findings
+                    .error(&fields.field_path("path"), format_args!("not a valid request path: {reason}"));
                 String::new()
             }
         };
-        let scheme = match fields.text("scheme", findings) {
+        let scheme = match fields.string("scheme", findings) {
             "" | "HTTP" => Scheme::Http,
             "HTTPS" => Scheme::Https,
             other => {
-                let got = fields::shown(&other.into());
-                findings.error(&fields.path_of("scheme"), format_args!("must be HTTP or HTTPS, got {got}"));
+                let got = fields::excerpt(&other.into());
+                findings
+                    .error(&fields.field_path("scheme"), format_args!("must be HTTP or HTTPS, got {got}"));
                 Scheme::Http
             }
         };
@@ -75,19 +77,24 @@ impl WorkloadHttpGet {
 
     /// Returns the value of a declared `Host` that is not empty.
     pub fn declared_host(&self) -> Option<&str> {
-        self.headers.iter().find(|header| header.is("host")).map(Header::sent).filter(|host| !host.is_empty())
+        self.headers
+            .iter()
+            .find(|header| header.has_name("host"))
+            .map(Header::trimmed_value)
+            .filter(|host| !host.is_empty())
     }
 }
 
 /// Returns the field `host`; `None` if it is empty.
 pub(super) fn host(fields: &Object, findings: &mut Findings) -> Option<String> {
-    let host = fields.text("host", findings);
+    let host = fields.string("host", findings);
     if host.is_empty() {
         return None;
     }
     if !(host.parse::<IpAddr>().is_ok() || is_dns_name(host)) {
-        let got = fields::shown(&host.into());
-        findings.error(&fields.path_of("host"), format_args!("must be an IP address or DNS name, got {got}"));
+        let got = fields::excerpt(&host.into());
+        findings
+            .error(&fields.field_path("host"), format_args!("must be an IP address or DNS name, got {got}"));
     }
     Some(host.to_owned())
 }
@@ -147,7 +154,7 @@ fn is_absolute(declared: &str) -> bool {
 
 fn headers(fields: &Object, findings: &mut Findings) -> Vec<Header> {
     let elements = fields.list("httpHeaders", findings);
-    let path = fields.path_of("httpHeaders");
+    let path = fields.field_path("httpHeaders");
     if elements.len() > HEADERS {
         findings.error(&path, format_args!("must be at most {HEADERS} headers"));
         return Vec::new();
@@ -163,24 +170,24 @@ fn headers(fields: &Object, findings: &mut Findings) -> Vec<Header> {
 }
 
 fn header(value: &Value, path: String, findings: &mut Findings) -> Option<Header> {
-    let fields = Object::of(value, path, findings)?;
+    let fields = Object::new(value, path, findings)?;
     fields.warn_unknown(&["name", "value"], findings);
-    let (name, value) = (fields.text("name", findings), fields.text("value", findings));
+    let (name, value) = (fields.string("name", findings), fields.string("value", findings));
     let lower = name.to_ascii_lowercase();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_name) {
-        findings.error(&fields.path_of("name"), "must match [-_A-Za-z0-9]+");
+        findings.error(&fields.field_path("name"), "must match [-_A-Za-z0-9]+");
     } else if OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") {
-        findings.error(&fields.path_of("name"), format_args!("\"{name}\" is set by the prober"));
+        findings.error(&fields.field_path("name"), format_args!("\"{name}\" is set by the prober"));
     }
     let header = Header { name: name.to_owned(), value: value.to_owned() };
     let host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(&byte);
     if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-        findings.error(&fields.path_of("value"), "must not contain CR, LF or NUL");
+        findings.error(&fields.field_path("value"), "must not contain CR, LF or NUL");
     } else if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-        findings.error(&fields.path_of("value"), "must not contain control characters");
-    } else if lower == "host" && !header.sent().bytes().all(host) {
-        findings.error(&fields.path_of("value"), "must be a host");
+        findings.error(&fields.field_path("value"), "must not contain control characters");
+    } else if lower == "host" && !header.trimmed_value().bytes().all(host) {
+        findings.error(&fields.field_path("value"), "must be a host");
     }
     Some(header)
 }

@@ -15,7 +15,7 @@ fn parse(probe: &Value) -> (Option<WorkloadProbe>, Vec<String>) {
 }
 
 /// Checks that the probe is rejected with exactly these errors.
-fn check_refused(probe: Value, lines: &[&str]) {
+fn check_rejected(probe: Value, lines: &[&str]) {
     let (value, errors) = parse(&probe);
     assert_eq!(
         (value, errors),
@@ -95,7 +95,7 @@ fn every_field() {
 }
 
 #[test]
-fn every_handler_and_back_again() {
+fn every_handler_round_trip() {
     let tcp =
         |host: Option<&str>| WorkloadHandler::TcpSocket { port: port(5432), host: host.map(str::to_owned) };
     let grpc = |service: &str| WorkloadHandler::Grpc { port: port(9000), service: service.into() };
@@ -134,7 +134,7 @@ fn defaults_are_written_out() {
 }
 
 #[test]
-fn paths_as_they_are_sent() {
+fn request_paths() {
     for (declared, sent) in [
         ("/", "/"),
         ("ready", "/ready"),
@@ -152,14 +152,14 @@ fn paths_as_they_are_sent() {
 }
 
 #[test]
-fn which_handler() {
+fn exactly_one_handler() {
     const ONE: &str = ": exactly one of httpGet, tcpSocket, exec, grpc is required, found";
-    check_refused(json!({}), &[&format!("{ONE} none")]);
-    check_refused(json!({"grpc": {"port": 1}, "httpGet": {"port": 1}}), &[&format!("{ONE} httpGet, grpc")]);
-    check_refused(json!({"httpGet": null}), &[".httpGet: must not be empty"]);
-    check_refused(json!({"exec": null}), &[".exec: must not be empty"]);
-    check_refused(json!({"grpc": 5}), &[".grpc: expected an object, got 5"]);
-    check_refused(json!([]), &[": expected an object, got []"]);
+    check_rejected(json!({}), &[&format!("{ONE} none")]);
+    check_rejected(json!({"grpc": {"port": 1}, "httpGet": {"port": 1}}), &[&format!("{ONE} httpGet, grpc")]);
+    check_rejected(json!({"httpGet": null}), &[".httpGet: must not be empty"]);
+    check_rejected(json!({"exec": null}), &[".exec: must not be empty"]);
+    check_rejected(json!({"grpc": 5}), &[".grpc: expected an object, got 5"]);
+    check_rejected(json!([]), &[": expected an object, got []"]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn numbers() {
         ("successThreshold", json!(true), "expected a whole number, got true"),
         ("failureThreshold", json!([1]), "expected a whole number, got [1]"),
     ] {
-        check_refused(json!({"tcpSocket": {"port": 1}, field: value}), &[&format!(".{field}: {text}")]);
+        check_rejected(json!({"tcpSocket": {"port": 1}, field: value}), &[&format!(".{field}: {text}")]);
     }
     for handler in ["httpGet", "tcpSocket", "grpc"] {
         for (value, text) in [
@@ -184,10 +184,10 @@ fn numbers() {
             (json!("8080"), "expected a whole number, got \"8080\""),
             (json!(80.5), "expected a whole number, got 80.5"),
         ] {
-            check_refused(json!({handler: {"port": value}}), &[&format!(".{handler}.port: {text}")]);
+            check_rejected(json!({handler: {"port": value}}), &[&format!(".{handler}.port: {text}")]);
         }
         for own in [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090] {
-            check_refused(
+            check_rejected(
                 json!({handler: {"port": own}}),
                 &[&format!(".{handler}.port: {own} belongs to the proxy")],
             );
@@ -196,7 +196,7 @@ fn numbers() {
 }
 
 #[test]
-fn what_http_refuses() {
+fn invalid_http_handlers() {
     const TEN: &str = "must be an IP address or DNS name, got";
     let header = |name: &str, value: &str| json!([{ "name": name, "value": value }]);
     let set = |name: &str| format!(".httpHeaders[0].name: \"{name}\" is set by the prober");
@@ -251,12 +251,12 @@ fn what_http_refuses() {
         rows.push(("httpHeaders", header(name, ""), set(name)));
     }
     for (field, value, text) in rows {
-        check_refused(json!({"httpGet": {"port": 1, field: value}}), &[&format!(".httpGet{text}")]);
+        check_rejected(json!({"httpGet": {"port": 1, field: value}}), &[&format!(".httpGet{text}")]);
     }
 }
 
 #[test]
-fn what_the_others_refuse() {
+fn invalid_other_handlers() {
     for (handler, fields, text) in [
         (
             "tcpSocket",
@@ -272,14 +272,14 @@ fn what_the_others_refuse() {
         ("exec", json!({"command": ["sh", 5]}), ".command[1]: expected a string, got 5"),
         ("exec", json!({"command": ["sh", "a\0b"]}), ".command[1]: must not contain NUL"),
     ] {
-        check_refused(json!({handler: fields}), &[&format!(".{handler}{text}")]);
+        check_rejected(json!({handler: fields}), &[&format!(".{handler}{text}")]);
     }
     assert!(parse(&json!({"grpc": {"port": 1, "service": "x".repeat(256)}})).0.is_some());
 }
 
 #[test]
 fn all_errors_at_once() {
-    check_refused(
+    check_rejected(
         json!({"periodSeconds": -1, "timeoutSeconds": "x", "httpGet": {"port": 0, "scheme": "ftp"}, "exec": {}, "tcpSocket": null}),
         &[
             ".timeoutSeconds: expected a whole number, got \"x\"",
@@ -294,7 +294,7 @@ fn all_errors_at_once() {
 }
 
 #[test]
-fn what_is_only_told() {
+fn warnings() {
     accepted(
         &json!({"periodSecond": 1, "grpc": {"port": 1, "host": "x"}, "timeoutSeconds": 11}),
         &[
@@ -351,7 +351,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_json_is_a_probe_or_lines_that_say_why_not(json in any_json()) {
+    fn any_json_is_a_probe_or_a_list_of_errors(json in any_json()) {
         let (probe, lines) = parse(&json);
         prop_assert!(probe.is_some() || !lines.is_empty());
         for line in lines {

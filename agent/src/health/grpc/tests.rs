@@ -2,7 +2,7 @@ use super::*;
 
 /// Checks the result for a response with the given content type, `grpc-status` and body.
 fn check(content_type: &str, status: Option<&str>, body: &[u8], expected: Result<(), (HealthReason, &str)>) {
-    let answer = Answer {
+    let answer = GrpcResponse {
         content_type: Some(content_type.as_bytes()),
         grpc_status: status.map(str::as_bytes),
         body_length: body.len(),

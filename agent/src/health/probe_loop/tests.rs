@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use probe::OwnPorts;
+use probe::ProxyPorts;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -62,7 +62,7 @@ impl Case {
             }
         };
         let (push, pushes) = mpsc::channel(4);
-        let rules = LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false };
+        let rules = LocalRules { proxy_ports: ProxyPorts::new([16021]), allow_pushed_exec: false };
         let probe_loop = ProbeLoop::new(
             run_probe,
             move || not_ready.map(str::to_owned),
@@ -71,7 +71,7 @@ impl Case {
             observer.subscribe(),
             metrics.clone(),
         );
-        let now = probe_loop.publisher().subscribe();
+        let now = probe_loop.publisher.subscribe();
         Self { began, now, pushes: push, observer, metrics, task: tokio::spawn(probe_loop.run()) }
     }
 
@@ -87,7 +87,7 @@ impl Case {
 
     fn state(&self) -> (State, HealthReason, u64) {
         let now = self.now.borrow();
-        (now.state, now.reason, now.generation)
+        (now.status.state, now.status.reason, now.status.generation)
     }
 }
 
@@ -146,7 +146,7 @@ async fn shutdown_waits_neither_for_the_delay_nor_for_a_probe() {
         sleep(seconds(1)).await;
         let before = Instant::now();
         case.observer.apply(Observation::Terminating);
-        case.now.wait_for(|now| now.reason == HealthReason::Terminating).await.unwrap();
+        case.now.wait_for(|now| now.status.reason == HealthReason::Terminating).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO, "{delay} {took}");
         assert_eq!(case.state(), (State::Unhealthy, HealthReason::Terminating, 1));
         let began = case.began().len();
@@ -175,7 +175,7 @@ async fn without_a_ready_envoy_the_application_is_not_probed() {
     case.push(probe(0, 10, 2)).await.unwrap();
     sleep(seconds(11)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::EnvoyNotReady, 1));
-    assert_eq!(case.now.borrow().message, "Envoy is not ready: clusters not received");
+    assert_eq!(case.now.borrow().status.message, "Envoy is not ready: clusters not received");
     assert_eq!(case.began(), Vec::<u64>::new());
 }
 
@@ -185,7 +185,7 @@ async fn a_panicking_prober_is_a_failure_and_the_loop_continues() {
     case.push(probe(0, 10, 1)).await.unwrap();
     sleep(seconds(15)).await;
     assert_eq!(case.state(), (State::Unhealthy, HealthReason::CannotRun, 2));
-    assert_eq!(case.now.borrow().message, "the prober panicked");
+    assert_eq!(case.now.borrow().status.message, "the prober panicked");
     sleep(seconds(10)).await;
     assert_eq!(case.state(), (State::Healthy, HealthReason::ProbeSucceeded, 3));
 }
@@ -248,10 +248,10 @@ async fn a_removed_probe() {
     assert!(case.now.borrow().probe.is_none());
     case.push(probe(5, 10, 3)).await.unwrap();
     assert_eq!(case.state(), (State::Unknown, HealthReason::AwaitingVerdict, 0));
-    assert_eq!(case.now.borrow().interval, Some(seconds(19)));
-    assert_eq!(case.now.borrow().verdict_due, Some(Instant::now() + seconds(5 + 3 * 19)));
+    assert_eq!(case.now.borrow().status.interval, Some(seconds(19)));
+    assert_eq!(case.now.borrow().status.verdict_due, Some(seconds(5 + 3 * 19)));
     sleep(seconds(6)).await;
-    assert_eq!(case.now.borrow().verdict_due, None);
+    assert_eq!(case.now.borrow().status.verdict_due, None);
     case.push(None).await.unwrap();
     assert_eq!(case.state(), (State::Unknown, HealthReason::NoProbe, 2));
     sleep(seconds(100)).await;

@@ -28,7 +28,7 @@ impl Scratch {
         let file = WorkloadGroupFile::open(self.0.clone()).unwrap().value;
         ProbeSource::new(
             Some(file),
-            LocalRules { own_ports: OwnPorts::new([16021]), allow_pushed_exec: false },
+            LocalRules { proxy_ports: ProxyPorts::new([16021]), allow_pushed_exec: false },
         )
     }
 }
@@ -102,7 +102,7 @@ fn pushed_exec_probes_require_a_flag() {
     let exec = json!({"exec": {"command": ["a"]}});
     for allow_pushed_exec in [true, false] {
         let mut source =
-            ProbeSource::new(None, LocalRules { own_ports: OwnPorts::default(), allow_pushed_exec });
+            ProbeSource::new(None, LocalRules { proxy_ports: ProxyPorts::default(), allow_pushed_exec });
         assert_eq!(source.as_str(), "none");
         assert_eq!(source.push(Some(&exec)).1.is_ok(), allow_pushed_exec);
         assert_eq!(source.probe().is_some(), allow_pushed_exec);

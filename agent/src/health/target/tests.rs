@@ -83,7 +83,7 @@ async fn one_lookup_at_a_time() {
     let targets = TargetResolver::new(rules("127.0.0.1", false, true));
     let _held = targets.lookups.clone().try_acquire_owned().unwrap();
     let error = targets.resolve(Some("app.example"), NonZeroU16::MIN).await.unwrap_err();
-    assert_eq!(error.text(), "cannot look up app.example: the resolver has not answered the last question");
+    assert_eq!(error.text(), "cannot look up app.example: the previous DNS lookup has not finished");
 }
 
 #[tokio::test]

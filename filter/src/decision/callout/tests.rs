@@ -1,44 +1,40 @@
 use probe::{Reason, Redirect};
 
-use super::{CallResult, Hop, on_check, on_hop};
+use super::{CalloutResponse, CalloutResult, RedirectRequest, on_grpc_response, on_redirect_response};
 use crate::config::Config;
-use crate::decision::Answer;
+use crate::decision::ProbeResponse;
 use crate::decision::tests::{GRPC, GRPC_HOOK, HOOK, HTTP, config, plan, reply};
-use crate::plan::Action;
+use crate::prober_plan::Action;
 
 /// Returns a response with a status and a body only.
-fn answered<'a>(status: &'a str, body: &'a str) -> CallResult<'a> {
-    CallResult::Answered {
-        status: Some(status.as_bytes()),
-        location: None,
-        content_type: None,
-        grpc_status: None,
-        grpc_message: None,
+fn response(status: &str, body: &str) -> CalloutResponse {
+    CalloutResponse {
+        status: Some(status.into()),
         body_length: body.len(),
-        body: body.as_bytes(),
+        body: body.into(),
+        ..CalloutResponse::default()
     }
 }
 
 #[test]
-fn answers_to_a_grpc_check() {
+fn responses_to_a_grpc_check() {
     let config = config();
     let check = |content_type: &str,
                  grpc_status: Option<&str>,
                  grpc_message: Option<&str>,
                  body: &[u8],
                  reason: Reason| {
-        let result = CallResult::Answered {
-            status: Some(b"200"),
-            location: None,
-            content_type: Some(content_type.as_bytes()),
-            grpc_status: grpc_status.map(str::as_bytes),
-            grpc_message: grpc_message.map(str::as_bytes),
+        let result = CalloutResult::Response(CalloutResponse {
+            content_type: Some(content_type.into()),
+            grpc_status: grpc_status.map(Into::into),
+            grpc_message: grpc_message.map(Into::into),
             body_length: body.len(),
-            body,
-        };
-        let hook = if reason.is_success() { reply(reason) } else { Answer::Reset(reason) };
+            body: body.to_vec(),
+            ..CalloutResponse::default()
+        });
+        let hook = if reason.is_success() { reply(reason) } else { ProbeResponse::Reset(reason) };
         for (path, expected) in [(GRPC, reply(reason)), (GRPC_HOOK, hook)] {
-            let answer = on_check(plan(&config, path), result);
+            let answer = on_grpc_response(plan(&config, path), &result);
             assert_eq!(answer, expected, "{path} {grpc_status:?} {grpc_message:?} {body:x?}");
         }
     };
@@ -71,17 +67,23 @@ fn answers_to_a_grpc_check() {
         check(grpc, status, text.as_deref(), b"", reason);
     }
     check("text/html", Some("0"), None, &message(1), Reason::GrpcError);
-    for (late, reason) in [(true, Reason::Timeout), (false, Reason::GrpcError)] {
-        assert_eq!(on_check(plan(&config, GRPC), CallResult::Failed { late }), reply(reason));
+    for (timed_out, reason) in [(true, Reason::Timeout), (false, Reason::GrpcError)] {
+        assert_eq!(
+            on_grpc_response(plan(&config, GRPC), &CalloutResult::Failed { timed_out }),
+            reply(reason)
+        );
     }
-    assert_eq!(on_check(plan(&config, GRPC), answered("200", "")), reply(Reason::GrpcError));
+    assert_eq!(
+        on_grpc_response(plan(&config, GRPC), &CalloutResult::Response(response("200", ""))),
+        reply(Reason::GrpcError)
+    );
 }
 
 #[test]
-fn answers_to_a_hop() {
+fn responses_to_a_redirect() {
     let config = config();
     let connect = "upstream connect error or disconnect/reset before headers. reset reason: ";
-    let ours = |status, reason| Answer::Reply { status, reason };
+    let ours = |status, reason| ProbeResponse::LocalReply { status, reason };
     for (status, body, probe, hook) in [
         ("200", "fine", ours(200, Reason::Ok), ours(200, Reason::Ok)),
         ("204", "", ours(204, Reason::Ok), ours(204, Reason::Ok)),
@@ -92,46 +94,55 @@ fn answers_to_a_hop() {
             "503",
             &format!("{connect}remote connection failure"),
             reply(Reason::Refused),
-            Answer::Reset(Reason::Refused),
+            ProbeResponse::Reset(Reason::Refused),
         ),
         (
             "503",
             &format!("{connect}connection termination"),
             reply(Reason::Closed),
-            Answer::Reset(Reason::Closed),
+            ProbeResponse::Reset(Reason::Closed),
         ),
         (
             "502",
             &format!("{connect}protocol error"),
             reply(Reason::Protocol),
-            Answer::Reset(Reason::Protocol),
+            ProbeResponse::Reset(Reason::Protocol),
         ),
-        ("504", "upstream request timeout", reply(Reason::Timeout), Answer::Reset(Reason::Timeout)),
+        ("504", "upstream request timeout", reply(Reason::Timeout), ProbeResponse::Reset(Reason::Timeout)),
         // An application may send the same text; Envoy sends it with the statuses 502 to 504 only.
         ("500", "upstream request timeout", ours(500, Reason::Application), ours(500, Reason::Application)),
         ("200", "upstream request timeout", ours(200, Reason::Ok), ours(200, Reason::Ok)),
-        ("101", "", reply(Reason::Protocol), Answer::Reset(Reason::Protocol)),
-        ("x", "", reply(Reason::Protocol), Answer::Reset(Reason::Protocol)),
+        ("101", "", reply(Reason::Protocol), ProbeResponse::Reset(Reason::Protocol)),
+        ("x", "", reply(Reason::Protocol), ProbeResponse::Reset(Reason::Protocol)),
     ] {
         for (path, expected) in [(HTTP, probe), (HOOK, hook)] {
-            let answer = on_hop(&config, plan(&config, path), &a_hop(&config, 1), answered(status, body));
+            let answer = on_redirect_response(
+                &config,
+                plan(&config, path),
+                &redirect_request(&config, 1),
+                &CalloutResult::Response(response(status, body)),
+            );
             assert_eq!(answer, expected, "{path} {status} {body}");
         }
     }
-    for (late, reason) in [(true, Reason::Timeout), (false, Reason::Redirect)] {
-        for (path, expected) in [(HTTP, reply(reason)), (HOOK, Answer::Reset(reason))] {
-            let answer =
-                on_hop(&config, plan(&config, path), &a_hop(&config, 1), CallResult::Failed { late });
+    for (timed_out, reason) in [(true, Reason::Timeout), (false, Reason::Redirect)] {
+        for (path, expected) in [(HTTP, reply(reason)), (HOOK, ProbeResponse::Reset(reason))] {
+            let answer = on_redirect_response(
+                &config,
+                plan(&config, path),
+                &redirect_request(&config, 1),
+                &CalloutResult::Failed { timed_out },
+            );
             assert_eq!(answer, expected);
         }
     }
 }
 
 /// Returns the request that follows after `requests` requests.
-fn a_hop(config: &Config, requests: u32) -> Hop {
+fn redirect_request(config: &Config, requests: u32) -> RedirectRequest {
     let Action::Http { request, .. } = &plan(config, HTTP).action else { panic!("http") };
-    match Redirect::of(request, 302, Some(b"/hop"), 1, &config.pod_ip, &config.own_ports) {
-        Redirect::Follow(request) => Hop::new(config, *request, requests),
+    match Redirect::decide(request, 302, Some(b"/redirect"), 1, &config.pod_ip, &config.proxy_ports) {
+        Redirect::Follow(request) => RedirectRequest::new(config, *request, requests),
         other => panic!("{other:?}"),
     }
 }
@@ -140,32 +151,13 @@ fn a_hop(config: &Config, requests: u32) -> Hop {
 fn a_probe_has_ten_requests() {
     let config = config();
     for (requests, follows) in [(1, true), (8, true), (9, false), (10, false), (u32::MAX, false)] {
-        let hop = a_hop(&config, requests);
-        let result = match answered("302", "") {
-            CallResult::Answered {
-                status,
-                content_type,
-                grpc_status,
-                grpc_message,
-                body_length,
-                body,
-                ..
-            } => {
-                let location = Some(b"/next".as_slice());
-                CallResult::Answered {
-                    status,
-                    location,
-                    content_type,
-                    grpc_status,
-                    grpc_message,
-                    body_length,
-                    body,
-                }
+        let redirect = redirect_request(&config, requests);
+        let location = Some(b"/next".to_vec());
+        let result = CalloutResult::Response(CalloutResponse { location, ..response("302", "") });
+        match on_redirect_response(&config, plan(&config, HTTP), &redirect, &result) {
+            ProbeResponse::FollowRedirect(next) => {
+                assert!(follows && next.url.path == b"/next", "{requests}")
             }
-            failed => failed,
-        };
-        match on_hop(&config, plan(&config, HTTP), &hop, result) {
-            Answer::Follow(next) => assert!(follows && next.url.path == b"/next", "{requests}"),
             answer => assert_eq!((answer, follows), (reply(Reason::Redirect), false), "{requests}"),
         }
     }

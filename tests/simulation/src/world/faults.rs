@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use workload_health::End as HealthEnd;
+use workload_health::Shutdown as HealthEnd;
 use workload_health::reporter::{Input, Report};
 
 use super::{Cause, Event, World};
@@ -23,7 +23,7 @@ impl World {
             Fault::Freeze { host, lasts } => self.freeze(host, lasts),
             Fault::Kill { machine, silently } => self.end_machine(machine, silently),
             Fault::Stop { machine } => {
-                self.step_machine(machine, Input::Leave);
+                self.step_machine(machine, Input::Shutdown);
                 self.end_health(machine, HealthEnd::Terminating);
             }
             Fault::Drain { machine } => self.end_health(machine, HealthEnd::Draining),
@@ -51,7 +51,7 @@ impl World {
             return;
         }
         let Some(process) = &mut self.processes[machine] else { return };
-        if process.health.end(end).is_some() {
+        if process.health.shut_down(end).is_some() {
             process.flipped(now);
             self.tell_level(machine);
         }

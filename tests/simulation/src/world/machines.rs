@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use discovery::entries::{Node, StreamId};
-use workload_health::reporter::{Effect, Input, Loss, Report};
+use workload_health::reporter::{Disconnect, Effect, Input, Report};
 use workload_health::{HealthReason, Outcome, WorkloadProbe};
 
 use super::{Cause, Event, World};
@@ -54,7 +54,7 @@ impl World {
     pub(super) fn tell_level(&mut self, machine: usize) {
         let Some(process) = &self.processes[machine] else { return };
         let level = process.level();
-        self.step_machine(machine, Input::Level(level));
+        self.step_machine(machine, Input::Status(level));
     }
 
     pub(super) fn start_machine(&mut self, machine: usize) {
@@ -88,7 +88,7 @@ impl World {
 
     pub(super) fn step_machine(&mut self, machine: usize, input: Input) {
         let Some(process) = self.processes.get_mut(machine).and_then(Option::as_mut) else { return };
-        let is_flip = matches!(&input, Input::Level(_));
+        let is_flip = matches!(&input, Input::Status(_));
         let random = &mut self.random;
         let text = self.trace.is_some().then(|| format!("{input:?}"));
         let effects = process.step(self.now, input, &mut || random.unit());
@@ -115,12 +115,12 @@ impl World {
                     self.send(stream, End::Server, Packet::Report(report));
                 }
             }
-            Effect::Offer { stream, version, nonce, probe } => {
-                let input = Input::Judged { stream, version, nonce, verdict: Ok(()) };
+            Effect::ValidateProbe { stream, version, nonce, probe } => {
+                let input = Input::Validated { stream, version, nonce, result: Ok(()) };
                 let at = self.now + self.random.millis(0, 100);
                 self.at(at, Event::Judged { machine, run, input: Box::new(input), probe });
             }
-            Effect::Answer { version, nonce: _, refusal } => {
+            Effect::AckOrNack { version, nonce: _, nack_reason: refusal } => {
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Answer { version, refusal });
                 }
@@ -164,7 +164,7 @@ impl World {
         }
         let server = self.server.as_ref().map(|server| server.run);
         let (Some(server), true, false) = (server, reached, self.is_cut_off(host)) else {
-            return self.step_machine(machine, Input::Lost(Loss::Broken));
+            return self.step_machine(machine, Input::Disconnected(Disconnect::Transient));
         };
         let stream = self.network.open(machine, run, server);
         let node = self.node(machine);
@@ -270,6 +270,9 @@ impl World {
         {
             return;
         }
-        self.step_machine(machine, Input::Lost(if refused { Loss::Refused } else { Loss::Broken }));
+        self.step_machine(
+            machine,
+            Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient }),
+        );
     }
 }

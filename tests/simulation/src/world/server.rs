@@ -238,7 +238,7 @@ impl World {
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         self.watch.heard(self.now, stream, &report);
         let report = match report {
-            Report::Plain { healthy, message } => Read::Plain { healthy, message },
+            Report::Istio { healthy, message } => Read::Plain { healthy, message },
             Report::AppHealth(report) => {
                 if self.sabotage == Some(Sabotage::AcknowledgeAtOnce) {
                     let machine = self.network.get(stream).map(|connection| connection.machine);

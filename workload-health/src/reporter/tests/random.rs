@@ -4,26 +4,26 @@ use super::*;
 
 /// Events of a server, of either kind, that loses streams, reports and acknowledgements.
 #[derive(Debug, Clone)]
-enum Fate {
-    Flip(bool),
-    Connects { ours: bool },
+enum ServerEvent {
+    Transition(bool),
+    Connects { app_health: bool },
     Breaks,
     Acknowledges,
     Waits(u16),
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn server_event() -> impl Strategy<Value = ServerEvent> {
     prop_oneof![
-        any::<bool>().prop_map(Fate::Flip),
-        any::<bool>().prop_map(|ours| Fate::Connects { ours }),
-        Just(Fate::Breaks),
-        Just(Fate::Acknowledges),
-        (0u16..40_000).prop_map(Fate::Waits),
+        any::<bool>().prop_map(ServerEvent::Transition),
+        any::<bool>().prop_map(|app_health| ServerEvent::Connects { app_health }),
+        Just(ServerEvent::Breaks),
+        Just(ServerEvent::Acknowledges),
+        (0u16..40_000).prop_map(ServerEvent::Waits),
     ]
 }
 
 /// A reporter with simulated time.
-struct World {
+struct Simulation {
     reporter: Reporter,
     now: Duration,
     asked: bool,
@@ -32,15 +32,15 @@ struct World {
     /// State and generation of the last report that the server received on this stream.
     heard: Option<(bool, u64)>,
     healthy: bool,
-    ours: bool,
+    app_health: bool,
 }
 
-impl World {
+impl Simulation {
     fn step(&mut self, input: Input) {
         for effect in self.reporter.step(self.now, input, &mut || 0.3) {
             match effect {
                 Effect::Connect => self.asked = true,
-                Effect::Send(Report::Plain { healthy, .. }, _) => {
+                Effect::Send(Report::Istio { healthy, .. }, _) => {
                     self.heard = Some((healthy, self.generation))
                 }
                 Effect::Send(Report::AppHealth(report), _) => {
@@ -64,30 +64,30 @@ impl World {
         self.now = until;
     }
 
-    fn live(&mut self, fate: Fate) {
-        match fate {
-            Fate::Flip(is_healthy) => {
+    fn apply(&mut self, event: ServerEvent) {
+        match event {
+            ServerEvent::Transition(is_healthy) => {
                 self.generation += 1;
                 self.healthy = is_healthy;
                 self.step(if is_healthy { healthy(self.generation) } else { unhealthy(self.generation) });
             }
-            Fate::Connects { ours } if self.asked && !self.open => {
-                (self.asked, self.open, self.ours) = (false, true, ours);
+            ServerEvent::Connects { app_health } if self.asked && !self.open => {
+                (self.asked, self.open, self.app_health) = (false, true, app_health);
                 self.step(Input::Opened);
-                if ours {
+                if app_health {
                     self.step(hello(self.generation + 1));
                 }
             }
-            Fate::Breaks if self.asked || self.open => {
+            ServerEvent::Breaks if self.asked || self.open => {
                 (self.asked, self.open, self.heard) = (false, false, None);
-                self.step(BROKEN);
+                self.step(TRANSIENT);
             }
-            Fate::Acknowledges if self.open && self.ours => {
+            ServerEvent::Acknowledges if self.open && self.app_health => {
                 if let Some((_, generation)) = self.heard {
                     self.step(acked(generation));
                 }
             }
-            Fate::Waits(millis) => self.wait(self.now + Duration::from_millis(millis.into())),
+            ServerEvent::Waits(millis) => self.wait(self.now + Duration::from_millis(millis.into())),
             _ => {}
         }
     }
@@ -97,9 +97,9 @@ proptest! {
     /// After any sequence of events, a connected server has received the current state, and
     /// otherwise the next attempt is at most 30 s away.
     #[test]
-    fn the_level_arrives(fates in prop::collection::vec(fate(), 0..120)) {
-        let Input::Level(first) = healthy(1) else { panic!("expected a level") };
-        let mut world = World {
+    fn the_current_state_is_reported(events in prop::collection::vec(server_event(), 0..120)) {
+        let Input::Status(first) = healthy(1) else { panic!("expected a status") };
+        let mut world = Simulation {
             reporter: Reporter::new(settings(), first),
             now: Duration::ZERO,
             asked: false,
@@ -107,11 +107,11 @@ proptest! {
             generation: 1,
             heard: None,
             healthy: true,
-            ours: false,
+            app_health: false,
         };
         world.wait(Duration::ZERO);
-        for fate in fates {
-            world.live(fate);
+        for event in events {
+            world.apply(event);
             if world.open {
                 prop_assert_eq!(world.heard, Some((world.healthy, world.generation)));
             } else if !world.asked {
@@ -123,28 +123,28 @@ proptest! {
 
     /// Shutdown never takes longer than the goodbye timeout, regardless of what the server does.
     #[test]
-    fn the_end_comes_in_time(fates in prop::collection::vec(fate(), 0..40), more in prop::collection::vec(fate(), 0..10)) {
-        let Input::Level(first) = healthy(1) else { panic!("expected a level") };
+    fn shutdown_is_bounded(events in prop::collection::vec(server_event(), 0..40), more in prop::collection::vec(server_event(), 0..10)) {
+        let Input::Status(first) = healthy(1) else { panic!("expected a status") };
         let mut reporter = Reporter::new(settings(), first);
         let mut now = Duration::ZERO;
-        for (index, fate) in fates.iter().chain(&more).enumerate() {
-            if index == fates.len() {
-                reporter.step(now, Input::Leave, &mut || 0.9);
+        for (index, event) in events.iter().chain(&more).enumerate() {
+            if index == events.len() {
+                reporter.step(now, Input::Shutdown, &mut || 0.9);
                 reporter.step(now, draining(u64::MAX), &mut || 0.9);
             }
-            let input = match fate {
-                Fate::Connects { .. } => Input::Opened,
-                Fate::Breaks => BROKEN,
-                Fate::Acknowledges => acked(u64::MAX),
-                Fate::Flip(_) => hello(2),
-                Fate::Waits(millis) => {
+            let input = match event {
+                ServerEvent::Connects { .. } => Input::Opened,
+                ServerEvent::Breaks => TRANSIENT,
+                ServerEvent::Acknowledges => acked(u64::MAX),
+                ServerEvent::Transition(_) => hello(2),
+                ServerEvent::Waits(millis) => {
                     now += Duration::from_millis(u64::from(*millis) / 20);
                     Input::Tick
                 }
             };
             reporter.step(now, input, &mut || 0.9);
         }
-        reporter.step(now, Input::Leave, &mut || 0.9);
+        reporter.step(now, Input::Shutdown, &mut || 0.9);
         let left = reporter.step(now + secs(2.0), Input::Tick, &mut || 0.9);
         prop_assert!(reporter.next_due().is_none(), "{left:?}");
     }

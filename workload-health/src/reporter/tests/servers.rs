@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn towards_our_server() {
+fn reports_to_an_app_health_server() {
     check(
         unknown(),
         &[
@@ -25,7 +25,7 @@ fn towards_our_server() {
 }
 
 #[test]
-fn towards_a_plain_server() {
+fn reports_to_istiod() {
     check(
         unknown(),
         &[
@@ -45,7 +45,7 @@ fn towards_a_plain_server() {
 }
 
 #[test]
-fn after_a_reconnect_a_plain_server_is_told_again_too() {
+fn reports_to_istiod_are_repeated_after_a_reconnect() {
     check(
         healthy(4),
         &[
@@ -53,7 +53,7 @@ fn after_a_reconnect_a_plain_server_is_told_again_too() {
             (0.5, Input::Opened, &["plain true"]),
             (5.5, Input::Tick, &["plain true again"]),
             (30.5, Input::Tick, &["plain true again"]),
-            (40.5, BROKEN, &[]),
+            (40.5, TRANSIENT, &[]),
             (40.8, Input::Tick, &["connect"]),
             (41.0, Input::Opened, &["plain true"]),
             (46.0, Input::Tick, &["plain true again"]),
@@ -62,9 +62,9 @@ fn after_a_reconnect_a_plain_server_is_told_again_too() {
 }
 
 #[test]
-fn a_plain_heartbeat_of_none() {
-    let Input::Level(first) = healthy(1) else { panic!("expected a level") };
-    let mut reporter = Reporter::new(Settings { plain_heartbeat: None, ..settings() }, first);
+fn without_an_istio_heartbeat() {
+    let Input::Status(first) = healthy(1) else { panic!("expected a status") };
+    let mut reporter = Reporter::new(ReporterSettings { istio_heartbeat: None, ..settings() }, first);
     for at in [0.0, 5.0, 30.0] {
         reporter.step(secs(at), if at == 0.0 { Input::Tick } else { Input::Opened }, &mut || 0.5);
     }
@@ -73,7 +73,7 @@ fn a_plain_heartbeat_of_none() {
 }
 
 #[test]
-fn a_hello_that_comes_late() {
+fn a_late_hello() {
     check(
         healthy(1),
         &[
@@ -110,17 +110,17 @@ fn pushed_probes() {
             (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &[]),
             (0.0, pushed("a"), &["0/AwaitingVerdict", "offer 1 a"]),
-            (0.1, judged(1, "a", Ok(())), &["answer of-a a None"]),
+            (0.1, validated(1, "a", Ok(())), &["answer of-a a None"]),
             (0.2, acked(0), &[]),
             (1.0, pushed("b"), &["offer 1 b"]),
-            (1.1, judged(1, "b", Err("no")), &["answer of-b a Some(\"no\")"]),
-            (2.0, Input::Garbled { text: "?".into(), nonce: "x".into() }, &["answer x a Some(\"?\")"]),
+            (1.1, validated(1, "b", Err("no")), &["answer of-b a Some(\"no\")"]),
+            (2.0, Input::Malformed { text: "?".into(), nonce: "x".into() }, &["answer x a Some(\"?\")"]),
             (3.0, pushed("c"), &["offer 1 c"]),
-            (3.1, BROKEN, &[]),
+            (3.1, TRANSIENT, &[]),
             (3.4, Input::Tick, &["connect"]),
             (3.5, Input::Opened, &[]),
             // A probe that was pushed on an earlier stream gets no response.
-            (3.6, judged(1, "c", Ok(())), &[]),
+            (3.6, validated(1, "c", Ok(())), &[]),
         ],
     );
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::config::DiscoveryServer;
-use app_health_agent::report::connection::{self, Connection};
+use app_health_agent::report::connection::{self, Connection, DiscoveryServer};
 use app_health_agent::report::tls::San;
 use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
@@ -24,7 +23,9 @@ use workload_health::health_report::{
     APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
     SERVICE_ACCOUNT,
 };
-use workload_health::reporter::{Effect, Input, Level, Loss, Report, Reporter, Settings};
+use workload_health::reporter::{
+    Disconnect, Effect, HealthStatus, Input, Report, Reporter, ReporterSettings,
+};
 use workload_health::{HealthReason, Hello, State};
 
 use super::super::certificates::DISCOVERY_NAME;
@@ -84,11 +85,11 @@ impl Member {
         let mut generation = 1;
         let mut healthy = *self.wish.borrow_and_update();
         let mut since = Duration::ZERO;
-        let settings = Settings {
+        let settings = ReporterSettings {
             epoch: format!("{:032x}", self.number),
             heartbeat: self.heartbeat,
-            plain_heartbeat: None,
-            goodbye_timeout: Duration::from_secs(2),
+            istio_heartbeat: None,
+            final_report_timeout: Duration::from_secs(2),
         };
         let mut reporter = Reporter::new(settings, level(generation, healthy, since, since));
         let mut stream: Option<Stream> = None;
@@ -112,11 +113,11 @@ impl Member {
                     healthy = *self.wish.borrow_and_update();
                     generation += 1;
                     since = start.elapsed();
-                    inputs.push_back(Input::Level(level(generation, healthy, since, since)));
+                    inputs.push_back(Input::Status(level(generation, healthy, since, since)));
                 }
                 () = tokio::time::sleep_until(due.unwrap_or(start)), if due.is_some() => {
                     // Its probes have gone on meanwhile.
-                    inputs.push_back(Input::Level(level(generation, healthy, since, start.elapsed())));
+                    inputs.push_back(Input::Status(level(generation, healthy, since, start.elapsed())));
                 }
             }
         }
@@ -126,11 +127,11 @@ impl Member {
         match effect {
             Effect::Connect => inputs.push_back(self.connect(stream).await),
             Effect::Send(report, _) => inputs.extend(self.send(stream, self.request(report))),
-            Effect::Offer { stream, version, nonce, .. } => {
-                inputs.push_back(Input::Judged { stream, version, nonce, verdict: Ok(()) });
+            Effect::ValidateProbe { stream, version, nonce, .. } => {
+                inputs.push_back(Input::Validated { stream, version, nonce, result: Ok(()) });
             }
-            Effect::Answer { version, nonce, refusal } => {
-                inputs.extend(self.send(stream, Request::AckOrNack { version, nonce, nack_reason: refusal }));
+            Effect::AckOrNack { version, nonce, nack_reason } => {
+                inputs.extend(self.send(stream, Request::AckOrNack { version, nonce, nack_reason }));
             }
             Effect::HalfClose | Effect::Close | Effect::Done => {
                 *stream = None;
@@ -153,7 +154,7 @@ impl Member {
             }
             Err(why) => {
                 self.tally.lost(self.number, why);
-                Input::Lost(Loss::Broken)
+                Input::Disconnected(Disconnect::Transient)
             }
         }
     }
@@ -180,7 +181,7 @@ impl Member {
             Err(TrySendError::Full(_)) => {
                 *stream = None;
                 self.tally.lost(self.number, "the server does not read".to_owned());
-                Some(Input::Lost(Loss::Broken))
+                Some(Input::Disconnected(Disconnect::Transient))
             }
         }
     }
@@ -194,13 +195,13 @@ impl Member {
             Response::Hello { version, nonce, content } => {
                 match content.and_then(|content| Hello::parse(&content)) {
                     Ok(hello) => Some(Input::Hello { hello, version, nonce }),
-                    Err(text) => Some(Input::Garbled { text, nonce }),
+                    Err(text) => Some(Input::Malformed { text, nonce }),
                 }
             }
             Response::Ended { rejected, why } => {
                 *stream = None;
                 self.tally.lost(self.number, why);
-                Some(Input::Lost(if refused { Loss::Refused } else { Loss::Broken }))
+                Some(Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient }))
             }
         }
     }
@@ -222,7 +223,7 @@ impl Member {
 
     fn request(&self, report: Report) -> Request {
         match report {
-            Report::Plain { healthy, message } => {
+            Report::Istio { healthy, message } => {
                 Request::Report { error: (!healthy).then_some(message), extension: None }
             }
             Report::AppHealth(report) => Request::Report {
@@ -245,12 +246,12 @@ async fn heard(stream: &mut Option<Stream>) -> Response {
     }
 }
 
-fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) -> Level {
+fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) -> HealthStatus {
     let (state, reason, message) = match healthy {
         true => (State::Healthy, HealthReason::ProbeSucceeded, String::new()),
         false => (State::Unhealthy, HealthReason::HttpStatus, "HTTP status 503".to_owned()),
     };
-    Level {
+    HealthStatus {
         generation,
         state,
         reason,

@@ -1,25 +1,25 @@
 use probe::{PluginConfig, ProbeKind};
 
-use super::{Action, Pairs, Plan, hop_head, user_agent};
+use super::{Action, HeaderPairs, ProberPlan, redirect_headers, user_agent};
 
-fn plan(prober: &str, pod: &str) -> Plan {
+fn plan(prober: &str, pod: &str) -> ProberPlan {
     plan_at("/app-health/app/livez", prober, pod)
 }
 
-fn plan_at(path: &str, prober: &str, pod: &str) -> Plan {
+fn plan_at(path: &str, prober: &str, pod: &str) -> ProberPlan {
     let text = format!(r#"{{"podIP":"10.0.0.5","probers":{{"{path}":{prober}}}}}"#);
     let config = PluginConfig::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let (path, prober) = config.probers.iter().next().expect("one prober");
-    Plan::new(path, prober, pod)
+    ProberPlan::new(path, prober, pod)
 }
 
-fn lines(head: &Pairs) -> Vec<String> {
+fn lines(head: &HeaderPairs) -> Vec<String> {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     head.iter().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
 }
 
 fn check(prober: &str, pod: &str, expected: &[&str]) {
-    assert_eq!(lines(&plan(prober, pod).head(b"kube-probe/1.36")), expected, "{prober}");
+    assert_eq!(lines(&plan(prober, pod).headers(b"kube-probe/1.36")), expected, "{prober}");
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn destinations() {
         (r#"{"tcpSocket":{"port":65535,"host":"other"}}"#, "10.0.0.5", "10.0.0.5:65535"),
     ] {
         let plan = plan(prober, pod);
-        let (Action::Http { state, .. } | Action::Tcp { state, .. }) = &plan.action else {
+        let (Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. }) = &plan.action else {
             panic!("{prober}")
         };
-        assert_eq!(*state, crate::wire::destination_state(destination), "{prober}");
+        assert_eq!(*filter_state, crate::encoding::destination_filter_state(destination), "{prober}");
     }
     let plan = plan(r#"{"grpc":{"port":9000,"service":"s"}}"#, "[fd00::5]");
-    let Action::Grpc { destination, frame, .. } = &plan.action else { panic!("grpc") };
+    let Action::Grpc { destination, message, .. } = &plan.action else { panic!("grpc") };
     assert_eq!(
-        (destination.as_str(), frame.as_slice()),
+        (destination.as_str(), message.as_slice()),
         ("[fd00::5]:9000", b"\0\0\0\0\x03\x0a\x01s".as_slice())
     );
 }
@@ -177,7 +177,7 @@ fn heads_of_hops() {
         .chain(line)
         .chain(["x-app-health-dst: 10.0.0.5:9090"])
         .collect();
-        assert_eq!(lines(&hop_head(&request, b"/b", b"kube-probe/1.36", "10.0.0.5:9090")), expected);
+        assert_eq!(lines(&redirect_headers(&request, b"/b", b"kube-probe/1.36", "10.0.0.5:9090")), expected);
     }
 }
 
@@ -192,7 +192,7 @@ fn whose_user_agent_matters() {
     ] {
         let plan = plan(prober, "10.0.0.5");
         assert_eq!(plan.wants_user_agent(), wanted, "{prober}");
-        let sent = lines(&plan.head(b"kube-probe/1.36")).contains(&"user-agent: kube-probe/1.36".into());
+        let sent = lines(&plan.headers(b"kube-probe/1.36")).contains(&"user-agent: kube-probe/1.36".into());
         assert_eq!(sent, wanted, "{prober}");
     }
 }

@@ -1,7 +1,7 @@
 use probe::Reason;
 use proptest::prelude::*;
 
-use super::{of_details, of_text};
+use super::{from_code_details, from_local_reply};
 
 const RESET: &str = "upstream_reset_before_response_started";
 
@@ -28,7 +28,7 @@ fn details_of_a_route() {
         ("response_headers_too_large", "", Some(Reason::Protocol)),
         ("upstream_cluster_overflow", "", Some(Reason::Overloaded)),
     ] {
-        assert_eq!(of_details(details.as_bytes(), failure.as_bytes()), expected, "{details}");
+        assert_eq!(from_code_details(details.as_bytes(), failure.as_bytes()), expected, "{details}");
     }
 }
 
@@ -69,7 +69,11 @@ fn resets_of_a_route() {
         ("overflow", "", Reason::Overloaded),
     ] {
         let details = format!("{RESET}{{{reset}}}");
-        assert_eq!(of_details(details.as_bytes(), failure.as_bytes()), Some(expected), "{details} {failure}");
+        assert_eq!(
+            from_code_details(details.as_bytes(), failure.as_bytes()),
+            Some(expected),
+            "{details} {failure}"
+        );
     }
 }
 
@@ -108,7 +112,7 @@ fn texts_of_a_callout() {
         ("the upstream request timeout", None),
         ("", None),
     ] {
-        assert_eq!(of_text(text.as_bytes()), expected, "{text}");
+        assert_eq!(from_local_reply(text.as_bytes()), expected, "{text}");
     }
 }
 
@@ -119,7 +123,7 @@ proptest! {
         failure in prop::collection::vec(any::<u8>(), 0..60),
     ) {
         let reset = [RESET.as_bytes(), b"{", &details].concat();
-        let reasons = [of_details(&details, &failure), of_details(&reset, &failure), of_text(&details)];
+        let reasons = [from_code_details(&details, &failure), from_code_details(&reset, &failure), from_local_reply(&details)];
         prop_assert!(!reasons.into_iter().flatten().any(Reason::is_success));
     }
 }
@@ -129,12 +133,12 @@ fn refused_calls() {
     for (status, reason) in
         [(10, Reason::Overloaded), (2, Reason::Configuration), (12, Reason::Configuration)]
     {
-        assert_eq!(super::of_refused_call(status), reason, "{status}");
+        assert_eq!(super::from_call_status(status), reason, "{status}");
     }
 }
 
 #[test]
 fn resets_after_an_informational_answer() {
     let details = b"upstream_reset_after_response_started{connection_termination}";
-    assert_eq!(super::of_details(details, b""), Some(Reason::Closed));
+    assert_eq!(super::from_code_details(details, b""), Some(Reason::Closed));
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn nobody_acknowledges() {
+fn missing_acknowledgements_close_the_stream() {
     check(
         healthy(1),
         &[
@@ -19,7 +19,7 @@ fn nobody_acknowledges() {
 }
 
 #[test]
-fn an_acknowledgement_of_an_older_report_buys_time() {
+fn an_acknowledgement_of_an_older_report_restarts_the_timeout() {
     check(
         healthy(1),
         &[
@@ -39,14 +39,14 @@ fn an_acknowledgement_of_an_older_report_buys_time() {
 
 /// Checks `unacknowledged()` after each step.
 #[test]
-fn how_long_a_report_waits() {
+fn unacknowledged_time_of_a_report() {
     let mut rows: Vec<(f64, Input, &[&str])> = vec![
         (0.0, Input::Tick, &["connect"]),
         (0.0, Input::Opened, &["plain true"]),
         (0.5, hello(3), &["1/ProbeSucceeded"]),
     ];
     assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)));
-    rows.push((1.0, BROKEN, &[]));
+    rows.push((1.0, TRANSIENT, &[]));
     assert_eq!(
         check(healthy(1), &rows).unacknowledged(),
         Some(secs(0.5)),
@@ -59,12 +59,12 @@ fn how_long_a_report_waits() {
 }
 
 #[test]
-fn only_the_newest_state_after_an_outage() {
+fn only_the_newest_state_is_sent_after_an_outage() {
     check(
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, BROKEN, &[]),
+            (0.0, TRANSIENT, &[]),
             (0.2, unhealthy(2), &[]),
             (0.25, healthy(3), &[]),
             (0.3, Input::Tick, &["connect"]),
@@ -76,7 +76,7 @@ fn only_the_newest_state_after_an_outage() {
 }
 
 #[test]
-fn pauses_grow_although_each_stream_lives_a_second() {
+fn short_streams_do_not_reset_the_backoff() {
     // Each pause is the middle of its range: 100 ms to 500 ms, 1 s, 2 s, 4 s; after a rejection 100
     // ms to 30 s.
     check(
@@ -84,20 +84,20 @@ fn pauses_grow_although_each_stream_lives_a_second() {
         &[
             (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &[]),
-            (1.0, BROKEN, &[]),
+            (1.0, TRANSIENT, &[]),
             (1.3, Input::Tick, &["connect"]),
             (1.3, Input::Opened, &[]),
-            (2.3, BROKEN, &[]),
+            (2.3, TRANSIENT, &[]),
             (2.85, Input::Tick, &["connect"]),
             (2.85, Input::Opened, &[]),
-            (3.85, BROKEN, &[]),
+            (3.85, TRANSIENT, &[]),
             (4.9, Input::Tick, &["connect"]),
-            (4.9, REFUSED, &[]),
+            (4.9, REJECTED, &[]),
             (19.95, Input::Tick, &["connect"]),
             (20.0, Input::Opened, &[]),
             (25.0, Input::Tick, &[]),
             (50.0, Input::Tick, &[]),
-            (51.0, BROKEN, &[]),
+            (51.0, TRANSIENT, &[]),
             (51.3, Input::Tick, &["connect"]),
         ],
     );
@@ -123,19 +123,19 @@ fn changed_files_reopen_the_stream_once() {
 
 /// The attempt in progress started with the previous files.
 #[test]
-fn files_that_change_while_a_stream_is_on_its_way_reopen_it_too() {
+fn files_that_change_during_a_connect_reopen_the_stream() {
     check(
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
             (0.1, Input::FilesChanged, &[]),
-            (0.2, BROKEN, &[]),
+            (0.2, TRANSIENT, &[]),
             // This attempt uses the new files; a further change follows below.
             (0.5, Input::Tick, &["connect"]),
             (0.6, Input::Opened, &["plain true"]),
             (0.6, hello(3), &["1/ProbeSucceeded"]),
             (0.7, acked(1), &[]),
-            (50.0, BROKEN, &[]),
+            (50.0, TRANSIENT, &[]),
             (50.3, Input::Tick, &["connect"]),
             (50.4, Input::FilesChanged, &[]),
             (51.0, Input::Opened, &["plain true"]),

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use probe::{ProbeKind, ProbePath, Reason};
 
-/// The maximum number of log lines of one worker in [`WINDOW`].
-const LINES: u32 = 10;
+/// The maximum number of log lines of one worker in [`WINDOW_NS`].
+const MAX_LINES: u32 = 10;
 /// One minute, in nanoseconds.
-const WINDOW: u64 = 60_000_000_000;
+const WINDOW_NS: u64 = 60_000_000_000;
 /// The maximum number of probes in flight for one prober on one worker.
-const IN_FLIGHT: u32 = 8;
+const MAX_IN_FLIGHT: u32 = 8;
 
 /// Counts the requests that were answered with `unknown_probe`.
-pub const UNKNOWN_TOTAL: &str = "app_health_unknown_total";
+pub const UNKNOWN_PROBES_TOTAL: &str = "app_health_unknown_probes_total";
 /// Counts the plugin configurations that were rejected.
 pub const CONFIG_REJECTED_TOTAL: &str = "app_health_config_rejected_total";
 
@@ -38,16 +38,16 @@ pub fn initial_success(kind: ProbeKind) -> bool {
 
 /// The state of one prober on one worker.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct ProberStats {
     in_flight: Cell<u32>,
     last: Cell<Option<Reason>>,
     metrics: RefCell<BTreeMap<Option<Reason>, u32>>,
 }
 
-impl Entry {
+impl ProberStats {
     /// Takes a slot for one more probe in flight. Returns `false` if all slots are taken.
-    pub fn enter(&self) -> bool {
-        let free = self.in_flight.get() < IN_FLIGHT;
+    pub fn acquire(&self) -> bool {
+        let free = self.in_flight.get() < MAX_IN_FLIGHT;
         if free {
             self.in_flight.set(self.in_flight.get().saturating_add(1));
         }
@@ -55,7 +55,7 @@ impl Entry {
     }
 
     /// Frees the slot of a probe that has ended.
-    pub fn leave(&self) {
+    pub fn release(&self) {
         self.in_flight.set(self.in_flight.get().saturating_sub(1));
     }
 
@@ -65,14 +65,14 @@ impl Entry {
         self.metrics.try_borrow().ok()?.get(&reason).copied()
     }
 
-    pub fn keep_metric(&self, reason: Option<Reason>, id: u32) {
+    pub fn set_metric(&self, reason: Option<Reason>, id: u32) {
         if let Ok(mut metrics) = self.metrics.try_borrow_mut() {
             metrics.insert(reason, id);
         }
     }
 
     /// Records a result, and returns the line to log if the reason has changed.
-    pub fn note(&self, path: &ProbePath, reason: Reason) -> Option<Line> {
+    pub fn record(&self, path: &ProbePath, reason: Reason) -> Option<LogLine> {
         let before = self.last.replace(Some(reason));
         let name = format!("probe {}/{}", path.container(), path.kind().word());
         let text = match before {
@@ -80,13 +80,13 @@ impl Entry {
             None if !reason.is_success() => format!("{name}: {}", reason.word()),
             _ => return None,
         };
-        Some(Line { warn: !reason.is_success(), text })
+        Some(LogLine { warn: !reason.is_success(), text })
     }
 }
 
 /// A log line about a changed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// True for a failure, which is logged as a warning; false for a success, which is logged as
     /// information.
     pub warn: bool,
@@ -97,22 +97,22 @@ pub struct Line {
 
 /// A rate limit for log lines.
 #[derive(Debug, Default)]
-pub struct Budget {
+pub struct LogLimiter {
     since: Option<u64>,
     lines: u32,
     suppressed: u64,
 }
 
-impl Budget {
+impl LogLimiter {
     /// Returns `None` if no line may be logged at `now` (in nanoseconds of any clock). Otherwise
     /// returns the number of lines suppressed since the last logged one.
-    pub fn admit(&mut self, now: u64) -> Option<u64> {
-        let current = self.since.is_some_and(|since| now >= since && now.saturating_sub(since) < WINDOW);
+    pub fn check(&mut self, now: u64) -> Option<u64> {
+        let current = self.since.is_some_and(|since| now >= since && now.saturating_sub(since) < WINDOW_NS);
         if !current {
             self.since = Some(now);
             self.lines = 0;
         }
-        if self.lines >= LINES {
+        if self.lines >= MAX_LINES {
             self.suppressed = self.suppressed.saturating_add(1);
             return None;
         }

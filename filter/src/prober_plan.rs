@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use probe::{Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
 
-use crate::wire;
+use crate::encoding;
 
 /// Header names and values, in the order in which they are sent.
-pub type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
+pub type HeaderPairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 /// The header by which Envoy selects the route. The listener removes it from downstream requests
 /// before any filter runs.
-const KIND: &[u8] = b"x-app-health-kind";
+const KIND_HEADER: &[u8] = b"x-app-health-kind";
 /// The header from which a callout's cluster takes the upstream address, because callouts have no
 /// filter state.
-const DESTINATION: &[u8] = b"x-app-health-dst";
+const DESTINATION_HEADER: &[u8] = b"x-app-health-dst";
 /// The header that sets the timeout of the route for this request.
-const TIMEOUT: &[u8] = b"x-envoy-upstream-rq-timeout-ms";
+const TIMEOUT_HEADER: &[u8] = b"x-envoy-upstream-rq-timeout-ms";
 /// Envoy matches no route for a request without it; the routes remove it again.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// A prober with its prepared requests.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ProberPlan {
     pub path: ProbePath,
     pub timeout: Duration,
     pub action: Action,
@@ -38,14 +38,14 @@ pub enum Action {
         request: Box<Request>,
         target: Vec<u8>,
         kind: &'static str,
-        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
-        state: Vec<u8>,
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
+        filter_state: Vec<u8>,
     },
     /// A route opens a TCP connection to the application and sends nothing.
     Tcp {
         destination: String,
-        /// The argument of `set_envoy_filter_state`, see [`wire::destination_state`].
-        state: Vec<u8>,
+        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
+        filter_state: Vec<u8>,
     },
     /// The filter sends the request as an HTTP callout.
     Grpc {
@@ -54,12 +54,12 @@ pub enum Action {
         /// Selects the cluster: plaintext or TLS.
         mode: GrpcMode,
         /// The request body, a length-prefixed gRPC message.
-        frame: Vec<u8>,
+        message: Vec<u8>,
         grpc_timeout: String,
     },
 }
 
-impl Plan {
+impl ProberPlan {
     /// Prepares a prober. `pod` is the Pod's IP address as written in a URL's authority, with
     /// brackets for IPv6.
     pub fn new(path: &ProbePath, prober: &Prober, pod: &str) -> Self {
@@ -69,15 +69,15 @@ impl Plan {
                 let request = Request::new(http, &destination);
                 Action::Http {
                     target: request.url.request_target(),
-                    kind: kind(http.scheme, request.declares(FORWARDED_PROTO)),
-                    state: wire::destination_state(&destination),
+                    kind: route_kind(http.scheme, request.declares(FORWARDED_PROTO)),
+                    filter_state: encoding::destination_filter_state(&destination),
                     request: Box::new(request),
                 }
             }
             Handler::TcpSocket(_) => {
-                Action::Tcp { state: wire::destination_state(&destination), destination }
+                Action::Tcp { filter_state: encoding::destination_filter_state(&destination), destination }
             }
-            Handler::Grpc(grpc) => check(grpc, destination, prober.timeout),
+            Handler::Grpc(grpc) => grpc_action(grpc, destination, prober.timeout),
         };
         let timeout_text = prober.timeout.as_millis().to_string();
         Self { path: path.clone(), timeout: prober.timeout, action, timeout_text }
@@ -92,23 +92,23 @@ impl Plan {
     /// True if the request carries the `User-Agent` of kubelet.
     pub fn wants_user_agent(&self) -> bool {
         match &self.action {
-            Action::Http { request, .. } => request.user_agent == UserAgent::Caller,
+            Action::Http { request, .. } => request.user_agent == UserAgent::Kubelet,
             Action::Tcp { .. } => false,
             Action::Grpc { .. } => true,
         }
     }
 
     /// Returns the request headers for the route, or for the callout of a gRPC probe.
-    pub fn head<'a>(&'a self, user_agent: &'a [u8]) -> Pairs<'a> {
+    pub fn headers<'a>(&'a self, user_agent: &'a [u8]) -> HeaderPairs<'a> {
         match &self.action {
             Action::Http { request, target, kind, .. } => {
-                let mut head = request_head(request, target, user_agent);
-                head.push((KIND, kind.as_bytes()));
-                head.push((TIMEOUT, self.timeout_text.as_bytes()));
+                let mut headers = request_headers(request, target, user_agent);
+                headers.push((KIND_HEADER, kind.as_bytes()));
+                headers.push((TIMEOUT_HEADER, self.timeout_text.as_bytes()));
                 if !request.declares(FORWARDED_PROTO) {
-                    head.push((FORWARDED_PROTO.as_bytes(), b"http"));
+                    headers.push((FORWARDED_PROTO.as_bytes(), b"http"));
                 }
-                head
+                headers
             }
             // The route has `connect_config.allow_post`, so Envoy turns the POST into a TCP
             // connection and sends no byte of the request.
@@ -118,8 +118,8 @@ impl Plan {
                 (b":authority", destination.as_bytes()),
                 (b":scheme", b"http"),
                 (FORWARDED_PROTO.as_bytes(), b"http"),
-                (KIND, b"tcp"),
-                (TIMEOUT, self.timeout_text.as_bytes()),
+                (KIND_HEADER, b"tcp"),
+                (TIMEOUT_HEADER, self.timeout_text.as_bytes()),
             ],
             Action::Grpc { destination, scheme, grpc_timeout, .. } => vec![
                 (b":method", b"POST"),
@@ -130,47 +130,47 @@ impl Plan {
                 (b"content-type", b"application/grpc"),
                 (b"user-agent", user_agent),
                 (b"grpc-timeout", grpc_timeout.as_bytes()),
-                (DESTINATION, destination.as_bytes()),
+                (DESTINATION_HEADER, destination.as_bytes()),
             ],
         }
     }
 }
 
 /// Returns the headers of a callout that follows a redirect. `destination` is `address:port`.
-pub fn hop_head<'a>(
+pub fn redirect_headers<'a>(
     request: &'a Request,
     target: &'a [u8],
     user_agent: &'a [u8],
     destination: &'a str,
-) -> Pairs<'a> {
-    let mut head = request_head(request, target, user_agent);
+) -> HeaderPairs<'a> {
+    let mut headers = request_headers(request, target, user_agent);
     if let Some(referer) = &request.referer {
-        head.push((b"referer", referer));
+        headers.push((b"referer", referer));
     }
     if let Some(authorization) = &request.authorization {
-        head.push((b"authorization", authorization));
+        headers.push((b"authorization", authorization));
     }
-    head.push((DESTINATION, destination.as_bytes()));
-    head
+    headers.push((DESTINATION_HEADER, destination.as_bytes()));
+    headers
 }
 
 /// Returns the headers that the application receives, in the order in which Go's HTTP client writes
 /// them.
-fn request_head<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> Pairs<'a> {
-    let mut head: Pairs = vec![
+fn request_headers<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> HeaderPairs<'a> {
+    let mut headers: HeaderPairs = vec![
         (b":method", b"GET"),
         (b":path", target),
         (b":authority", request.authority()),
         (b":scheme", &request.url.scheme),
     ];
-    if request.user_agent == UserAgent::Caller {
-        head.push((b"user-agent", user_agent));
+    if request.user_agent == UserAgent::Kubelet {
+        headers.push((b"user-agent", user_agent));
     }
-    head.extend(request.sent_headers());
-    head
+    headers.extend(request.sent_headers());
+    headers
 }
 
-fn kind(scheme: Scheme, declares_forwarded_proto: bool) -> &'static str {
+fn route_kind(scheme: Scheme, declares_forwarded_proto: bool) -> &'static str {
     match (scheme, declares_forwarded_proto) {
         (Scheme::Http, false) => "http",
         (Scheme::Https, false) => "https",
@@ -179,7 +179,7 @@ fn kind(scheme: Scheme, declares_forwarded_proto: bool) -> &'static str {
     }
 }
 
-fn check(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
+fn grpc_action(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
     Action::Grpc {
         destination,
         scheme: match grpc.mode {
@@ -187,7 +187,7 @@ fn check(grpc: &Grpc, destination: String, timeout: Duration) -> Action {
             GrpcMode::Tls => "https",
         },
         mode: grpc.mode,
-        frame: probe::grpc_health::request_frame(&grpc.service),
+        message: probe::grpc_health::request_message(&grpc.service),
         // The gRPC specification allows eight digits, which is enough for a day in milliseconds.
         grpc_timeout: format!("{}m", timeout.as_millis()),
     }

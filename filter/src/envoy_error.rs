@@ -12,7 +12,7 @@ use probe::Reason;
 /// `upstream_reset_before_response_started{connection_termination}`. `failure` is
 /// `upstream.transport_failure_reason`, for example `delayed_connect_error:_Connection_refused`.
 /// Both may be empty.
-pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
+pub fn from_code_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
     const BEFORE: &[u8] = b"upstream_reset_before_response_started{";
     // After an informational (1xx) response, Envoy regards the response as started.
     const AFTER: &[u8] = b"upstream_reset_after_response_started{";
@@ -23,7 +23,7 @@ pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
         return Some(Reason::Timeout);
     }
     if let Some(reset) = details.strip_prefix(BEFORE).or_else(|| details.strip_prefix(AFTER)) {
-        return Some(of_reset(reset, failure));
+        return Some(from_reset_reason(reset, failure));
     }
     if details.starts_with(b"http1.") || details.starts_with(b"http2.") || contains(details, b"too_large") {
         return Some(Reason::Protocol);
@@ -37,7 +37,7 @@ pub fn of_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
 /// Returns the reason for a host call that failed with `status`. A callout that fails immediately
 /// with `INTERNAL_FAILURE` found the circuit breaker of its cluster open; with any other status
 /// something that the call needs, such as a cluster, is missing.
-pub fn of_refused_call(status: u32) -> Reason {
+pub fn from_call_status(status: u32) -> Reason {
     const INTERNAL_FAILURE: u32 = 10;
     if status == INTERNAL_FAILURE { Reason::Overloaded } else { Reason::Configuration }
 }
@@ -45,7 +45,7 @@ pub fn of_refused_call(status: u32) -> Reason {
 /// Returns the reason for which Envoy itself answered a callout, read from the body of its local
 /// reply, for example `upstream connect error or disconnect/reset before headers. reset reason:
 /// remote connection failure`. Returns `None` for other texts.
-pub fn of_text(text: &[u8]) -> Option<Reason> {
+pub fn from_local_reply(text: &[u8]) -> Option<Reason> {
     const CONNECT: &[u8] = b"upstream connect error or disconnect/reset before headers";
     if text.starts_with(b"upstream request timeout") {
         return Some(Reason::Timeout);
@@ -56,7 +56,7 @@ pub fn of_text(text: &[u8]) -> Option<Reason> {
     let start = b"reset reason: ";
     let position = text.windows(start.len()).position(|window| window == start)?;
     let reset = text.get(position.checked_add(start.len())?..)?;
-    contains(text, CONNECT).then(|| match of_reset(reset, b"") {
+    contains(text, CONNECT).then(|| match from_reset_reason(reset, b"") {
         // The local reply of a callout does not distinguish a refused connection from an
         // unreachable address.
         Reason::Unreachable => Reason::Refused,
@@ -65,7 +65,7 @@ pub fn of_text(text: &[u8]) -> Option<Reason> {
 }
 
 /// Returns the reason for Envoy's reset reason, whose words are separated by spaces or underscores.
-fn of_reset(reset: &[u8], failure: &[u8]) -> Reason {
+fn from_reset_reason(reset: &[u8], failure: &[u8]) -> Reason {
     let says = |word: &str| {
         let spaced = word.replace('_', " ");
         [reset, failure]

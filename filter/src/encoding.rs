@@ -27,7 +27,7 @@ const DESTINATION: &str = "envoy.network.transport_socket.original_dst_address";
 /// Encodes the argument of Envoy's foreign function `set_envoy_filter_state`: a protobuf message
 /// with path = 1, value = 2 and span = 3, where span 1 is the downstream request. `destination` is
 /// `address:port`.
-pub fn destination_state(destination: &str) -> Vec<u8> {
+pub fn destination_filter_state(destination: &str) -> Vec<u8> {
     let mut message = Vec::new();
     for (tag, text) in [(0x0a, DESTINATION), (0x12, destination)] {
         message.push(tag);
@@ -41,7 +41,7 @@ pub fn destination_state(destination: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{destination_state, pairs};
+    use super::{destination_filter_state, pairs};
 
     #[test]
     fn pairs_are_counted_measured_and_ended() {
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_longest_destination_fits_one_length_byte() {
         let longest = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535";
-        let message = destination_state(longest);
+        let message = destination_filter_state(longest);
         assert_eq!(message.len(), 2 + super::DESTINATION.len() + 2 + longest.len() + 2);
         assert!(super::DESTINATION.len() < 0x80 && longest.len() < 0x80);
         assert!(message.ends_with(&[0x18, 1]));

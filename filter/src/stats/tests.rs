@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use probe::{ProbeKind, ProbePath, Reason};
 use proptest::prelude::*;
 
-use super::{Budget, Entry, Line, initial_success, probe_success, probes_total};
+use super::{LogLimiter, LogLine, ProberStats, initial_success, probe_success, probes_total};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -50,9 +50,9 @@ fn gauges_start_with_kubelets_initial_results() {
 
 #[test]
 fn a_line_for_each_change() {
-    let warn = |text: &str| Some(Line { warn: true, text: text.into() });
-    let info = |text: &str| Some(Line { warn: false, text: text.into() });
-    let entry = Entry::default();
+    let warn = |text: &str| Some(LogLine { warn: true, text: text.into() });
+    let info = |text: &str| Some(LogLine { warn: false, text: text.into() });
+    let entry = ProberStats::default();
     let path = path("/app-health/app/readyz");
     for (reason, expected) in [
         (Reason::Ok, None),
@@ -65,10 +65,10 @@ fn a_line_for_each_change() {
         (Reason::Ok, info("probe app/readyz: ok, was ok_redirect")),
         (Reason::Ok, None),
     ] {
-        assert_eq!(entry.note(&path, reason), expected, "{reason:?}");
+        assert_eq!(entry.record(&path, reason), expected, "{reason:?}");
     }
     assert_eq!(
-        Entry::default().note(&path, Reason::Busy),
+        ProberStats::default().record(&path, Reason::Busy),
         warn("probe app/readyz: busy"),
         "a failure of the first probe is logged"
     );
@@ -76,21 +76,21 @@ fn a_line_for_each_change() {
 
 #[test]
 fn eight_probes_in_flight() {
-    let entry = Entry::default();
-    let taken = |number: usize| (0..number).map(|_| entry.enter()).filter(|taken| *taken).count();
+    let entry = ProberStats::default();
+    let taken = |number: usize| (0..number).map(|_| entry.acquire()).filter(|taken| *taken).count();
     assert_eq!(taken(20), 8);
-    entry.leave();
-    entry.leave();
+    entry.release();
+    entry.release();
     assert_eq!(taken(20), 2);
-    (0..20).for_each(|_| entry.leave());
+    (0..20).for_each(|_| entry.release());
     assert_eq!(taken(20), 8, "freeing more slots than were taken adds none");
 }
 
 #[test]
 fn metric_ids_are_kept_by_reason() {
-    let entry = Entry::default();
-    entry.keep_metric(Some(Reason::Ok), 7);
-    entry.keep_metric(None, 9);
+    let entry = ProberStats::default();
+    entry.set_metric(Some(Reason::Ok), 7);
+    entry.set_metric(None, 9);
     for (reason, id) in [(Some(Reason::Ok), Some(7)), (None, Some(9)), (Some(Reason::Busy), None)] {
         assert_eq!(entry.metric(reason), id);
     }
@@ -106,18 +106,18 @@ fn ten_lines_a_minute_and_the_number_suppressed() {
         ("the clock goes back", vec![(start, 12), (start - 1, 11)], vec![10, 10]),
         ("from the beginning of time", vec![(0, 11), (u64::MAX, 11)], vec![10, 10]),
     ] {
-        let mut budget = Budget::default();
+        let mut budget = LogLimiter::default();
         let admitted: Vec<_> = times
             .iter()
-            .map(|(now, lines)| (0..*lines).filter(|_| budget.admit(*now).is_some()).count())
+            .map(|(now, lines)| (0..*lines).filter(|_| budget.check(*now).is_some()).count())
             .collect();
         assert_eq!(admitted, expected, "{name}");
     }
-    let mut budget = Budget::default();
-    let suppressed: Vec<_> = (0..25).filter_map(|_| budget.admit(start)).collect();
+    let mut budget = LogLimiter::default();
+    let suppressed: Vec<_> = (0..25).filter_map(|_| budget.check(start)).collect();
     assert_eq!(suppressed, [0; 10]);
-    assert_eq!(budget.admit(start + 61 * SECOND), Some(15));
-    assert_eq!(budget.admit(start + 61 * SECOND), Some(0), "the number of suppressed lines is reported once");
+    assert_eq!(budget.check(start + 61 * SECOND), Some(15));
+    assert_eq!(budget.check(start + 61 * SECOND), Some(0), "the number of suppressed lines is reported once");
 }
 
 proptest! {
@@ -125,13 +125,13 @@ proptest! {
     fn no_minute_of_a_running_clock_has_more_than_ten_lines_twice(
         steps in prop::collection::vec(0..20 * SECOND, 1..200),
     ) {
-        let mut budget = Budget::default();
+        let mut budget = LogLimiter::default();
         let mut now = 0;
         let mut lines = Vec::new();
         let mut told = 0;
         for step in &steps {
             now += step;
-            if let Some(suppressed) = budget.admit(now) {
+            if let Some(suppressed) = budget.check(now) {
                 lines.push(now);
                 told += 1 + suppressed;
             }
@@ -140,7 +140,7 @@ proptest! {
         for window in lines.windows(21) {
             prop_assert!(window[20] - window[0] >= 60 * SECOND);
         }
-        told += budget.admit(now + 60 * SECOND).map_or(0, |suppressed| suppressed);
+        told += budget.check(now + 60 * SECOND).map_or(0, |suppressed| suppressed);
         prop_assert_eq!(told, steps.len() as u64, "every line is logged or counted");
     }
 }

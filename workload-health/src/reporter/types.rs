@@ -5,22 +5,22 @@ use std::time::Duration;
 use crate::{HealthReason, HealthReport, Hello, State};
 use serde_json::Value;
 
-/// Settings of the reporter.
+/// ReporterSettings of the reporter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ReporterSettings {
     /// Identifier of this process: 32 hexadecimal digits, new at each start.
     pub epoch: String,
     /// Interval towards an app-health server; the server may ask for a shorter one.
     pub heartbeat: Duration,
     /// Interval towards a plain server such as istiod; `None` disables it.
-    pub plain_heartbeat: Option<Duration>,
+    pub istio_heartbeat: Option<Duration>,
     /// The longest wait for the acknowledgement of the final report.
-    pub goodbye_timeout: Duration,
+    pub final_report_timeout: Duration,
 }
 
 /// Health status of the workload. Times count from the agent's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Level {
+pub struct HealthStatus {
     /// Number of state transitions so far.
     pub generation: u64,
     pub state: State,
@@ -33,11 +33,11 @@ pub struct Level {
     pub last_probe: Option<Duration>,
     /// Sum of the probe's period and timeout.
     pub interval: Option<Duration>,
-    /// Latest time of the first verdict; `None` once there is one.
+    /// Latest time of the first result; `None` once there is one.
     pub verdict_due: Option<Duration>,
 }
 
-impl Level {
+impl HealthStatus {
     /// True if the workload drains or terminates; probe results no longer change its state.
     pub(super) fn is_final(&self) -> bool {
         matches!(self.reason, HealthReason::Draining | HealthReason::Terminating)
@@ -47,11 +47,11 @@ impl Level {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// The health status has changed, at least in part.
-    Level(Level),
+    Status(HealthStatus),
     /// The requested stream is open, and its first request is queued.
     Opened,
     /// The requested stream could not be opened, or the open one has ended.
-    Lost(Loss),
+    Disconnected(Disconnect),
     /// The server sent a hello message: the first one on a stream, or a later one with another
     /// probe.
     Hello {
@@ -60,42 +60,42 @@ pub enum Input {
         nonce: String,
     },
     /// The server sent a message of the hello's type that cannot be parsed.
-    Garbled {
+    Malformed {
         /// Why the message cannot be parsed.
         text: String,
         nonce: String,
     },
     /// The prober accepted or rejected a pushed probe. `stream`, `version` and `nonce` are those of
-    /// the [`Effect::Offer`].
-    Judged {
+    /// the [`Effect::ValidateProbe`].
+    Validated {
         stream: u64,
         version: String,
         nonce: String,
         /// `Ok` if the probe is in force; otherwise why it was rejected.
-        verdict: Result<(), String>,
+        result: Result<(), String>,
     },
     /// The server stored the report with this version, `<epoch>/<generation>`.
     Acknowledged(String),
     /// The certificate files have changed, and the new ones are usable.
     FilesChanged,
     /// The agent begins to shut down.
-    Leave,
+    Shutdown,
     Tick,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub enum Disconnect {
     /// A failure that another attempt may resolve.
-    Broken,
+    Transient,
     /// The server rejected this client with PERMISSION_DENIED, UNAUTHENTICATED or INVALID_ARGUMENT.
-    Refused,
+    Rejected,
 }
 
 /// A health report in one of two formats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// A report that uses only Istio's protocol.
-    Plain {
+    Istio {
         healthy: bool,
         /// Why the workload is unhealthy; empty if it is healthy.
         message: String,
@@ -105,20 +105,20 @@ pub enum Report {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Saying {
+pub enum Attempt {
     /// A state transition, a heartbeat, or the first report on a stream.
-    Anew,
+    New,
     /// A retry, because the previous report may have been lost.
-    Again,
+    Retry,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Open a stream; the result is an [`Input::Opened`] or [`Input::Lost`].
+    /// Open a stream; the result is an [`Input::Opened`] or [`Input::Disconnected`].
     Connect,
-    Send(Report, Saying),
-    /// Validate a pushed probe; the result is an [`Input::Judged`].
-    Offer {
+    Send(Report, Attempt),
+    /// Validate a pushed probe; the result is an [`Input::Validated`].
+    ValidateProbe {
         /// Number of the stream that the probe arrived on.
         stream: u64,
         version: String,
@@ -127,13 +127,13 @@ pub enum Effect {
         probe: Option<Value>,
     },
     /// Acknowledge or reject the hello message with this nonce (ACK or NACK).
-    Answer {
+    AckOrNack {
         /// The version in force: that of the message, or the previous one if the message is
         /// rejected.
         version: String,
         nonce: String,
         /// Why the message is rejected; `None` for an ACK.
-        refusal: Option<String>,
+        nack_reason: Option<String>,
     },
     Close,
     /// Close the client's half of the stream.

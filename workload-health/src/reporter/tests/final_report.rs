@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn goodbye_to_our_server() {
+fn final_report_to_an_app_health_server() {
     check(
         healthy(1),
         &[
@@ -11,7 +11,7 @@ fn goodbye_to_our_server() {
             (0.0, Input::Opened, &["plain true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
-            (5.0, Input::Leave, &[]),
+            (5.0, Input::Shutdown, &[]),
             (5.1, draining(2), &["2/Draining"]),
             (5.2, acked(2), &["half-close"]),
             (5.3, Input::Tick, &["close", "done"]),
@@ -20,7 +20,7 @@ fn goodbye_to_our_server() {
 }
 
 #[test]
-fn goodbye_after_a_drain() {
+fn final_report_after_a_drain() {
     let reporter = check(
         healthy(1),
         &[
@@ -33,8 +33,8 @@ fn goodbye_after_a_drain() {
             (5.1, acked(2), &[]),
             (65.0, Input::Tick, &["2/Draining"]),
             (65.1, acked(2), &[]),
-            (70.0, Input::Leave, &["half-close"]),
-            (70.05, BROKEN, &["close", "done"]),
+            (70.0, Input::Shutdown, &["half-close"]),
+            (70.05, TRANSIENT, &["close", "done"]),
             (71.0, Input::Opened, &[]),
         ],
     );
@@ -42,14 +42,14 @@ fn goodbye_after_a_drain() {
 }
 
 #[test]
-fn goodbye_to_a_plain_server() {
+fn final_report_to_istiod() {
     check(
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
             (0.0, Input::Opened, &["plain true"]),
             (1.0, draining(2), &["plain false Draining"]),
-            (1.05, Input::Leave, &[]),
+            (1.05, Input::Shutdown, &[]),
             (1.1, Input::Tick, &["half-close"]),
             (1.2, Input::Tick, &["close", "done"]),
         ],
@@ -57,7 +57,7 @@ fn goodbye_to_a_plain_server() {
 }
 
 #[test]
-fn goodbye_to_a_server_that_is_silent_away_or_back_in_time() {
+fn final_report_to_an_unresponsive_unreachable_or_returning_server() {
     check(
         healthy(1),
         &[
@@ -65,7 +65,7 @@ fn goodbye_to_a_server_that_is_silent_away_or_back_in_time() {
             (0.0, Input::Opened, &["plain true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (1.0, draining(2), &["2/Draining"]),
-            (1.0, Input::Leave, &[]),
+            (1.0, Input::Shutdown, &[]),
             (3.0, Input::Tick, &["close", "done"]),
         ],
     );
@@ -73,9 +73,9 @@ fn goodbye_to_a_server_that_is_silent_away_or_back_in_time() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, REFUSED, &[]),
+            (0.0, REJECTED, &[]),
             (1.0, draining(2), &[]),
-            (1.0, Input::Leave, &["connect"]),
+            (1.0, Input::Shutdown, &["connect"]),
             (3.0, Input::Tick, &["close", "done"]),
         ],
     );
@@ -83,9 +83,9 @@ fn goodbye_to_a_server_that_is_silent_away_or_back_in_time() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, REFUSED, &[]),
+            (0.0, REJECTED, &[]),
             (1.0, draining(2), &[]),
-            (1.0, Input::Leave, &["connect"]),
+            (1.0, Input::Shutdown, &["connect"]),
             (1.1, Input::Opened, &["plain false Draining"]),
             (1.15, hello(4), &["2/Draining"]),
             (1.2, acked(2), &["half-close"]),
