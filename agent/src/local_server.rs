@@ -64,33 +64,24 @@ impl LocalServer {
         if !call.peer.is_local() || !(call.path == MERGED || is_direct(&call.headers)) {
             return forbidden();
         }
-        let known = [
-            (DRAIN, Method::POST, "POST"),
-            (QUIT, Method::POST, "POST"),
-            (STATE, Method::GET, "GET"),
-            (BOOTSTRAP, Method::GET, "GET"),
-            (HEALTH, Method::GET, "GET"),
-            (LOG, Method::PUT, "PUT"),
-            (MERGED, Method::GET, "GET"),
-            (OWN, Method::GET, "GET"),
-        ];
-        match known.iter().find(|(path, ..)| *path == call.path) {
-            None => not_found(),
-            Some((_, method, allow)) if call.method != *method => not_allowed(allow),
-            Some((path, ..)) => self.serve(path, &call).await,
+        let (method, allow) = match call.path.as_str() {
+            DRAIN | QUIT => (Method::POST, "POST"),
+            LOG => (Method::PUT, "PUT"),
+            STATE | BOOTSTRAP | HEALTH | MERGED | OWN => (Method::GET, "GET"),
+            _ => return not_found(),
+        };
+        if call.method != method {
+            return not_allowed(allow);
         }
-    }
-
-    async fn serve(&self, path: &str, call: &Call) -> Response {
-        match path {
+        match call.path.as_str() {
             DRAIN => {
                 self.state.apply(Observation::Draining);
-                let answer = self.command(AdminCommand::Drain).await;
+                let response = self.command(AdminCommand::Drain).await;
                 if let Some(wait) = wait(&call.query) {
                     call.slot.leave();
-                    self.until_unused(wait).await;
+                    self.wait_until_unused(wait).await;
                 }
-                answer
+                response
             }
             QUIT => {
                 info!("quit requested by POST /quitquitquit");
@@ -128,7 +119,7 @@ impl LocalServer {
 
     /// Returns when the application has no open connections, when the time is over, or when the
     /// agent terminates. Without statistics it waits for the full time.
-    async fn until_unused(&self, wait: Duration) {
+    async fn wait_until_unused(&self, wait: Duration) {
         let unused = async {
             while admin_client::open_connections(&self.admin, COUNT).await != Some(0) {
                 sleep(COUNT).await;

@@ -6,6 +6,7 @@
 
 mod condition;
 mod data_path;
+mod liveness;
 mod observation;
 mod process_state;
 mod snapshot;
@@ -26,9 +27,6 @@ use crate::http_client::RequestFailure;
 /// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
 /// accidental.
 const EXIT_CONFIRMATION: Duration = Duration::from_millis(100);
-/// Time after which a silent data path that answered before is not expected to recover without a
-/// restart (istio#50550).
-const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// Tolerance in seconds for `/server_info`, which reports whole seconds with a delay.
 const UPTIME_SLACK: i64 = 2;
 
@@ -140,26 +138,6 @@ impl Readiness {
             json["last"][*channel] = serde_json::json!({"answer": response, "secondsAgo": seconds_ago});
         }
         format!("{json:#}\n").into()
-    }
-
-    /// Returns the reason if Envoy must be restarted. `admin` is the time for which its admin
-    /// interface may be silent.
-    pub fn alive(&self, admin: Option<Duration>, now: Duration) -> Result<(), &'static str> {
-        let since = |since: Option<Duration>| since.map(|since| now.saturating_sub(since));
-        if self.envoy.exited && !self.envoy.restarting {
-            Err("envoy exited")
-        } else if since(self.envoy.admin_unresponsive_since)
-            .zip(admin)
-            .is_some_and(|(silent, most)| silent >= most)
-        {
-            Err("envoy admin stuck")
-        } else if self.envoy.was_ready
-            && since(self.envoy.data_path.unresponsive_since).is_some_and(|silent| silent >= STUCK_AFTER)
-        {
-            Err("probe listener not answering")
-        } else {
-            Ok(())
-        }
     }
 
     /// Applies one observation; `generation` is the one at the start of the request.

@@ -3,6 +3,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use super::request::SCRAPE_TIMEOUT;
 use super::*;
 use crate::http_server::{self, Call, Limits, Server, serve};
 
