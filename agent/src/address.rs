@@ -13,13 +13,11 @@ const SOCKET_PATH_LIMIT: usize = 107;
 /// Reason why an address was rejected. The text says what is allowed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AddressError {
-    /// Neither `unix:PATH` nor a loopback address.
     #[error("must be unix:PATH or a loopback host:port such as 127.0.0.1:15000")]
     NotLocal,
     /// The path of a Unix socket is relative; it would depend on the working directory.
     #[error("the path of a Unix socket must start with /")]
     RelativePath,
-    /// The path of a Unix socket exceeds the kernel's limit.
     #[error("the path of a Unix socket is at most {SOCKET_PATH_LIMIT} bytes long, this one is {0}")]
     LongPath(usize),
     /// `https`, which is not supported because no trust anchors are configured.
@@ -27,7 +25,6 @@ pub enum AddressError {
     HttpsUnsupported,
     #[error("must be http://host[:port]/path or unix:PATH:/path")]
     InvalidUrl,
-    /// The URL has a path where none is allowed.
     #[error("must be http://host:port or unix:PATH, without a path")]
     UnexpectedPath,
     #[error("must be a CIDR block such as 10.0.0.0/8 or fd00::/8, or one address")]
@@ -82,7 +79,6 @@ pub fn conflicts(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
 }
 
-/// A value, or the word `off`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrOff<T> {
     Off,
@@ -97,7 +93,6 @@ impl<T: FromStr> FromStr for OrOff<T> {
     }
 }
 
-/// Destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     Unix(PathBuf),
@@ -105,7 +100,6 @@ pub enum Endpoint {
     Ip(SocketAddr),
     /// `localhost`, which is tried as 127.0.0.1 and then ::1, without a name lookup.
     Localhost(u16),
-    /// Name that needs a lookup, and port.
     Name(String, u16),
 }
 

@@ -32,7 +32,6 @@ use crate::supervisor::{self, Inputs};
 use crate::{health, log, machine, output, report};
 use prepare::Prepared;
 
-/// Capacity of the channel to the supervisor.
 const COMMANDS: usize = 8;
 
 /// Creates the state directory and writes the filter into it where the bootstrap refers to them,

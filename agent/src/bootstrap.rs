@@ -1,9 +1,7 @@
 //! Renders the Envoy bootstrap by filling values into the template `envoy-config/bootstrap.yaml`,
 //! which the build script converts to JSON.
-//!
-//! A template string that consists of one placeholder becomes the JSON value of that placeholder,
-//! so values need no quoting; null removes the key or the array element. A placeholder inside a
-//! longer string is replaced as text.
+
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,11 +11,11 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use probe::PluginConfig;
-use serde_json::{Map, Value, json};
-use thiserror::Error;
+use serde_json::{Value, json};
 
 use crate::address::{Cidr, LocalAddress};
 use crate::envoy_version::EnvoyVersion;
+use template::fill;
 
 /// The template `envoy-config/bootstrap.yaml`, converted to JSON by the build script.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/bootstrap.json"));
@@ -29,7 +27,6 @@ const HOOK_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Margin by which Envoy's connect timeout exceeds the longest probe timeout.
 const AFTER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Values that are filled into the bootstrap template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bootstrap {
     /// Address of the probe listener; `[::]` becomes two sockets, 0.0.0.0 and `::`. The port is not
@@ -39,7 +36,6 @@ pub struct Bootstrap {
     pub stats_address: Option<SocketAddr>,
     /// Address of the agent, which the metrics route targets.
     pub local_address: LocalAddress,
-    /// Address of Envoy's admin interface.
     pub admin: LocalAddress,
     pub filter: FilterCode,
     /// Sources that may call the probe listener besides loopback; if empty, all sources are
@@ -49,27 +45,17 @@ pub struct Bootstrap {
     pub reserved_ports: Vec<u16>,
     /// Source addresses of probes, at most one per address family; if empty, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Primary IP address of the Pod.
     pub instance_ip: IpAddr,
-    /// Version of the Envoy that reads the bootstrap.
     pub envoy_version: EnvoyVersion,
-    /// Value of the environment variable `ISTIO_KUBE_APP_PROBERS`.
     pub app_probers: Option<String>,
 }
 
-/// Source from which Envoy loads the filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterCode {
     /// Absolute path of the Wasm file.
     File(PathBuf),
-    /// Wasm bytes that are embedded in the bootstrap.
     Inline(Vec<u8>),
 }
-
-/// Error for a template placeholder that has no value.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("${{{0}}}: no such placeholder")]
-pub struct UnknownPlaceholder(String);
 
 impl Bootstrap {
     /// Returns the filter's configuration as JSON with sorted keys:
@@ -115,7 +101,6 @@ impl Bootstrap {
         text
     }
 
-    /// Renders the bootstrap without whitespace.
     pub fn render_compact(&self) -> String {
         self.value().to_string()
     }
@@ -284,44 +269,6 @@ fn upstream_bind_config(sources: &[IpAddr]) -> Value {
             others.iter().map(|other| json!({"address": source(other)})).collect();
     }
     bind
-}
-
-/// Replaces every placeholder in `template`.
-fn fill(template: Value, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
-    Ok(match template {
-        Value::String(text) => fill_text(text, values)?,
-        Value::Array(elements) => {
-            let elements = elements.into_iter().map(|element| fill(element, values));
-            elements.filter(|element| element != &Ok(Value::Null)).collect::<Result<_, _>>()?
-        }
-        Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| fill(value, values).map(|value| (key, value)));
-            let fields: Result<Map<_, _>, _> = fields.collect();
-            Value::Object(fields?.into_iter().filter(|(_, value)| !value.is_null()).collect())
-        }
-        other => other,
-    })
-}
-
-fn fill_text(text: String, values: &BTreeMap<&str, Value>) -> Result<Value, UnknownPlaceholder> {
-    let value = |name: &str| values.get(name).ok_or_else(|| UnknownPlaceholder(name.to_owned()));
-    let mut filled = String::new();
-    let mut rest = text.as_str();
-    while let Some((before, placeholder)) = rest.split_once("${") {
-        let (name, after) =
-            placeholder.split_once('}').ok_or_else(|| UnknownPlaceholder(placeholder.to_owned()))?;
-        if before.is_empty() && after.is_empty() && filled.is_empty() {
-            return value(name).cloned();
-        }
-        filled.push_str(before);
-        match value(name)? {
-            Value::String(text) => filled.push_str(text),
-            other => filled.push_str(&other.to_string()),
-        }
-        rest = after;
-    }
-    filled.push_str(rest);
-    Ok(Value::String(filled))
 }
 
 #[cfg(test)]

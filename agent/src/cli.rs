@@ -8,16 +8,13 @@ use tokio::time::{Instant, timeout_at};
 use crate::address::HttpUrl;
 use crate::http_client;
 
-/// Maximum number of bytes that are read of a response body.
 const RESPONSE_LIMIT: usize = 4 * 1024;
 
-/// Result of a request to the agent.
 #[derive(Debug, PartialEq, Eq)]
 enum LocalCallResult {
     Done,
     /// No process accepts connections at the address.
     NotRunning,
-    /// The request failed for this reason.
     Failed(String),
 }
 

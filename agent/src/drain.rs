@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use crate::args::DrainScope;
 
-/// Maximum number of attempts to send Envoy the drain request.
 const MAX_ATTEMPTS: u8 = 3;
-/// Interval between two queries for the number of open connections.
 const COUNT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Parameters of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainSettings {
     /// Minimum time for which Envoy keeps serving after SIGTERM; the deadline limits it.
@@ -37,13 +34,11 @@ impl DrainSettings {
 #[derive(Debug)]
 pub struct Drain {
     settings: DrainSettings,
-    /// Start of the drain.
     started: Option<Duration>,
     attempts_left: u8,
     /// Earliest time at which Envoy may stop serving. `Some` means that the agent exits after the
     /// drain.
     shutdown_not_before: Option<Duration>,
-    /// Open connections of the application.
     connections: Connections,
 }
 
@@ -55,16 +50,12 @@ enum Connections {
     None,
 }
 
-/// Next action for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Do nothing until the next event.
     Idle,
-    /// Send Envoy the drain request.
     SendDrain,
-    /// Query the number of open connections.
     CountConnections,
-    /// Do nothing until this time.
     WaitUntil(Duration),
     End,
 }
@@ -94,12 +85,10 @@ impl Drain {
         self.shutdown_not_before.get_or_insert(now + minimum);
     }
 
-    /// Returns true if the agent exits after the drain.
     pub fn is_shutting_down(&self) -> bool {
         self.shutdown_not_before.is_some()
     }
 
-    /// Records whether Envoy accepted the drain request.
     pub fn on_drain_response(&mut self, accepted: bool) {
         self.attempts_left = if accepted { 0 } else { self.attempts_left.saturating_sub(1) };
     }
@@ -113,7 +102,6 @@ impl Drain {
         };
     }
 
-    /// Returns what to do at `now`.
     pub fn next(&self, now: Duration) -> Step {
         let Some(started) = self.started else { return Step::Idle };
         let deadline = started + self.settings.deadline;

@@ -31,7 +31,6 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// Response whose body may be truncated.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// HTTP status code, 100-999.
     pub status: u16,
     /// Body, at most as long as the caller's limit.
     pub body: Vec<u8>,
@@ -39,7 +38,6 @@ pub struct HttpResponse {
     pub truncated: bool,
 }
 
-/// Error for a request that got no complete response.
 #[derive(Debug, Error)]
 #[error("no HTTP response: {0}")]
 pub struct RequestError(#[from] hyper::Error);
@@ -54,15 +52,11 @@ impl RequestError {
     }
 }
 
-/// Reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestFailure {
-    /// The connection was refused.
     Refused,
     Timeout,
-    /// The response exceeds its maximum size.
     TooLarge,
-    /// The status is not an expected one.
     BadStatus,
     /// The response is incomplete or malformed.
     BadBody,
@@ -88,13 +82,11 @@ impl From<hyper::Error> for RequestFailure {
     }
 }
 
-/// Error for a connection that was not established.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// The connection failed: it was refused, the socket does not exist, or there is no route.
     #[error("{0}")]
     Refused(io::Error),
-    /// The name did not resolve.
     #[error("{0}")]
     UnknownName(io::Error),
 }
@@ -103,7 +95,6 @@ pub enum ConnectError {
 #[derive(Debug)]
 pub enum Resolved<'a> {
     Unix(&'a Path),
-    /// Addresses that are tried in order.
     Addresses(Vec<SocketAddr>),
 }
 
@@ -124,7 +115,6 @@ pub async fn resolve(endpoint: &Endpoint) -> Result<Resolved<'_>, ConnectError> 
     })
 }
 
-/// Resolves the endpoint and connects to it.
 pub async fn connect(endpoint: &Endpoint) -> Result<Connection, ConnectError> {
     resolve(endpoint).await?.dial().await
 }

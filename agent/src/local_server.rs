@@ -23,13 +23,11 @@ use crate::supervisor::AdminCommand;
 
 /// Paths of this port, as they appear in metrics.
 pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
-/// Path that starts a drain.
 pub const DRAIN: &str = "/drain";
 /// Path that terminates the agent; the name is Istio's.
 pub const QUIT: &str = "/quitquitquit";
 /// Interval between two queries for open connections, and the timeout of each query.
 const COUNT: Duration = Duration::from_millis(500);
-/// Maximum of `?wait=` in milliseconds.
 const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
@@ -38,11 +36,9 @@ const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
 
-/// Handler of the requests on port 15004.
 #[derive(Clone)]
 pub struct LocalServer {
     pub state: Arc<AgentState>,
-    /// Channel to the supervisor.
     pub commands: mpsc::Sender<AdminCommand>,
     /// Rendered bootstrap without secrets.
     pub bootstrap: Option<Arc<str>>,
@@ -68,33 +64,24 @@ impl LocalServer {
         if !request.peer.is_local() || !(request.path() == MERGED || is_direct(&request.headers)) {
             return text(StatusCode::FORBIDDEN, "allowed from this host only\n");
         }
-        let known = [
-            (DRAIN, Method::POST, "POST"),
-            (QUIT, Method::POST, "POST"),
-            (STATE, Method::GET, "GET"),
-            (BOOTSTRAP, Method::GET, "GET"),
-            (HEALTH, Method::GET, "GET"),
-            (LOG, Method::PUT, "PUT"),
-            (MERGED, Method::GET, "GET"),
-            (OWN, Method::GET, "GET"),
-        ];
-        match known.iter().find(|(path, ..)| *path == request.path()) {
-            None => not_found(),
-            Some((_, method, allow)) if request.method != *method => not_allowed(allow),
-            Some((path, ..)) => self.serve(path, &request).await,
+        let (method, allow) = match request.path() {
+            DRAIN | QUIT => (Method::POST, "POST"),
+            LOG => (Method::PUT, "PUT"),
+            STATE | BOOTSTRAP | HEALTH | MERGED | OWN => (Method::GET, "GET"),
+            _ => return not_found(),
+        };
+        if request.method != method {
+            return not_allowed(allow);
         }
-    }
-
-    async fn serve(&self, path: &str, request: &HttpRequest) -> Response {
-        match path {
+        match request.path() {
             DRAIN => {
                 self.state.apply(Observation::Draining);
-                let answer = self.command(AdminCommand::Drain).await;
+                let response = self.command(AdminCommand::Drain).await;
                 if let Some(wait) = wait(request.query()) {
                     request.slot.release();
-                    self.until_unused(wait).await;
+                    self.wait_until_unused(wait).await;
                 }
-                answer
+                response
             }
             QUIT => {
                 info!("quit requested by POST /quitquitquit");
@@ -132,7 +119,7 @@ impl LocalServer {
 
     /// Returns when the application has no open connections, when the time is over, or when the
     /// agent terminates. Without statistics it waits for the full time.
-    async fn until_unused(&self, wait: Duration) {
+    async fn wait_until_unused(&self, wait: Duration) {
         let unused = async {
             while admin_client::open_connections(&self.admin, COUNT).await != Some(0) {
                 sleep(COUNT).await;

@@ -14,7 +14,6 @@ pub const PROBE_SOURCE4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 /// `lo` first.
 pub const PROBE_SOURCE6: Ipv6Addr = Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6);
 
-/// Facts that the bootstrap depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// True if a socket can be bound to `::`.
@@ -77,7 +76,6 @@ fn quota(text: &str) -> Option<u32> {
     u32::try_from(cpus).ok().filter(|cpus| *cpus > 0)
 }
 
-/// Returns true if a socket can be bound to `address`.
 fn is_bindable(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

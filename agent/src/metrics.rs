@@ -29,7 +29,6 @@ type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
 type Seconds = Gauge<f64, AtomicU64>;
 type Histograms = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
-/// Prefix of all metric names.
 const PREFIX: &str = "app_health_agent";
 /// Upper bounds of the histogram buckets for admin requests, in seconds.
 const ADMIN_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -151,7 +150,6 @@ impl Metrics {
         }
     }
 
-    /// Records a setting of which a part was ignored.
     pub fn config_rejected(&self, key: &str) {
         self.config_rejected.get_or_create(&[("key", key.to_owned())]).set(1);
     }
@@ -166,14 +164,12 @@ impl Metrics {
         self.envoy_exits.get_or_create(&[("cause", cause.to_owned())]).inc();
     }
 
-    /// Records a request to Envoy's admin interface and its duration.
     pub fn admin_request(&self, result: Result<(), RequestFailure>, took: Duration) {
         let labels = [("outcome", RequestFailure::outcome(result).to_owned())];
         self.admin_requests.get_or_create(&labels).inc();
         self.admin_request_duration_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Records a readiness request to the probe listener.
     pub fn data_path_request(&self, result: Result<(), RequestFailure>) {
         self.data_path_requests
             .get_or_create(&[("outcome", RequestFailure::outcome(result).to_owned())])
@@ -185,7 +181,6 @@ impl Metrics {
         GaugeGuard::new(self.held_requests.clone())
     }
 
-    /// Records the scrape of one source.
     pub fn scrape(&self, source: &'static str, outcome: &'static str) {
         self.scrapes.get_or_create(&[("source", source.to_owned()), ("outcome", outcome.to_owned())]).inc();
     }
@@ -213,7 +208,6 @@ impl Default for Metrics {
     }
 }
 
-/// Creates a metric and registers it.
 fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());

@@ -17,7 +17,6 @@ use crate::readiness::{Channel, Observation, Readiness};
 use crate::state::AgentState;
 use intervals::{AdminIntervals, DATA_PATH_TIMEOUT, DataPathIntervals};
 
-/// Destinations of the readiness requests.
 #[derive(Debug, Clone)]
 pub struct PollTargets {
     /// URL of Envoy's admin interface; its path is ignored.
@@ -26,11 +25,9 @@ pub struct PollTargets {
     pub admin_timeout: Duration,
     /// URL of the probe listener; `None` disables its requests.
     pub data_path: Option<HttpUrl>,
-    /// True if Envoy is a child process.
     pub child: bool,
 }
 
-/// Sends requests without end.
 pub async fn run(state: &AgentState, targets: PollTargets) {
     let PollTargets { admin, admin_timeout, data_path, child } = targets;
     let admin_intervals = AdminIntervals::new(admin_timeout, data_path.is_none() && !child);

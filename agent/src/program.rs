@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Reason why a program cannot be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     NotFound,

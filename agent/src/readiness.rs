@@ -5,6 +5,10 @@
 //! clock.
 
 mod condition;
+mod data_path;
+mod liveness;
+mod observation;
+mod process_state;
 mod snapshot;
 
 use std::collections::BTreeMap;
@@ -12,51 +16,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub use condition::Condition;
-use condition::EnvoyProcessState;
+pub use observation::{Channel, Observation};
+use process_state::EnvoyProcessState;
 pub use snapshot::{Pending, Phase, Snapshot};
 
 use crate::args::Dynamic;
-use crate::envoy::admin::{AdminRequest, AdminResponse, DataPathResponse, ServerInfo};
+use crate::envoy::admin::{AdminRequest, AdminResponse, ServerInfo};
 use crate::http_client::RequestFailure;
 
 /// Minimum time between two refused connections that count as an exit of Envoy; a single one may be
 /// accidental.
 const EXIT_CONFIRMATION: Duration = Duration::from_millis(100);
-/// Time after which a silent data path that answered before is not expected to recover without a
-/// restart (istio#50550).
-const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// Tolerance in seconds for `/server_info`, which reports whole seconds with a delay.
 const UPTIME_SLACK: i64 = 2;
 
-/// Event, or result of a request, that affects readiness.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Observation {
-    /// The connection of a request was accepted.
-    Accepted(Channel),
-    /// A request to the admin interface completed.
-    Admin(Result<AdminResponse, RequestFailure>),
-    /// A request to the probe listener completed.
-    DataPath(Result<DataPathResponse, RequestFailure>),
-    /// The child process was started.
-    Started,
-    /// The child process has exited.
-    Exited,
-    /// The child process will be started again.
-    Restarting,
-    /// A drain has started.
-    Draining,
-    /// The agent is terminating.
-    Terminating,
-}
-
-/// Destination of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
-    Admin,
-    DataPath,
-}
-
-/// Settings that determine the readiness conditions.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
     /// Whether clusters and listeners are expected over xDS.
@@ -88,26 +61,22 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Creates the initial state; `now` is the time since the agent's start.
     pub fn new(policy: Policy, now: Duration) -> Self {
-        let envoy = EnvoyProcessState::default();
-        let snapshot = Snapshot::first(now);
         let mut ready = Self {
             policy,
-            envoy,
+            envoy: EnvoyProcessState::default(),
             generation: 0,
             epoch: 1,
             draining: false,
             terminating: false,
             was_live: false,
             last: BTreeMap::new(),
-            snapshot,
+            snapshot: Snapshot::first(now),
         };
         ready.update(now);
         ready
     }
 
-    /// Returns the result of all observations so far.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -124,7 +93,6 @@ impl Readiness {
         (self.generation, self.envoy.process)
     }
 
-    /// Returns the next request for the admin interface.
     pub fn next_admin_request(&self) -> AdminRequest {
         self.envoy.next_admin_request()
     }
@@ -151,12 +119,10 @@ impl Readiness {
         !self.policy.child || self.envoy.process
     }
 
-    /// Returns true if the current Envoy process has been ready.
     pub fn was_ready(&self) -> bool {
         self.envoy.was_ready && !self.envoy.exited
     }
 
-    /// Returns true if any Envoy process has been live.
     pub fn was_live(&self) -> bool {
         self.was_live
     }
@@ -167,38 +133,18 @@ impl Readiness {
         let mut json = self.snapshot.json(now);
         json["generation"] = self.generation.into();
         json["policy"] = format!("{:?}", self.policy).into();
-        for (channel, (answer, at)) in &self.last {
+        for (channel, (response, at)) in &self.last {
             let seconds_ago = now.saturating_sub(*at).as_secs_f64();
-            json["last"][*channel] = serde_json::json!({"answer": answer, "secondsAgo": seconds_ago});
+            json["last"][*channel] = serde_json::json!({"answer": response, "secondsAgo": seconds_ago});
         }
         format!("{json:#}\n").into()
-    }
-
-    /// Returns the reason if Envoy must be restarted. `admin` is the time for which its admin
-    /// interface may be silent.
-    pub fn alive(&self, admin: Option<Duration>, now: Duration) -> Result<(), &'static str> {
-        let since = |since: Option<Duration>| since.map(|since| now.saturating_sub(since));
-        if self.envoy.exited && !self.envoy.restarting {
-            Err("envoy exited")
-        } else if since(self.envoy.admin_unresponsive_since)
-            .zip(admin)
-            .is_some_and(|(silent, most)| silent >= most)
-        {
-            Err("envoy admin stuck")
-        } else if self.envoy.was_ready
-            && since(self.envoy.data_path.unresponsive_since).is_some_and(|silent| silent >= STUCK_AFTER)
-        {
-            Err("probe listener not answering")
-        } else {
-            Ok(())
-        }
     }
 
     /// Applies one observation; `generation` is the one at the start of the request.
     pub fn observe(&mut self, generation: u32, observation: Observation, now: Duration) {
         match &observation {
-            Observation::Admin(answer) => self.last.insert("admin", (format!("{answer:?}"), now)),
-            Observation::DataPath(answer) => self.last.insert("data-path", (format!("{answer:?}"), now)),
+            Observation::Admin(response) => self.last.insert("admin", (format!("{response:?}"), now)),
+            Observation::DataPath(response) => self.last.insert("data-path", (format!("{response:?}"), now)),
             _ => None,
         };
         match observation {
@@ -211,19 +157,20 @@ impl Readiness {
                 self.generation += 1;
                 self.envoy.process = true;
             }
-            Observation::Exited => {
-                self.generation += 1;
-                self.envoy = EnvoyProcessState::after(&self.envoy);
-            }
+            Observation::Exited => self.exited(),
             Observation::Restarting => self.envoy.restarting = true,
             // The result is outdated, or another process answers at the address of a child that
             // does not run.
             _ if generation != self.generation || !self.can_request() => return,
             Observation::Accepted(channel) => self.accepted(channel),
-            Observation::Admin(Ok(answer)) => {
+            Observation::Admin(Ok(response)) => {
                 self.envoy.admin_unresponsive_since = None;
                 self.accepted(Channel::Admin);
-                self.admin(answer, now);
+                match response {
+                    AdminResponse::Ready(state) => self.envoy.state(state),
+                    AdminResponse::Stats(stats) => self.envoy.stats(stats, self.policy.dynamic),
+                    AdminResponse::ServerInfo(info) => self.server_info(info, now),
+                }
             }
             Observation::Admin(Err(failure)) => {
                 self.envoy.admin_unresponsive_since.get_or_insert(now);
@@ -231,12 +178,12 @@ impl Readiness {
                     self.refused(Channel::Admin, now);
                 }
             }
-            Observation::DataPath(answer) => {
-                if answer.is_ok() {
+            Observation::DataPath(response) => {
+                if response.is_ok() {
                     self.accepted(Channel::DataPath);
                 }
-                self.envoy.data_path.observe(answer, self.envoy.was_ready, now);
-                if answer == Err(RequestFailure::Refused) {
+                self.envoy.data_path.observe(response, self.envoy.was_ready, now);
+                if response == Err(RequestFailure::Refused) {
                     self.refused(Channel::DataPath, now);
                 }
             }
@@ -262,17 +209,13 @@ impl Readiness {
             && channel == witness
             && now.saturating_sub(first) >= EXIT_CONFIRMATION
         {
-            self.generation += 1;
-            self.envoy = EnvoyProcessState::after(&self.envoy);
+            self.exited();
         }
     }
 
-    fn admin(&mut self, answer: AdminResponse, now: Duration) {
-        match answer {
-            AdminResponse::Ready(state) => self.envoy.state(state),
-            AdminResponse::Stats(stats) => self.envoy.stats(stats, self.policy.dynamic),
-            AdminResponse::ServerInfo(info) => self.server_info(info, now),
-        }
+    fn exited(&mut self) {
+        self.generation += 1;
+        self.envoy = EnvoyProcessState::after(&self.envoy);
     }
 
     /// Detects a restart of Envoy by an uptime that has decreased. A change of the wall clock can
@@ -300,15 +243,11 @@ impl Readiness {
 
     fn update(&mut self, now: Duration) {
         self.was_live |= self.envoy.is_live();
-        let mut pending = self.envoy.pending(self.policy);
+        let mut conditions = self.envoy.conditions(self.policy);
         let draining = self.draining && !self.policy.drain_keeps_ready;
-        if draining {
-            pending.push((Condition::Drain, "draining".to_owned()));
-        }
-        if self.terminating {
-            pending.push((Condition::Shutdown, "terminating".to_owned()));
-        }
-        let met = self.envoy.met(self.policy, draining, self.terminating);
+        conditions.push((Condition::Drain, draining.then(|| "draining".to_owned())));
+        conditions.push((Condition::Shutdown, self.terminating.then(|| "terminating".to_owned())));
+        let (pending, met) = condition::split(conditions);
         let phase = match () {
             () if self.terminating => Phase::Terminating,
             () if self.draining => Phase::Draining,

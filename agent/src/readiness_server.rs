@@ -14,16 +14,12 @@ use crate::config::LivenessConfig;
 use crate::readiness::{Phase, Snapshot};
 use crate::state::AgentState;
 
-/// Path of the readiness endpoint.
 pub const READY_PATH: &str = "/healthz/ready";
 /// Path of the liveness endpoint, which is optional.
 pub const LIVE_PATH: &str = "/healthz/live";
-/// Maximum number of requests that are held at the same time.
 const HELD: usize = 16;
-/// Maximum time for which a request is held.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Handler of the requests on port 15021.
 #[derive(Clone)]
 pub struct ReadinessServer {
     state: Arc<AgentState>,

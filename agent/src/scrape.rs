@@ -6,6 +6,7 @@ mod families;
 mod labels;
 mod line;
 mod merge;
+mod request;
 mod source;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::metrics::Metrics;
 use families::FamilyLimit;
 use line::Format;
 use merge::{Merge, SourceState};
+use request::{envoy_path, timeout};
 use source::{Chunk, ScrapeRequest, ScrapeResult, Source};
 
 /// Maximum number of concurrent scrapes.
@@ -41,12 +43,6 @@ const ENVOY_LIMIT: usize = 64 << 20;
 const TARGET_LIMIT: usize = 10 << 20;
 /// Number of chunks that are buffered per source, each of at most 16 KiB.
 const CHUNKS: usize = 4;
-/// Default and maximum deadline of a scrape: Envoy's route times out after 10 s.
-const DEADLINE: Duration = Duration::from_millis(9_500);
-/// Query parameters of the client that are forwarded to Envoy.
-const ENVOY_PARAMETERS: [&str; 3] = ["usedonly", "filter", "text_readouts"];
-/// Header with the scraper's timeout in seconds.
-const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
 const TEXT_FORMAT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// Scrapes all sources and merges their metrics.
@@ -157,21 +153,6 @@ impl Scraper {
             warn!(source = name, target, outcome, times, "metrics source missing or truncated");
         }
     }
-}
-
-/// Returns the time that a scrape may take.
-fn timeout(headers: &HeaderMap) -> Duration {
-    let seconds = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
-    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    timeout.map_or(DEADLINE, |timeout| timeout.saturating_sub(SLACK).clamp(SLACK, DEADLINE))
-}
-
-/// Returns `/stats/prometheus` with the query parameters of the client that select metrics.
-fn envoy_path(query: &str) -> String {
-    let is_forwarded = |field: &&str| ENVOY_PARAMETERS.contains(&field.split('=').next().unwrap_or_default());
-    let forwarded: Vec<&str> = query.split('&').filter(is_forwarded).collect();
-    let separator = if forwarded.is_empty() { "" } else { "?" };
-    format!("/stats/prometheus{separator}{}", forwarded.join("&"))
 }
 
 /// Returns the label of a target: its port, or its port and path if an earlier target has the same

@@ -4,7 +4,6 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Request that a signal conveys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
     /// SIGTERM or SIGINT, which terminates the agent.
@@ -26,7 +25,6 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Fails only if the handlers cannot be registered.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -37,7 +35,6 @@ impl Signals {
         })
     }
 
-    /// Waits for the next signal.
     pub async fn next(&mut self) -> Signalled {
         tokio::select! {
             _ = self.interrupt.recv() => Signalled::Terminate("SIGINT"),

@@ -20,7 +20,6 @@ pub struct AgentState {
 }
 
 impl AgentState {
-    /// Creates the initial state, whose time starts now.
     pub fn new(policy: Policy, metrics: Arc<Metrics>) -> Self {
         let ready = Readiness::new(policy, Duration::ZERO);
         metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
@@ -48,7 +47,6 @@ impl AgentState {
         self.apply_result(generation, observation);
     }
 
-    /// Calls `read` with the readiness state.
     pub fn with_readiness<T>(&self, read: impl FnOnce(&Readiness) -> T) -> T {
         read(&self.ready())
     }
@@ -89,7 +87,6 @@ impl AgentState {
     }
 }
 
-/// Logs the differences between two snapshots.
 fn log(before: &Snapshot, after: &Snapshot, now: Duration) {
     if before.envoy != after.envoy
         && let Some(version) = after.envoy.as_deref().filter(|version| lacks_fixes(version))

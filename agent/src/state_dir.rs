@@ -11,28 +11,23 @@ use thiserror::Error;
 
 use crate::output;
 
-/// The filter that is embedded in this binary.
 pub const FILTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm"));
 /// File name of the filter, `app_health_filter-<12 digits of its sha256>.wasm`. Another filter has
 /// another name, so a running Envoy keeps its file.
 pub const FILTER_FILE_NAME: &str = env!("FILTER_FILE_NAME");
 const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
-/// Reason why the state directory cannot be used.
 #[derive(Debug, Error)]
 pub enum StateDirError {
-    /// The directory, or a file in it, cannot be written.
     #[error(
         "{path}: {source}; choose another directory with --state-dir DIR, or use --inline-filter with an --admin address outside of it to need none"
     )]
     Write { path: PathBuf, source: io::Error },
-    /// Other users can replace the filter.
     #[error(
         "{0}: other users can write to this directory (mode {1:o}), but only its owner may: run chmod go-w, or set --state-dir to a \
          subdirectory, which is created with mode 0700 (volumes such as Kubernetes' emptyDir are writable for all users)"
     )]
     WritableByOthers(PathBuf, u32),
-    /// Another user owns the directory.
     #[error(
         "{path}: owned by user {owner}, but this process runs as user {user}, and the owner must be this user or root: run chown, or \
          choose another directory with --state-dir DIR"

@@ -3,6 +3,7 @@
 
 mod drain_requests;
 mod envoy_state;
+mod lifecycle;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +13,19 @@ use pacing::Backoff;
 use serving::log_limiter::LogLimiter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::address::HttpUrl;
 use crate::args::EnvoyRestart;
 use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
-use crate::envoy::process::{EnvoyCommand, ExitReason, reap_orphans};
+use crate::envoy::process::EnvoyCommand;
 use crate::exit::Failure;
-use crate::random;
 use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
 use crate::state::AgentState;
 use drain_requests::{DrainRequests, DrainResponse};
-use envoy_state::{AfterValidation, EnvoyState, Event, PendingValidation};
+use envoy_state::{EnvoyState, Event};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -34,7 +34,6 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Command of the admin server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminCommand {
     /// Drain Envoy and keep running.
@@ -43,9 +42,7 @@ pub enum AdminCommand {
     Quit,
 }
 
-/// Inputs of the supervisor.
 pub struct Inputs {
-    /// Receives starts, exits and drains.
     pub state: Arc<AgentState>,
     /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
@@ -89,7 +86,6 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
     stop.map(|_| ())
 }
 
-/// How Envoy is stopped after the loop ended on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     /// Send SIGTERM and wait before SIGKILL.
@@ -152,68 +148,12 @@ impl Supervisor {
                         return Ok(end);
                     }
                 }
-                answer = requests.recv() => self.on_response(&answer),
+                response = requests.recv() => self.on_response(&response),
                 () = until(wake, now) => self.start_if_due()?,
             }
         }
     }
 
-    /// Starts Envoy, after a validation of its configuration if required.
-    fn begin(&mut self) -> Result<(), Failure> {
-        let is_validated = self.command.as_ref().is_some_and(|command| command.validate_first);
-        if is_validated && self.validate(AfterValidation::Start) { Ok(()) } else { self.start() }
-    }
-
-    /// Returns false if the validation cannot be started.
-    fn validate(&mut self, then: AfterValidation) -> bool {
-        let envoy = self.command.as_ref().and_then(|command| EnvoyState::validate(command, then));
-        let is_validated = envoy.is_some();
-        self.envoy = envoy.unwrap_or(EnvoyState::Stopped);
-        is_validated
-    }
-
-    fn start(&mut self) -> Result<(), Failure> {
-        let Some(command) = &self.command else { return Ok(()) };
-        let process = match command.start() {
-            Ok(process) => process,
-            Err(error) => {
-                let binary = command.binary.display();
-                let failure = Failure::Os(format!("cannot start Envoy {binary}: {error}"));
-                return self.not_started(failure);
-            }
-        };
-        info!(pid = process.pid().as_raw(), binary = %command.binary.display(), "envoy started");
-        self.was_started = true;
-        self.state.apply(Observation::Started);
-        self.envoy = EnvoyState::Running(process, self.state.now());
-        Ok(())
-    }
-
-    fn start_if_due(&mut self) -> Result<(), Failure> {
-        let is_due = self.envoy.due().is_some_and(|at| self.state.now() >= at);
-        if is_due { self.begin() } else { Ok(()) }
-    }
-
-    /// Handles a failure to start Envoy. The first start must succeed; a later failure may be
-    /// temporary, such as a lack of file descriptors.
-    fn not_started(&mut self, failure: Failure) -> Result<(), Failure> {
-        if !self.was_started {
-            return Err(failure);
-        }
-        error!("{failure}");
-        self.start_later(Duration::ZERO);
-        Ok(())
-    }
-
-    fn start_later(&mut self, run_time: Duration) {
-        self.backoff.reset_after(run_time);
-        let pause = self.backoff.next_with_jitter(Duration::ZERO, random::generator().f64());
-        info!(seconds = pause.as_secs_f64(), "envoy restart scheduled");
-        self.state.apply(Observation::Restarting);
-        self.envoy = EnvoyState::Restarting(self.state.now() + pause);
-    }
-
-    /// Handles a signal; `Some` ends the loop.
     fn on_signal(&mut self, signal: Signalled) -> Option<Stop> {
         match signal {
             Signalled::Terminate(name) if self.drain.is_shutting_down() => {
@@ -251,77 +191,8 @@ impl Supervisor {
         self.state.apply(Observation::Draining);
     }
 
-    fn reap(&self) {
-        reap_orphans(&[self.envoy.pids(), self.awaited_pids.pids()].concat());
-    }
-
-    /// Handles the exit of Envoy, or of the script that started it. `Some` means that the exit was
-    /// expected.
-    fn on_exit(&mut self, reason: ExitReason) -> Result<Option<Stop>, Failure> {
-        let run_time = match std::mem::replace(&mut self.envoy, EnvoyState::Stopped) {
-            EnvoyState::Running(process, since) => {
-                // An Envoy that a script started would otherwise keep the ports, next to its
-                // successor.
-                process.signal(Signal::SIGKILL);
-                self.state.now().saturating_sub(since)
-            }
-            _ => Duration::ZERO,
-        };
-        self.state.apply(Observation::Exited);
-        self.state.metrics().envoy_exited(reason, self.drain.is_shutting_down());
-        self.reap();
-        if self.drain.is_shutting_down() {
-            info!(status = %reason, "envoy exited during the drain");
-            return Ok(Some(Stop::Graceful));
-        }
-        error!(status = %reason, seconds = run_time.as_secs_f64(), "envoy exited unexpectedly");
-        let is_validated = self.command.as_ref().is_some_and(|command| command.validate_first);
-        let was_live = self.state.with_readiness(Readiness::was_live);
-        if !was_live && !is_validated && self.validate(AfterValidation::HandleExit(reason, run_time)) {
-            return Ok(None);
-        }
-        self.on_unexpected_exit(reason, run_time)
-    }
-
-    /// Handles the end of a validation; without a result the configuration counts as valid.
-    fn on_validated(&mut self, error: Option<String>) -> Result<Option<Stop>, Failure> {
-        let judged = std::mem::replace(&mut self.envoy, EnvoyState::Stopped);
-        self.reap();
-        let refused = |words| Failure::Usage(format!("Envoy rejected its configuration: {words}"));
-        match (judged, error) {
-            (
-                EnvoyState::Validating(PendingValidation {
-                    then: AfterValidation::HandleExit(reason, run_time),
-                    ..
-                }),
-                None,
-            ) => self.on_unexpected_exit(reason, run_time),
-            (
-                EnvoyState::Validating(PendingValidation { then: AfterValidation::HandleExit(..), .. }),
-                Some(words),
-            ) => Err(refused(words)),
-            (_, Some(words)) => self.not_started(refused(words)).map(|()| None),
-            (_, None) => self.start().map(|()| None),
-        }
-    }
-
-    /// Handles an unexpected exit of Envoy.
-    fn on_unexpected_exit(
-        &mut self,
-        reason: ExitReason,
-        run_time: Duration,
-    ) -> Result<Option<Stop>, Failure> {
-        match self.restart {
-            EnvoyRestart::Never => Err(Failure::Software(format!("Envoy exited unexpectedly, {reason}"))),
-            EnvoyRestart::Always => {
-                self.start_later(run_time);
-                Ok(None)
-            }
-        }
-    }
-
-    fn on_response(&mut self, answer: &DrainResponse) {
-        match answer {
+    fn on_response(&mut self, response: &DrainResponse) {
+        match response {
             DrainResponse::DrainSent(accepted) => {
                 if !accepted {
                     warn!("envoy admin did not accept the drain request");

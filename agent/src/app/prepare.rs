@@ -25,7 +25,6 @@ const MAX_CONFIG_YAML: usize = 120 * 1024;
 /// This executable, even if its file was replaced or deleted.
 const SELF_EXE: &str = "/proc/self/exe";
 
-/// Values that are needed to start Envoy.
 pub(super) struct Prepared {
     /// `None` if Envoy is external.
     pub(super) envoy: Option<(EnvoyCommand, EnvoyRestart)>,
@@ -92,7 +91,6 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Listener, Failure> {
     })
 }
 
-/// Writes the files that Envoy reads.
 pub(super) fn files(config: &RunConfig) -> Result<Prepared, Failure> {
     let Some(envoy) = &config.envoy else { return Ok(Prepared { envoy: None, bootstrap_for_debug: None }) };
     let configuration = configuration(envoy)?;

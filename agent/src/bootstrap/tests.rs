@@ -1,3 +1,4 @@
+use super::template::UnknownPlaceholder;
 use super::*;
 use crate::envoy_version::EnvoyVersion;
 

@@ -41,18 +41,14 @@ pub struct UpdateCounters {
     pub rejected: Option<u64>,
 }
 
-/// Statistics that the readiness conditions use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadinessStats {
-    /// Counters of `cluster_manager.cds`.
     pub clusters: UpdateCounters,
-    /// Counters of `listener_manager.lds`.
     pub listeners: UpdateCounters,
     /// Value of `listener_manager.workers_started`, 0 or 1; `None` if a stats matcher excludes it.
     pub workers_started: Option<u64>,
 }
 
-/// Parsed response of `/server_info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
     /// Version such as `1.40.0`; `None` if it has another form.
@@ -62,7 +58,6 @@ pub struct ServerInfo {
     pub uptime: i64,
 }
 
-/// Request to Envoy's admin interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminRequest {
     /// `/ready`, which evaluates no statistics.
@@ -72,7 +67,6 @@ pub enum AdminRequest {
     ServerInfo,
 }
 
-/// Parsed response of Envoy's admin interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the response to the request of the same name")]
 pub enum AdminResponse {
@@ -104,7 +98,6 @@ impl AdminRequest {
         }
     }
 
-    /// Returns the maximum number of bytes that are read of the response.
     pub fn limit(self) -> usize {
         match self {
             Self::Ready => 4 * 1024,

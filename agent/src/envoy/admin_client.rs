@@ -8,9 +8,7 @@ use super::admin::{self, AdminRequest, AdminResponse, DataPathResponse};
 use crate::address::HttpUrl;
 use crate::http_client::{self, HttpResponse, RequestFailure};
 
-/// Maximum number of bytes that are read of a response of the probe listener.
 const DATA_PATH_LIMIT: usize = 4 * 1024;
-/// Maximum number of bytes that are read of the response to a POST request.
 const POST_RESPONSE_LIMIT: usize = 4 * 1024;
 /// If an expired deadline is noticed later than this, the agent itself was suspended, and the
 /// timeout says nothing about Envoy.

@@ -18,11 +18,8 @@ use super::process::{APP_PROBERS_ENV, EnvoyCommand, pid};
 use crate::exec_with_pdeathsig;
 use validation_error::CapturedOutput;
 
-/// Timeout of `envoy --version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of bytes that are read of the output of `envoy --version`.
 const VERSION_LIMIT: u64 = 64 * 1024;
-/// Timeout of a validation.
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the version that `envoy --version` prints, such as `1.40.0`, for
@@ -49,7 +46,6 @@ fn version_word(text: &str) -> Option<String> {
     text.split("version:").nth(1)?.trim().split('/').nth(1).map(str::to_owned)
 }
 
-/// Envoy process that validates its configuration.
 #[derive(Debug)]
 pub struct Validation(OneShotProcess);
 

@@ -19,7 +19,6 @@ use crate::address::LocalAddress;
 /// Environment variable with Istio's prober table. Envoy does not inherit it, because its header
 /// values are for the filter only.
 pub(super) const APP_PROBERS_ENV: &str = "ISTIO_KUBE_APP_PROBERS";
-/// Command line with which every Envoy process is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvoyCommand {
     pub binary: PathBuf,
@@ -27,7 +26,6 @@ pub struct EnvoyCommand {
     pub launcher: Option<PathBuf>,
     /// `-c FILE`, optionally with `--config-yaml`.
     pub configuration: Vec<OsString>,
-    /// Flags other than the configuration.
     pub flags: Vec<OsString>,
     /// True if the configuration is validated before the start, because Envoy prints all of an
     /// invalid configuration to the log.
@@ -126,13 +124,10 @@ impl Drop for EnvoyProcess {
     }
 }
 
-/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     Code(i32),
-    /// Number of the signal that terminated the process.
     Signal(i32),
-    /// The status could not be determined.
     Unknown,
 }
 

@@ -35,7 +35,6 @@ impl HealthMetrics {
         }
     }
 
-    /// Records a completed probe.
     pub fn probe(&self, kind: &'static str, outcome: &Outcome, took: Duration) {
         let (word, reason) = match outcome {
             Outcome::Healthy => ("healthy", HealthReason::ProbeSucceeded),
@@ -47,7 +46,6 @@ impl HealthMetrics {
         self.duration.get_or_create(&[("kind", kind.to_owned())]).observe(took.as_secs_f64());
     }
 
-    /// Records the current health state.
     pub fn state(&self, now: State) {
         for state in State::ALL {
             let gauge = self.state.get_or_create_owned(&[("state", state.word().to_owned())]);
@@ -55,7 +53,6 @@ impl HealthMetrics {
         }
     }
 
-    /// Records a change of the health state.
     pub fn transition(&self, to: State) {
         self.state(to);
         self.transitions.get_or_create(&[("to", to.word().to_owned())]).inc();

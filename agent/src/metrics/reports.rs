@@ -46,7 +46,6 @@ impl ReportMetrics {
         }
     }
 
-    /// Records whether a stream is open.
     pub fn connected(&self, connected: bool) {
         self.discovery_connected.set(connected.into());
     }

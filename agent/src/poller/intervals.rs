@@ -20,15 +20,11 @@ const SERVER_INFO_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval of `/server_info` if the data path is not checked, so that nothing else detects an exit
 /// of Envoy.
 const SERVER_INFO_ONLY_DETECTOR: Duration = Duration::from_secs(1);
-/// Maximum timeout of an admin request.
 const MAX_ADMIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval of data path requests to a ready Envoy.
 const DATA_PATH_INTERVAL: Duration = Duration::from_secs(5);
-/// Interval of data path requests after a failure.
 const DATA_PATH_FAILED_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of data path requests to an external Envoy, whose exit is not observed otherwise.
 const DATA_PATH_EXTERNAL_INTERVAL: Duration = Duration::from_millis(500);
-/// Timeout of a data path request.
 pub(super) const DATA_PATH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a refused connection; a second refusal counts as an exit of Envoy.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -37,11 +33,9 @@ fn pending_interval(stage: Duration) -> Duration {
     if stage < FAST_FOR { FAST_INTERVAL } else { SLOW_INTERVAL }
 }
 
-/// Pacing of admin requests.
 #[derive(Debug)]
 pub(super) struct AdminIntervals {
     first_timeout: Duration,
-    /// True if nothing else detects an exit of Envoy.
     only_exit_detector: bool,
     timeout: Duration,
     /// Current request, the process that it refers to, and the time of the first such request.
@@ -95,10 +89,8 @@ impl AdminIntervals {
     }
 }
 
-/// Pacing of data path requests.
 #[derive(Debug)]
 pub(super) struct DataPathIntervals {
-    /// True if Envoy is a child process, whose exit is observed directly.
     child: bool,
     /// The process for which the data path is pending, and since when.
     pending: Option<((u32, bool), Duration)>,

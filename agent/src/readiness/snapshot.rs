@@ -20,7 +20,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the name of the phase in responses and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -32,7 +31,6 @@ impl Phase {
     }
 }
 
-/// Condition that is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     pub condition: Condition,
@@ -51,7 +49,6 @@ pub struct Snapshot {
     pub since: Duration,
     /// Number of the current Envoy process, starting at 1.
     pub epoch: u32,
-    /// Version of Envoy, once it is known.
     pub envoy: Option<String>,
     /// Pending conditions, sorted by reason.
     pub pending: Vec<Pending>,

@@ -6,7 +6,7 @@ mod random;
 mod stages;
 
 use super::*;
-use crate::envoy::admin::{ReadinessStats, ServerState, UpdateCounters};
+use crate::envoy::admin::{DataPathResponse, ReadinessStats, ServerState, UpdateCounters};
 
 const POLICY: Policy =
     Policy { dynamic: Dynamic::Auto, data_path: true, child: false, drain_keeps_ready: false };

@@ -10,7 +10,6 @@ use std::borrow::Cow;
 
 use super::labels::{BLANKS, Labels, metric_name};
 
-/// Exposition format of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -52,18 +51,15 @@ pub(super) enum Line<'a> {
 /// Sample of the form `name{label="…"} value timestamp`. Exemplars of OpenMetrics are dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample<'a> {
-    /// Metric name without labels.
     pub(super) name: &'a str,
     /// Name and labels as received.
     pub(super) series: &'a str,
     pub(super) labels: Labels<'a>,
     pub(super) value: &'a str,
-    /// Timestamp in milliseconds.
     pub(super) timestamp: Option<Cow<'a, str>>,
 }
 
 impl<'a> Line<'a> {
-    /// Returns `None` if the line is invalid.
     pub(super) fn parse(line: &'a str, format: Format) -> Option<Self> {
         let Some(comment) = line.strip_prefix('#') else {
             return if line.trim_start_matches(BLANKS).is_empty() {
@@ -88,7 +84,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Splits off the name of the family.
 fn named(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches(BLANKS);
     let family = metric_name(text)?;

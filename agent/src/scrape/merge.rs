@@ -8,10 +8,8 @@ use super::line::{Format, Line, Sample, is_value};
 use super::source::ScrapeResult;
 use crate::http_client::RequestFailure;
 
-/// Maximum length of a line in bytes.
 const LINE_LIMIT: usize = 64 * 1024;
 
-/// State that all sources of a merge share.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     families: Families,

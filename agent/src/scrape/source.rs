@@ -19,10 +19,8 @@ use crate::address::HttpUrl;
 use crate::http_client::{self, RequestFailure};
 
 const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
-/// Timeout for connecting to a source.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// Result of scraping a source.
 pub(super) type ScrapeResult = Result<(), RequestFailure>;
 
 /// Part of a response. The format comes first.
@@ -31,7 +29,6 @@ pub(super) enum Chunk {
     Data(Bytes),
 }
 
-/// Source that is being scraped.
 pub(super) struct Source {
     /// Value of the label `source`: `envoy` or `application`.
     pub(super) name: &'static str,
@@ -43,10 +40,8 @@ pub(super) struct Source {
     pub(super) task: AbortOnDropHandle<(ScrapeResult, Duration)>,
 }
 
-/// Request to a source.
 pub(super) struct ScrapeRequest {
     pub(super) url: HttpUrl,
-    /// Maximum size of the body in bytes.
     pub(super) limit: usize,
     pub(super) deadline: Instant,
 }

@@ -3,6 +3,7 @@ use serving::http_server::{self, HttpRequest, Limits, Plaintext, Server, Stages}
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::request::SCRAPE_TIMEOUT;
 use super::*;
 
 /// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the

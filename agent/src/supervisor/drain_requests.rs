@@ -7,12 +7,9 @@ use crate::address::HttpUrl;
 use crate::drain::Step;
 use crate::envoy::admin_client;
 
-/// Timeout of each request.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Result of a request.
 pub(super) enum DrainResponse {
-    /// True if Envoy accepted the drain request.
     DrainSent(bool),
     /// Open connections of the application; `None` if Envoy returned no statistics.
     Connections(Option<u64>),

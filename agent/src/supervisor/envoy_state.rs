@@ -17,23 +17,19 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval between two checks of the process group of a script that has exited.
 const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// State of the supervised Envoy.
 pub(super) enum EnvoyState {
     /// No Envoy runs, or Envoy is external.
     Stopped,
     /// Envoy runs since this time.
     Running(EnvoyProcess, Duration),
-    /// A validation of the configuration runs.
     Validating(PendingValidation),
     /// Envoy is started again at this time.
     Restarting(Duration),
 }
 
-/// Validation of the configuration.
 pub(super) struct PendingValidation {
     pid: Pid,
     error: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
-    /// Action after the validation.
     pub(super) then: AfterValidation,
 }
 
@@ -45,7 +41,6 @@ pub(super) enum AfterValidation {
     HandleExit(ExitReason, Duration),
 }
 
-/// Event of the supervised process.
 pub(super) enum Event {
     Exited(ExitReason),
     /// The validation ended, with Envoy's error message if it rejected the configuration.
@@ -63,7 +58,6 @@ impl EnvoyState {
         }))
     }
 
-    /// Returns the processes that this state waits for.
     pub(super) fn pids(&self) -> Vec<Pid> {
         match self {
             Self::Running(process, _) => vec![process.pid()],
@@ -72,7 +66,6 @@ impl EnvoyState {
         }
     }
 
-    /// Returns the time at which Envoy is started again.
     pub(super) fn due(&self) -> Option<Duration> {
         match self {
             Self::Restarting(at) => Some(*at),
@@ -114,7 +107,6 @@ pub(super) async fn stop(
     None
 }
 
-/// Waits until all processes of the group have exited.
 async fn wait_for_group(process: &mut EnvoyProcess) -> ExitReason {
     let reason = process.wait().await;
     while process.has_group() {

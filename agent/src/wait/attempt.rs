@@ -7,21 +7,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::address::HttpUrl;
 use crate::http_client::{self, HttpResponse};
 
-/// Maximum number of bytes that are read of a response body.
 const BODY_LIMIT: usize = 4 * 1024;
-/// Maximum number of bytes of the body that become the reason.
 const REASON_LIMIT: usize = 1024;
 /// Time reserved for a long-poll response to arrive before the deadline.
 pub(super) const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 
-/// Result of one readiness request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// Status 200, which means that the sidecar is ready.
     Ready,
     /// Status 503 with the reasons in the body.
     NotReady {
-        /// Reasons in printable ASCII.
         reason: String,
         /// True if the server held the request for the requested time, so that the next one may
         /// follow immediately.
@@ -33,14 +28,10 @@ pub(super) enum Attempt {
     WaitParameterRejected(u16),
     /// A connection was established, but no complete response arrived in time.
     TimedOut(Duration),
-    /// The connection closed without a response.
     Closed,
-    /// The peer did not send valid HTTP.
     NotHttp,
     Refused,
-    /// The host name has no address.
     UnknownName,
-    /// The name lookup timed out.
     NotResolved,
 }
 

@@ -9,7 +9,6 @@ use crate::exit::Failure;
 use crate::program::{self, Missing};
 use crate::stderr;
 
-/// Checks that the command exists and is executable.
 pub(super) fn look_up(command: &OsStr, path: &OsStr) -> Result<(), Failure> {
     let name = || command.to_string_lossy().into_owned();
     program::find(command, path).map(|_| ()).map_err(|missing| match missing {

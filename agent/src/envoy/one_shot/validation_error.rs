@@ -5,7 +5,6 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Number of bytes that are kept of the start of the output, and of its end.
 const KEEP_BYTES: usize = 16 * 1024;
-/// Maximum length of the reason in bytes.
 const MAX_MESSAGE_BYTES: usize = 1024;
 /// Text before the reason: `error initializing configuration 'FILE': `.
 const INITIALIZING: &str = "error initializing configuration '";
@@ -14,7 +13,6 @@ const DUMP: &str = "goo.gle/debug";
 /// Text before the reason if Envoy printed a configuration first.
 const AFTER_DUMP: &str = ": ";
 
-/// Start and end of the output.
 #[derive(Debug, Default)]
 pub(super) struct CapturedOutput {
     beginning: Vec<u8>,
