@@ -17,7 +17,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use crate::args::{Args, Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
 use injector::settings::Settings;
-use injector::stream::Format;
+use injector::yaml_documents::Format;
 use serving::exit::Failure;
 
 pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};

@@ -20,7 +20,7 @@ use tracing::{info, warn};
 use crate::config::{Certificates, WebhookConfig};
 use cluster::Cluster;
 use exchange::Exchange;
-use injector::settings::{Mode, Settings, SidecarMode};
+use injector::settings::{InjectionMode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
 use serving::http_server::{self, Ending};
@@ -135,8 +135,8 @@ async fn cluster_client((namespace, configuration): (String, String)) -> Option<
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
 async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Result<(), Failure> {
-    let Some(cluster) =
-        cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
+    let Some(cluster) = cluster
+        .filter(|_| settings.mode == InjectionMode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {
         return Ok(());
     };

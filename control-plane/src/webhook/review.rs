@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use injector::patch::patch;
 use injector::settings::Settings;
 use injector::warning::{Code, Warning};
-use injector::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
+use injector::{Injection, PodContext, PodOutcome, ProbeSummary, WARNINGS_ANNOTATION, apply};
 
 /// Maximum length of a warning in characters; the API server truncates longer ones.
 const WARNING: usize = 256;
@@ -87,10 +87,10 @@ struct AuditAnnotations<'a> {
 pub struct Reviewed {
     /// The response as JSON.
     pub body: Vec<u8>,
-    pub outcome: Outcome,
+    pub outcome: PodOutcome,
     pub namespace: String,
     pub name: String,
-    pub probes: Vec<Probe>,
+    pub probes: Vec<ProbeSummary>,
     pub warnings: Vec<Warning>,
 }
 
@@ -138,17 +138,17 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
         outcome,
         probes: Vec::new(),
     };
-    let surroundings = Surroundings { namespace: &namespace, job: false };
+    let surroundings = PodContext { namespace: &namespace, job: false };
     let (injection, patch) = match &object {
-        None => (untouched(Vec::new(), Outcome::Skipped), None),
+        None => (untouched(Vec::new(), PodOutcome::Skipped), None),
         Some(object) => match apply(object, surroundings, settings) {
             Ok(injection) => {
                 let patch = patch(object, &injection.pod);
                 (injection, patch)
             }
             Err(refused) => {
-                let warning = Warning::of_pod(Code::Malformed, refused.to_string());
-                (untouched(vec![warning], Outcome::Unchanged), None)
+                let warning = Warning::about_pod(Code::Malformed, refused.to_string());
+                (untouched(vec![warning], PodOutcome::Unchanged), None)
             }
         },
     };
@@ -208,7 +208,7 @@ fn object(request: &Request) -> Result<Option<Value>, BadReview> {
 fn shown(warnings: &[Warning]) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     let mut length = 0;
-    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS}");
+    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS_ANNOTATION}");
     for (index, warning) in warnings.iter().enumerate() {
         let text: String = warning.to_string().chars().take(WARNING).collect();
         length += text.chars().count();
