@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::args::{Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
 use injector::settings::Settings;
-use injector::stream::Format;
+use injector::yaml_documents::Format;
 use serving::environment::Environment;
 use serving::exit::Failure;
 

@@ -5,10 +5,10 @@ use similar::TextDiff;
 use crate::config::{InjectConfig, OutputTarget};
 use crate::exit;
 use crate::files::{self, Source};
-use injector::document::{self, Injected};
+use injector::document::{self, InjectedDocument};
 use injector::settings::Settings;
-use injector::stream::{self, Document, Format};
 use injector::workload;
+use injector::yaml_documents::{self, Document, Format};
 use serving::exit::Failure;
 
 const RED: &str = "\u{1b}[31m";
@@ -54,7 +54,7 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
 /// An input file with its injected documents.
 struct InjectedSource<'a> {
     source: &'a Source,
-    documents: Vec<(Document<'a>, Injected)>,
+    documents: Vec<(Document<'a>, InjectedDocument)>,
 }
 
 fn not_utf8(source: &Source, at: usize) -> String {
@@ -73,7 +73,7 @@ fn inject<'a>(
 ) -> InjectedSource<'a> {
     let name = &source.name;
     let mut documents = Vec::new();
-    for document in stream::read(text) {
+    for document in yaml_documents::read(text) {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
@@ -104,20 +104,23 @@ fn inject<'a>(
 }
 
 /// Returns the text of a document: the original bytes if nothing changes.
-fn written(document: &Document, injected: &Injected, format: Option<Format>) -> String {
+fn written(document: &Document, injected: &InjectedDocument, format: Option<Format>) -> String {
     let format = format.unwrap_or(document.format);
     if document.number == 0 {
         return if format == Format::Json { String::new() } else { document.text.to_owned() };
     }
     if injected.changed || format != document.format {
-        document.with(&injected.value, format)
+        document.with_value(&injected.value, format)
     } else {
         document.text.to_owned()
     }
 }
 
 /// Joins documents into one stream.
-fn join<'a>(documents: impl Iterator<Item = &'a (Document<'a>, Injected)>, format: Option<Format>) -> String {
+fn join<'a>(
+    documents: impl Iterator<Item = &'a (Document<'a>, InjectedDocument)>,
+    format: Option<Format>,
+) -> String {
     let mut stream = String::new();
     let mut last = Format::Yaml;
     for (document, injected) in documents {
@@ -170,7 +173,7 @@ fn dry_run(results: &[InjectedSource]) -> String {
                 lines += &format!("{place}: {object}: no Pods\n");
             }
             for (site, summary) in &injected.pods {
-                lines += &format!("{place}: {}: {}\n", site.object, summary.line());
+                lines += &format!("{place}: {}: {}\n", site.object, summary.describe());
             }
         }
     }

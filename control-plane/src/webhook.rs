@@ -21,7 +21,7 @@ use crate::config::{Certificates, TemplateFile, WebhookConfig};
 use crate::monitoring::{self as monitoring_port, Pending};
 use api_client::ApiClient;
 use handler::Handler;
-use injector::settings::{Mode, Settings, SidecarMode};
+use injector::settings::{InjectionMode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
 use serving::http_server::{self, Limits, Plaintext, Server, ServerMetrics, Stages, Tls};
@@ -142,7 +142,7 @@ async fn api_client(namespace: &str, webhook_configuration: String) -> Option<Ap
 /// forever.
 async fn check_native_sidecars(settings: &Settings, client: Option<&ApiClient>) -> Result<(), Failure> {
     let Some(client) =
-        client.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
+        client.filter(|_| settings.mode == InjectionMode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {
         return Ok(());
     };

@@ -14,7 +14,7 @@ const BUILT_IN: &str = include_str!("../../envoy-config/kubernetes/sidecar.yaml"
 /// The placeholder for the image in the built-in template.
 const BUILT_IN_IMAGE: &str = "app-health:<version>";
 /// Variables that only the injector may set.
-const RESERVED: [&str; 2] = [super::TABLE_VARIABLE, super::ADDRESS_VARIABLE];
+const RESERVED: [&str; 2] = [super::PROBERS_ENV, super::PROBE_ADDRESS_ENV];
 
 /// The error for an invalid template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -16,7 +16,7 @@ use tracing::{error, info};
 use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
-use injector::{Outcome, ProbeResult};
+use injector::{PodOutcome, ProbeResult};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 
 const PATH: &str = "/inject";
@@ -188,12 +188,12 @@ fn catch_panic(
 /// Logs a line for each Pod that was changed, or could not be changed as requested.
 fn log(reviewed: &Reviewed) {
     let Reviewed { outcome, namespace, name, probes, warnings, .. } = reviewed;
-    if matches!(outcome, Outcome::Skipped | Outcome::Unchanged) && warnings.is_empty() {
+    if matches!(outcome, PodOutcome::Skipped | PodOutcome::Unchanged) && warnings.is_empty() {
         return;
     }
     let count = |result| probes.iter().filter(|probe| probe.result == result).count();
     let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
-    let (rewritten, unchanged) = (count(ProbeResult::Rewritten), count(ProbeResult::Left));
+    let (rewritten, unchanged) = (count(ProbeResult::Rewritten), count(ProbeResult::NotRewritten));
     info!(
         ?namespace,
         ?name,

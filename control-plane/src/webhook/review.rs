@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use injector::patch::patch;
 use injector::settings::Settings;
 use injector::warning::{Code, Warning};
-use injector::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
+use injector::{Injection, PodContext, PodOutcome, ProbeSummary, WARNINGS_ANNOTATION, apply};
 
 /// Maximum length of a warning in characters; the API server truncates longer ones.
 const WARNING: usize = 256;
@@ -61,10 +61,10 @@ struct Resource {
 pub struct Reviewed {
     /// The response as JSON.
     pub body: Vec<u8>,
-    pub outcome: Outcome,
+    pub outcome: PodOutcome,
     pub namespace: String,
     pub name: String,
-    pub probes: Vec<Probe>,
+    pub probes: Vec<ProbeSummary>,
     pub warnings: Vec<Warning>,
 }
 
@@ -105,8 +105,8 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
         let name = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
         name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
     });
-    let surroundings = Surroundings { namespace: &namespace, job: false };
-    let (mut outcome, mut patch, mut probes, mut warnings) = (Outcome::Skipped, None, Vec::new(), Vec::new());
+    let surroundings = PodContext { namespace: &namespace, job: false };
+    let (mut outcome, mut patch, mut probes, mut warnings) = (PodOutcome::Skipped, None, Vec::new(), Vec::new());
     match object.as_ref().map(|object| (object, apply(object, surroundings, settings))) {
         None => {}
         Some((object, Ok(injection))) => {
@@ -114,8 +114,8 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
             Injection { outcome, probes, warnings, .. } = injection;
         }
         Some((_, Err(error))) => {
-            outcome = Outcome::Unchanged;
-            warnings.push(Warning::of_pod(Code::Malformed, error.to_string()));
+            outcome = PodOutcome::Unchanged;
+            warnings.push(Warning::about_pod(Code::Malformed, error.to_string()));
         }
     }
     let mut response = json!({"uid": uid, "allowed": true});
@@ -170,7 +170,7 @@ fn object(request: &Request) -> Result<Option<Value>, InvalidReview> {
 fn truncated_warnings(warnings: &[Warning]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut length = 0;
-    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS}");
+    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS_ANNOTATION}");
     for (index, warning) in warnings.iter().enumerate() {
         let text: String = warning.to_string().chars().take(WARNING).collect();
         length += text.chars().count();

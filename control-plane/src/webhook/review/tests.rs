@@ -1,13 +1,13 @@
 use serde_json::json;
 
 use super::*;
-use injector::settings::{Mode, SidecarMode};
+use injector::settings::{InjectionMode, SidecarMode};
 use injector::template::Template;
 
 fn settings() -> Settings {
     Settings {
         sidecar_name: "app-health-proxy".to_owned(),
-        mode: Mode::Auto,
+        mode: InjectionMode::Auto,
         template: Template::built_in("app-health-proxy", None).expect("the built-in template"),
         sidecar_mode: SidecarMode::Native,
         hold: true,
@@ -122,7 +122,7 @@ fn invalid_reviews_are_rejected() {
 
 #[test]
 fn warnings_are_truncated_to_the_limits_of_the_api_server() {
-    let warning = |index: usize| Warning::of_pod(Code::Host, format!("{index}: {}", "x".repeat(400)));
+    let warning = |index: usize| Warning::about_pod(Code::Host, format!("{index}: {}", "x".repeat(400)));
     let warnings: Vec<Warning> = (0..40).map(warning).collect();
     let texts = truncated_warnings(&warnings);
     assert!(texts.iter().all(|text| text.chars().count() <= 256));

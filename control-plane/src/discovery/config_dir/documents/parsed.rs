@@ -8,7 +8,7 @@ use serde_json::Value;
 use workload_health::Checked;
 
 use discovery::objects::{Group, Key, ManualEntry, Service};
-use injector::stream::{self, Document};
+use injector::yaml_documents::{self, Document};
 
 /// Maximum nesting depth of a document.
 const DEPTH: usize = 64;
@@ -49,7 +49,7 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, previous: Parsed) -> Parsed 
     }
     let mut is_readable = text.is_some();
     let had_previous = !previous.objects.is_empty();
-    for document in stream::read(text.as_deref().unwrap_or_default()) {
+    for document in yaml_documents::read(text.as_deref().unwrap_or_default()) {
         match document {
             Err(error) => {
                 is_readable = false;

@@ -5,18 +5,18 @@ use super::*;
 #[test]
 fn an_entry_has_no_dollar_and_means_the_same() {
     let value = json!({"httpGet": {"path": "/$(HOME)/$$/\\$", "port": 8080}, "timeoutSeconds": 1});
-    let written = entry("/app-health/app/livez", &value, 15020).expect("an entry");
+    let written = validated_entry("/app-health/app/livez", &value, 15020).expect("an entry");
     assert!(!written.contains('$'), "{written}");
     assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), value);
 }
 
 #[test]
 fn entries_keep_their_bytes_and_stand_in_order() {
-    let mut table =
-        Table::read(r#"{ "/app-health/b/livez" : {"tcpSocket": {"port" :1}} }"#, 15020).expect("a table");
-    table.insert("/app-health/a/livez".to_owned(), "{}".to_owned());
+    let mut entries = ProberEntries::read(r#"{ "/app-health/b/livez" : {"tcpSocket": {"port" :1}} }"#, 15020)
+        .expect("a table");
+    entries.insert("/app-health/a/livez".to_owned(), "{}".to_owned());
     assert_eq!(
-        table.text(),
+        entries.text(),
         r#"{"/app-health/a/livez":{},"/app-health/b/livez":{"tcpSocket": {"port" :1}}}"#
     );
 }
@@ -29,10 +29,10 @@ fn what_the_filter_refuses_is_refused() {
         (r#"{"/x":{}}"#, "must be /app-health/"),
         (r#"{"/app-health/a/livez":{"tcpSocket":{"port":"http"}}}"#, "port = \"http\": must be an integer"),
     ] {
-        let error = Table::read(text, 15020).expect_err(text);
+        let error = ProberEntries::read(text, 15020).expect_err(text);
         assert!(error.contains(words), "{error}");
     }
     for nothing in ["", " ", "null", "{}"] {
-        assert_eq!(Table::read(nothing, 15020).expect(nothing).text(), "{}");
+        assert_eq!(ProberEntries::read(nothing, 15020).expect(nothing).text(), "{}");
     }
 }

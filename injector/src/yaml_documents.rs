@@ -49,7 +49,7 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
     let mut documents = Vec::new();
     let mut number = 0;
     let mut line = 1;
-    for range in pieces(text) {
+    for range in split_documents(text) {
         let piece = &text[range];
         let next_line = line + piece.matches('\n').count();
         for document in piece_documents(piece, line, number) {
@@ -63,7 +63,7 @@ pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
 }
 
 /// Splits at the lines `---` and `...`. YAML does not allow them at column 0 inside a scalar.
-fn pieces(text: &str) -> Vec<Range<usize>> {
+fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut at, mut directive) = (0, 0, false);
     for line in text.split_inclusive('\n') {
@@ -168,7 +168,7 @@ fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<
 impl Document<'_> {
     /// Returns the document with another value. Markers, comments and directives before the content
     /// are kept, and so is an end marker.
-    pub fn with(&self, value: &Value, format: Format) -> String {
+    pub fn with_value(&self, value: &Value, format: Format) -> String {
         let body = match format {
             Format::Yaml => yaml::text(value),
             Format::Json => serde_json::to_string_pretty(value).expect("a JSON value can be written") + "\n",

@@ -76,11 +76,11 @@ fn a_changed_document_keeps_what_stands_before_and_behind() {
     let text = "\u{feff}---   # shop\n# licence\na: 1 # lost\n...\n";
     let documents = read(text);
     let document = documents[0].as_ref().expect("a document");
-    assert_eq!(document.with(&json!({"a": 2}), Format::Yaml), "---   # shop\n# licence\na: 2\n...\n");
-    assert_eq!(document.with(&json!({"a": 2}), Format::Json), "{\n  \"a\": 2\n}\n");
+    assert_eq!(document.with_value(&json!({"a": 2}), Format::Yaml), "---   # shop\n# licence\na: 2\n...\n");
+    assert_eq!(document.with_value(&json!({"a": 2}), Format::Json), "{\n  \"a\": 2\n}\n");
     let documents = read("--- {a: 1}\n");
     assert_eq!(
-        documents[0].as_ref().expect("a document").with(&json!({"a": 2}), Format::Yaml),
+        documents[0].as_ref().expect("a document").with_value(&json!({"a": 2}), Format::Yaml),
         "---\na: 2\n"
     );
 }

@@ -1,27 +1,27 @@
 //! The annotation with the original probes. It documents them for readers, and allows the injector
-//! to restore lost entries of `Table`. It is part of the Pod, so its content is validated like
+//! to restore lost entries. It is part of the Pod, so its content is validated like
 //! any other probe.
 
 use serde_json::{Map, Value};
 
-use crate::{ORIGINAL_PROBES, pod};
+use crate::{ORIGINAL_PROBES_ANNOTATION, pod};
 
 /// The original probes by container and field.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct OriginalProbes {
     containers: Map<String, Value>,
     changed: bool,
 }
 
-impl Record {
+impl OriginalProbes {
     /// Reads the annotation; malformed content counts as absent.
-    pub(super) fn read(of: &Value) -> Self {
-        let text = pod::annotation(of, ORIGINAL_PROBES).and_then(Value::as_str);
+    pub(super) fn read(pod: &Value) -> Self {
+        let text = pod::annotation(pod, ORIGINAL_PROBES_ANNOTATION).and_then(Value::as_str);
         let containers = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         Self { containers, changed: false }
     }
 
-    pub(super) fn original(&self, container: &str, field: &str) -> Option<&Value> {
+    pub(super) fn get(&self, container: &str, field: &str) -> Option<&Value> {
         self.containers.get(container)?.get(field)
     }
 
@@ -36,9 +36,9 @@ impl Record {
     }
 
     /// Writes the annotation if a probe was recorded.
-    pub(super) fn write(self, of: &mut Value) {
+    pub(super) fn write(self, pod: &mut Value) {
         if self.changed {
-            pod::annotate(of, ORIGINAL_PROBES, Value::Object(self.containers).to_string());
+            pod::annotate(pod, ORIGINAL_PROBES_ANNOTATION, Value::Object(self.containers).to_string());
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use probe::{AppProbers, ProxyPorts};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -10,20 +11,17 @@ use crate::warning;
 
 /// The maximum length of the value in bytes. From 128 KiB on (`MAX_ARG_STRLEN`), the kernel refuses
 /// to start the sidecar.
-pub(super) const LIMIT: usize = 120 << 10;
-/// A placeholder for the Pod's IP address, which is unknown before the Pod is scheduled
-/// (TEST-NET-1, RFC 5737).
-const ANY_POD: &str = "192.0.2.1";
+pub(super) const MAX_BYTES: usize = 120 << 10;
 
 /// The entries by key, each as JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Table(BTreeMap<String, String>);
+pub(super) struct ProberEntries(BTreeMap<String, String>);
 
-impl Table {
+impl ProberEntries {
     /// Parses the value of the variable. A value that the filter would reject is an error with the
     /// text of `probe`.
     pub(super) fn read(text: &str, status_port: u16) -> Result<Self, String> {
-        accept(&Value::from(text), status_port).map_err(|error| warning::of_probe(&error, ""))?;
+        validate(text, "", status_port)?;
         if matches!(text.trim_ascii(), "" | "null") {
             return Ok(Self::default());
         }
@@ -49,14 +47,15 @@ impl Table {
 
 /// Returns the text of an entry; an error with the text of `probe` if the filter would reject it.
 /// Kubernetes expands `$(NAME)` and `$$` in the value of a variable, so every `$` is escaped.
-pub(super) fn entry(key: &str, value: &Value, status_port: u16) -> Result<String, String> {
-    accept(&json!({ key: value }), status_port).map_err(|error| warning::of_probe(&error, key))?;
+pub(super) fn validated_entry(key: &str, value: &Value, status_port: u16) -> Result<String, String> {
+    validate(&json!({ key: value }).to_string(), key, status_port)?;
     Ok(value.to_string().replace('$', "\\u0024"))
 }
 
-fn accept(probers: &Value, status_port: u16) -> Result<(), probe::ConfigError> {
-    let configuration = json!({"podIP": ANY_POD, "statusPort": status_port, "probers": probers});
-    probe::PluginConfig::parse(configuration.to_string().as_bytes()).map(|_| ())
+/// `key` is the entry's key if there is only one; error texts do not repeat it.
+fn validate(text: &str, key: &str, status_port: u16) -> Result<(), String> {
+    let parsed = AppProbers::parse(text, &ProxyPorts::new([status_port]), &mut Vec::new());
+    parsed.map(|_| ()).map_err(|error| warning::probe_error(&error, key))
 }
 
 #[cfg(test)]
