@@ -12,13 +12,11 @@ use crate::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSum
 pub struct InjectedDocument {
     /// The object with its injected Pods.
     pub value: Value,
-    /// True if the object was changed.
     pub changed: bool,
     /// The Pods of the object with their results.
     pub pods: Vec<(PodLocation, Summary)>,
 }
 
-/// The result of one Pod.
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub outcome: PodOutcome,

@@ -27,14 +27,11 @@ pub struct PodContext<'a> {
     pub job: bool,
 }
 
-/// The result of injecting a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PodOutcome {
-    /// The sidecar was added.
     Injected,
     /// The Pod had a sidecar and was changed.
     Rewritten,
-    /// The Pod was not changed.
     Unchanged,
     /// The Pod is not subject to injection.
     Skipped,
@@ -52,7 +49,6 @@ impl PodOutcome {
     }
 }
 
-/// The result of rewriting a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeResult {
     /// The probe now targets the proxy.
@@ -96,7 +92,6 @@ pub struct Injection {
     pub table: Option<String>,
     pub warnings: Vec<Warning>,
     pub outcome: PodOutcome,
-    /// The probes and hooks that use the network.
     pub probes: Vec<ProbeSummary>,
 }
 
@@ -139,7 +134,6 @@ pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<In
     Ok(Injection { pod: changed, table: rewriting.table, warnings, outcome, probes: rewriting.probes })
 }
 
-/// Returns true if a Job owns the Pod.
 fn is_owned_by_job(pod: &Value) -> bool {
     let metadata = pod::field(pod, "metadata").unwrap_or(&Value::Null);
     pod::list(metadata, "ownerReferences").iter().any(|owner| pod::text(owner, "kind") == "Job")

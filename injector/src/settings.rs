@@ -4,10 +4,8 @@ use crate::template::Template;
 
 /// The default status port of Istio and of this project.
 pub const STATUS_PORT: u16 = 15020;
-/// The default name of the sidecar container.
 pub const SIDECAR_NAME: &str = "app-health-proxy";
 
-/// Whether a missing sidecar is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum InjectionMode {
     /// Inject the sidecar if it is absent, and rewrite the probes.
@@ -16,7 +14,6 @@ pub enum InjectionMode {
     RewriteOnly,
 }
 
-/// The kind of container in which the sidecar runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SidecarMode {
     /// An init container with `restartPolicy: Always` (Kubernetes 1.29 or newer).

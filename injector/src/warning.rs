@@ -106,12 +106,10 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns a warning about the Pod.
     pub fn about_pod(code: Code, text: impl Into<String>) -> Self {
         Self { code, place: None, text: text.into() }
     }
 
-    /// Returns a warning about a field of a container.
     pub fn about_field(
         code: Code,
         container: impl Into<String>,

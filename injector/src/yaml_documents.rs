@@ -16,7 +16,6 @@ pub enum Format {
     Json,
 }
 
-/// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document<'a> {
     /// All bytes of the document, including the marker before it.
@@ -36,9 +35,7 @@ pub struct Document<'a> {
 pub struct StreamError {
     /// The line in the stream, counted from 1.
     pub line: usize,
-    /// The column, counted from 1.
     pub column: usize,
-    /// The number of the document.
     pub number: usize,
     /// The error text of the parser.
     pub reason: String,
