@@ -54,13 +54,6 @@ pub enum Command {
     Drain(DrainArgs),
     /// Request the running agent to exit, together with Envoy; for a Job that has finished its work
     Quit(QuitArgs),
-    /// Print the completion script for a shell; for bash: source <(app-health-agent completion
-    /// bash)
-    Completion {
-        /// The shell
-        #[arg(value_enum)]
-        shell: clap_complete::Shell,
-    },
     /// Execute a program that is terminated when its parent process exits; `run` starts Envoy this
     /// way
     #[command(hide = true)]
@@ -71,9 +64,6 @@ pub enum Command {
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,
     },
-    /// Print docs/agent.md
-    #[command(hide = true)]
-    Reference,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -13,7 +14,6 @@ use tracing::{info, warn};
 use crate::address::HttpUrl;
 use crate::envoy::admin_client;
 use crate::health::HealthHandle;
-use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::readiness::{Observation, Phase};
 use crate::report::StreamStatus;
@@ -63,10 +63,10 @@ fn wait(query: &str) -> Option<Duration> {
 }
 
 impl LocalServer {
-    pub async fn answer(self, call: Call) -> Response {
+    pub async fn answer(self, request: HttpRequest) -> Response {
         // Requests for merged metrics pass through Envoy, on behalf of any client that may scrape.
-        if !call.peer.is_local() || !(call.path == MERGED || is_direct(&call.headers)) {
-            return forbidden();
+        if !request.peer.is_local() || !(request.path() == MERGED || is_direct(&request.headers)) {
+            return text(StatusCode::FORBIDDEN, "allowed from this host only\n");
         }
         let known = [
             (DRAIN, Method::POST, "POST"),
@@ -78,20 +78,20 @@ impl LocalServer {
             (MERGED, Method::GET, "GET"),
             (OWN, Method::GET, "GET"),
         ];
-        match known.iter().find(|(path, ..)| *path == call.path) {
+        match known.iter().find(|(path, ..)| *path == request.path()) {
             None => not_found(),
-            Some((_, method, allow)) if call.method != *method => not_allowed(allow),
-            Some((path, ..)) => self.serve(path, &call).await,
+            Some((_, method, allow)) if request.method != *method => not_allowed(allow),
+            Some((path, ..)) => self.serve(path, &request).await,
         }
     }
 
-    async fn serve(&self, path: &str, call: &Call) -> Response {
+    async fn serve(&self, path: &str, request: &HttpRequest) -> Response {
         match path {
             DRAIN => {
                 self.state.apply(Observation::Draining);
                 let answer = self.command(AdminCommand::Drain).await;
-                if let Some(wait) = wait(&call.query) {
-                    call.slot.leave();
+                if let Some(wait) = wait(request.query()) {
+                    request.slot.release();
                     self.until_unused(wait).await;
                 }
                 answer
@@ -112,9 +112,9 @@ impl LocalServer {
                 Some(health) => json(StatusCode::OK, health.view(&self.stream_view())),
                 None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
-            MERGED => self.scraper.merged(&call.headers, &call.query).await,
+            MERGED => self.scraper.merged(&request.headers, request.query()).await,
             OWN => self.scraper.own(),
-            _ => self.log_level(&call.query),
+            _ => self.log_level(request.query()),
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use workload_health::Hello;
@@ -34,8 +34,6 @@ pub use stream_status::StreamStatus;
 use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Reporter, ReporterSettings};
 use xds::{Request, Response};
 
-/// Interval between two checks of the certificate files for changes.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VALIDATION_QUEUE: usize = 4;
 
@@ -103,8 +101,6 @@ impl ReportTask {
         observer: Arc<AgentState>,
     ) {
         let mut phases = observer.subscribe();
-        let mut reload = interval(RELOAD_INTERVAL);
-        reload.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_probed, mut is_shutting_down) = (true, false);
         let mut input = Input::Tick;
         loop {
@@ -123,9 +119,7 @@ impl ReportTask {
                 }
                 event = self.stream.event() => self.on_event(event),
                 Some(validated) = validations.recv() => validated,
-                _ = reload.tick() => {
-                    if self.certificates.reload(&self.metrics) { Input::FilesChanged } else { Input::Tick }
-                }
+                () = self.certificates.changed(&self.metrics) => Input::FilesChanged,
                 () = sleep(due.unwrap_or(Duration::MAX)), if due.is_some() => Input::Tick,
             };
         }

@@ -1,5 +1,5 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
-//! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
+//! admin server, and performs the drain. [`Drain`] and [`Backoff`] decide what to do and when.
 
 mod drain_requests;
 mod envoy_state;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use pacing::Backoff;
+use serving::log_limiter::LogLimiter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
@@ -19,7 +20,6 @@ use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
 use crate::envoy::process::{EnvoyCommand, ExitReason, reap_orphans};
 use crate::exit::Failure;
-use crate::log::LogLimiter;
 use crate::random;
 use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
@@ -178,7 +178,7 @@ impl Supervisor {
             Ok(process) => process,
             Err(error) => {
                 let binary = command.binary.display();
-                let failure = Failure::Machine(format!("cannot start Envoy {binary}: {error}"));
+                let failure = Failure::Os(format!("cannot start Envoy {binary}: {error}"));
                 return self.not_started(failure);
             }
         };
@@ -312,7 +312,7 @@ impl Supervisor {
         run_time: Duration,
     ) -> Result<Option<Stop>, Failure> {
         match self.restart {
-            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {reason}"))),
+            EnvoyRestart::Never => Err(Failure::Software(format!("Envoy exited unexpectedly, {reason}"))),
             EnvoyRestart::Always => {
                 self.start_later(run_time);
                 Ok(None)

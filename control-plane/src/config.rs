@@ -1,23 +1,19 @@
-//! Turns arguments and environment variables into validated configuration. This is the only module
-//! that reads the environment.
+//! Turns arguments and environment variables into validated configuration.
 
 mod discovery;
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::Resettable;
-use clap::{Command, CommandFactory, FromArgMatches};
-
-use crate::args::{Args, Color, FormatArg, InjectArgs, WebhookArgs};
+use crate::args::{Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
 use injector::settings::Settings;
 use injector::stream::Format;
+use serving::environment::Environment;
 use serving::exit::Failure;
 
 pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
@@ -28,38 +24,6 @@ const POD_NAMESPACE: &str = "POD_NAMESPACE";
 const NAMESPACE: &str = "app-health-system";
 /// Any value disables colors (<https://no-color.org>).
 const NO_COLOR: &str = "NO_COLOR";
-
-/// Environment of the process as a value, so that tests can set their own.
-#[derive(Debug, Clone, Default)]
-pub struct Environment(BTreeMap<OsString, OsString>);
-
-impl Environment {
-    pub fn of_process() -> Self {
-        Self(std::env::vars_os().collect())
-    }
-
-    /// Returns the value of `name`; an empty value counts as unset.
-    fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
-    }
-
-    /// Parses the command line of this process. clap reads the environment variables of the flags
-    /// itself; empty ones are hidden from it here, so that they count as unset.
-    pub fn args_of_process(&self) -> Result<Args, clap::Error> {
-        let mut command = self.without_empty_twins(Args::command());
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-    }
-
-    fn without_empty_twins(&self, command: Command) -> Command {
-        let is_empty = |name: &OsStr| self.0.get(name).is_some_and(|value| value.is_empty());
-        command.mut_subcommands(|command| {
-            command.mut_args(|flag| {
-                if flag.get_env().is_some_and(is_empty) { flag.env(Resettable::Reset) } else { flag }
-            })
-        })
-    }
-}
 
 /// Reads the template and validates the combination of values.
 fn settings(args: SettingsArgs) -> Result<Settings, Failure> {

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use similar::{ChangeTag, TextDiff};
 
 use crate::config::{InjectConfig, Target};
+use crate::exit;
 use crate::files::{self, Source};
 use injector::document::{self, Injected};
 use injector::settings::Settings;
 use injector::stream::{self, Document, Format};
 use injector::workload;
-use serving::exit::{self, Failure};
+use serving::exit::Failure;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -43,7 +44,7 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
         Target::Diff(colored) => {
             let diff = diff(&results, format, colored);
             files::write_stdout(&diff)?;
-            if diff.is_empty() { Ok(()) } else { Err(Failure::Differs) }
+            if diff.is_empty() { Ok(()) } else { Err(Failure::General(String::new())) }
         }
     }
 }

@@ -12,6 +12,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Output, WorkloadsConfig};
@@ -31,7 +32,7 @@ const COLUMNS: [&str; 8] =
 
 /// Prints the workloads once, or with `--watch` until the process is stopped.
 pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
-    runtime::new(1)?.block_on(print(config))
+    runtime::block_on(&mut Builder::new_current_thread(), print(config))
 }
 
 async fn print(config: WorkloadsConfig) -> Result<(), Failure> {

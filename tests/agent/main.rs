@@ -1,6 +1,8 @@
-//! TODO
+//! Tests of the agent: commands, readiness, metrics, drain and exit codes, with a real Envoy or a scripted
+//! admin interface, and the demo.
 
 mod basics;
+mod demo;
 mod descriptors;
 mod drain;
 mod drain_traffic;
@@ -10,5 +12,6 @@ mod flags;
 mod full_disk;
 mod local;
 mod metrics;
+mod reference;
 mod run;
 mod stages;

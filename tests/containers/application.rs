@@ -98,7 +98,7 @@ async fn it_starts_late_and_remembers_heads() {
         assert_eq!(caller::get(http, &format!("/{number}"), &[]).await.text(), "fine\n");
     }
     assert_eq!(caller::get(http, "/hook/stop", &[]).await.status, 200);
-    assert_eq!(program.line().await, "application: asked for /hook/stop");
+    assert_eq!(program.line().await, "application: received request for /hook/stop");
     let seen: Value = serde_json::from_slice(&program.control("/seen").await.body).expect("JSON");
     let heads = seen["http"].as_array().expect("a list");
     let lines: Vec<&str> = heads.iter().filter_map(|head| head.as_str()?.lines().next()).collect();

@@ -79,7 +79,6 @@ fn rejected_values() {
         "quit --url https://127.0.0.1:15004",
         "run --concurrency 0",
         "run --drain-deadline-seconds 0",
-        "completion csh",
     ] {
         let words = ["app-health-agent"].into_iter().chain(line.split(' '));
         let parsed = Args::try_parse_from(words);

@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use serving::runtime;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use super::{LocalCallResult, post};
 use crate::args::QuitArgs;
 use crate::exit::Failure;
 use crate::local_server::QUIT;
-use crate::runtime;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Requests that the agent exits. It retries until the timeout, because a short Job may finish
 /// before its sidecar listens.
 pub fn run(args: &QuitArgs) -> Result<(), Failure> {
-    runtime::block_on(async {
+    runtime::block_on(&mut Builder::new_current_thread(), async {
         let deadline = Instant::now() + args.timeout;
         loop {
             match post(&args.url, QUIT, deadline).await {

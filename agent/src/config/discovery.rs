@@ -95,7 +95,7 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
 /// previous ones in use.
 fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
     let content = files.read()?;
-    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
+    servers.iter().try_for_each(|server| content.client(&server.san).map(drop))
 }
 
 fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {

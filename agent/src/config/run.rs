@@ -108,7 +108,7 @@ impl RunConfig {
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
-        let unknown = environment.unknown_flag_variables();
+        let unknown = super::unknown_flag_variables(environment);
         let mut warnings: Vec<String> =
             unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));

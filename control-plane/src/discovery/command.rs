@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,14 +20,14 @@ use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
-use serving::exit::{self, Failure};
-use serving::http_server::{self, Ending};
-use serving::monitoring::Pending;
+use crate::exit;
+use crate::monitoring::{self as monitoring_port, Pending};
+use serving::exit::Failure;
+use serving::http_server::{self, Plaintext, Stages};
 use serving::runtime;
 use serving::shutdown::Shutdown;
+use serving::tls;
 
-/// Maximum number of concurrent connections to the monitoring port.
-const MONITORING_CONNECTIONS: usize = 64;
 /// Number of tokio worker threads: one for the registry task and one for the streams.
 const THREADS: usize = 2;
 /// Names of the readiness conditions.
@@ -36,20 +37,13 @@ const TERMINATING: &str = "terminating";
 
 /// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider
-        .install_default()
-        .map_err(|_| Failure::Broken("a rustls crypto provider is already installed".to_owned()))?;
+    tls::install_crypto()?;
     if config.check {
         return check(&config);
     }
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
-    let runtime = runtime::new(THREADS)?;
     descriptors(config.limits.max_streams);
-    let ended = runtime.block_on(serve(config));
-    // Background tasks that read files are not waited for.
-    runtime.shutdown_background();
-    ended
+    runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), serve(config))
 }
 
 /// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of
@@ -98,8 +92,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         debounce,
         limits,
     } = config;
-    let mut shutdown = Shutdown::new()
-        .map_err(|error| Failure::Machine(format!("cannot install signal handlers: {error}")))?;
+    let mut shutdown =
+        Shutdown::new().map_err(|error| Failure::Os(format!("cannot install signal handlers: {error}")))?;
     let metrics = Arc::new(Metrics::default());
     let (monitoring, monitoring_address) = bind(monitoring_address)?;
     let secure = match listen {
@@ -122,9 +116,10 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     };
     let pending = pages.pending.clone();
     let loaded = Arc::new(OnceLock::new());
-    let (watched, leaving) = (loaded.clone(), Ending::default());
+    let (watched, leaving) = (loaded.clone(), Stages::default());
     let watch = move |request| pages.clone().answer(request, watched.get().cloned());
-    tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, leaving.clone(), watch));
+    let server = monitoring_port::server();
+    tokio::spawn(http_server::serve(monitoring, Plaintext, server, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
 
     let settings_of_store = (settings.instance.clone(), namespaces);
@@ -152,7 +147,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     }
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "shutdown started"),
-        _ = &mut registered => return Err(Failure::Broken("the registry task ended unexpectedly".to_owned())),
+        _ = &mut registered => return Err(Failure::Software("the registry task ended unexpectedly".to_owned())),
     }
     pending.set(TERMINATING, true);
     closing.cancel();
@@ -177,7 +172,7 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
         let address = listener.local_addr()?;
         Ok((listener, address))
     });
-    bound.map_err(|error| Failure::Machine(format!("cannot listen on {address}: {error}")))
+    bound.map_err(|error| Failure::Os(format!("cannot listen on {address}: {error}")))
 }
 
 /// Opens the store and waits for the configuration. Returns both and the store's task, which ends
@@ -192,7 +187,7 @@ async fn open(
             let opened = redb::open(path, metrics).await;
             let (store, task) = opened.map_err(|error| match error {
                 StoreError::Corrupt(..) | StoreError::Newer(..) => Failure::Data(error.to_string()),
-                _ => Failure::Machine(error.to_string()),
+                _ => Failure::Os(error.to_string()),
             })?;
             let namespaces = namespaces.into_iter().collect::<BTreeSet<_>>();
             Ok((store, config_dir::watch(config_dir, namespaces).await, task))

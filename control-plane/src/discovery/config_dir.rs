@@ -5,7 +5,7 @@ mod documents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,6 @@ const POLL: Duration = Duration::from_secs(2);
 /// Delay before a changed file is read a second time. The change is applied if both reads return
 /// the same content, since the file may be partially written.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Maximum size of a file in bytes.
-const FILE_BYTES: u64 = 1 << 20;
 /// File name extensions that are read.
 const ENDINGS: [&str; 2] = ["yaml", "yml"];
 
@@ -110,27 +108,9 @@ fn files(directory: &Path) -> Files {
         if !is_wanted || name.starts_with('.') || path.is_dir() {
             continue;
         }
-        files.insert(name, bytes(&path));
+        files.insert(name, serving::files::read(&path).map_err(|error| error.to_string()));
     }
     Ok(files)
-}
-
-/// Reads a file. Pipes and devices are never opened, because reading them may not end.
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let text = |error: io::Error| error.to_string();
-    let too_large = || format!("larger than {} MiB", FILE_BYTES >> 20);
-    let found = fs::metadata(path).map_err(text)?;
-    if !found.is_file() {
-        return Err("not a regular file".to_owned());
-    }
-    if found.len() > FILE_BYTES {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(text)?;
-    // The file may grow while it is read.
-    let length = file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(text)?;
-    if length as u64 > FILE_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::body::Body;
-use hyper::{Method, Request, StatusCode};
+use hyper::StatusCode;
 
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
+use crate::monitoring::{self, Pending};
 use discovery::view::{Filter, View};
-use serving::http_server::{Peer, Response, not_allowed, response, text};
-use serving::monitoring::{self, Pending};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 use workload_health::health_report::printable;
 
 const WORKLOADS: &str = "/debug/workloads";
@@ -37,8 +36,8 @@ pub type Loaded = Option<(Handle, Arc<Shared>)>;
 
 impl Pages {
     /// Handles a request to the monitoring port.
-    pub async fn answer<B: Body>(self, request: Request<B>, loaded: Loaded) -> Response {
-        match (request.uri().path(), loaded) {
+    pub async fn answer(self, request: HttpRequest, loaded: Loaded) -> Response {
+        match (request.path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
             (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
                 self.ready(&request, &registry)
@@ -47,35 +46,33 @@ impl Pages {
         }
     }
 
-    fn ready<B: Body>(&self, request: &Request<B>, registry: &Handle) -> Response {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    fn ready(&self, request: &HttpRequest, registry: &Handle) -> Response {
+        if !request.is_read() {
             return not_allowed("GET, HEAD");
         }
         let insecure =
             self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
         let degraded = registry.degradations().into_iter().chain(insecure);
         let lines: String = degraded.map(|line| format!("\ndegraded: {line}")).collect();
-        text(StatusCode::OK, &format!("ready{lines}"))
+        text(StatusCode::OK, format!("ready{lines}\n"))
     }
 
-    async fn workloads<B: Body>(&self, request: &Request<B>, loaded: Loaded) -> Response {
-        let peer = request.extensions().get::<Peer>();
-        let is_local = peer.is_some_and(|Peer(peer)| peer.ip().to_canonical().is_loopback());
-        if !self.debug_any && !is_local {
+    async fn workloads(&self, request: &HttpRequest, loaded: Loaded) -> Response {
+        if !self.debug_any && !request.peer.is_local() {
             return text(
                 StatusCode::FORBIDDEN,
-                "only available from this machine; --debug-any allows all addresses",
+                "only available from this machine; --debug-any allows all addresses\n",
             );
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if !request.is_read() {
             return not_allowed("GET, HEAD");
         }
-        let filter = match filter(request.uri().query().unwrap_or_default()) {
+        let filter = match filter(request.query()) {
             Ok(filter) => filter,
-            Err(name) => return text(StatusCode::BAD_REQUEST, &format!("unknown query parameter {name:?}")),
+            Err(name) => return text(StatusCode::BAD_REQUEST, format!("unknown query parameter {name:?}\n")),
         };
         let Some((registry, shared)) = loaded else {
-            return text(StatusCode::SERVICE_UNAVAILABLE, &self.pending.reasons().join("\n"));
+            return text(StatusCode::SERVICE_UNAVAILABLE, self.pending.reasons().join("\n") + "\n");
         };
         let overview = registry.view().await;
         let view = View {
@@ -87,7 +84,7 @@ impl Pages {
             clients: shared.clients(),
         };
         let body = serde_json::to_vec(&view).expect("the view is JSON");
-        response(StatusCode::OK, "application/json", Bytes::from(body))
+        json(StatusCode::OK, Bytes::from(body))
     }
 }
 

@@ -13,12 +13,11 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -66,7 +65,7 @@ async fn is_gone(stream: &TcpStream) -> bool {
 /// connection permit are acquired before a connection is accepted.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    tls: Option<watch::Receiver<Arc<ServerConfig>>>,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
@@ -111,7 +110,7 @@ pub async fn serve(
             continue;
         }
         has_token = false;
-        let tls = tls.as_ref().map(|tls| tls.load_full());
+        let tls = tls.as_ref().map(|tls| tls.borrow().clone());
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
             connection::greet(stream, peer, tls, handshake, shared, closing).await;

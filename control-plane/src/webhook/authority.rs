@@ -8,7 +8,7 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 
-use serving::tls;
+use super::x509::not_after;
 
 /// Validity of a CA certificate.
 pub const CA_LIFE: Duration = Duration::days(365);
@@ -86,7 +86,7 @@ impl Authority {
         let mut params = CertificateParams::new(names.to_vec()).map_err(error)?;
         params.distinguished_name = named(names.first().map_or("app-health", String::as_str));
         params.not_before = now - EARLY;
-        let end = tls::not_after(self.current.certificate.as_bytes()).unwrap_or(i64::MAX);
+        let end = not_after(self.current.certificate.as_bytes()).unwrap_or(i64::MAX);
         params.not_after =
             (now + LEAF_LIFE).min(OffsetDateTime::from_unix_timestamp(end).unwrap_or(now + LEAF_LIFE));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

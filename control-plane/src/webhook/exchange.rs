@@ -4,13 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Method, Request, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use hyper::{Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info};
 
@@ -18,7 +17,7 @@ use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
 use injector::{Outcome, ProbeResult};
-use serving::http_server::{Response, not_allowed, response, text};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 
 const PATH: &str = "/inject";
 /// Maximum size of a body in bytes. The API server itself accepts 3 MiB from its clients.
@@ -37,7 +36,7 @@ const LARGE: usize = 256 << 10;
 /// Handler of review requests.
 #[derive(Clone)]
 pub struct Exchange {
-    settings: Arc<ArcSwap<Settings>>,
+    settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
     in_work: Arc<Semaphore>,
     room: Arc<Semaphore>,
@@ -65,41 +64,41 @@ fn whole(mut chunks: Vec<Bytes>) -> Bytes {
 
 impl Exchange {
     /// Creates a handler; the settings may be replaced while it runs.
-    pub fn new(settings: Arc<ArcSwap<Settings>>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
         Self { settings, metrics, in_work: places(IN_WORK), room: places(ROOM as usize), large: places(1) }
     }
 
-    pub async fn answer(self, request: Request<Incoming>) -> Response {
+    pub async fn answer(self, request: HttpRequest) -> Response {
         let response = match self.review(request).await {
-            Ok(body) => return response(StatusCode::OK, "application/json", Bytes::from(body)),
+            Ok(body) => return json(StatusCode::OK, Bytes::from(body)),
             Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
-            Err(Refusal(status, line)) => text(status, &line),
+            Err(Refusal(status, line)) => text(status, line + "\n"),
         };
         self.metrics.refused(response.status().as_u16());
         closed(response)
     }
 
-    async fn review(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
-        if request.uri().path() != PATH {
+    async fn review(&self, request: HttpRequest) -> Result<Vec<u8>, Refusal> {
+        if request.path() != PATH {
             return refuse(StatusCode::NOT_FOUND, "not found");
         }
-        if request.method() != Method::POST {
+        if request.method != Method::POST {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
         }
-        is_json(request.headers())?;
-        if declared(request.headers()) > BODY_LIMIT as u64 {
+        is_json(&request.headers)?;
+        if declared(&request.headers) > BODY_LIMIT as u64 {
             return refuse(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
         let Ok(Ok(_turn)) = timeout(WAIT, self.in_work.acquire()).await else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "busy");
         };
-        let (Chunks { length, chunks }, _room) = self.body(request.into_body()).await?;
+        let (Chunks { length, chunks }, _room) = self.body(request.body).await?;
         if length == 0 {
             return refuse(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
         let started = Instant::now();
-        let settings = self.settings.load_full();
+        let settings = self.settings.borrow().clone();
         let review = move || {
             let body = whole(chunks);
             guarded(&body, || review::review(&body, &settings))

@@ -1,7 +1,10 @@
-//! The application of Pods, a program of its own: it speaks each protocol, with a switch for each, and says what was asked of it.
+//! The application for Pods, a separate program: it serves each protocol, with a switch for each,
+//! and records the requests it receives.
 //!
-//! On the control port `POST /<protocol>/<serving|failing|hanging>` turns a switch, `POST /listen` ends the time of `--start-after`, and
-//! `GET /seen` shows the heads of the last requests, `{"http": ["GET /ready HTTP/1.1\r\nHost: …"], "https": […]}`, the newest last.
+//! On the control port, `POST /<protocol>/<serving|failing|hanging>` sets a switch, `POST /listen`
+//! ends the delay of `--start-after`, and `GET /seen` returns the heads of the last requests,
+//! `{"http": ["GET /ready HTTP/1.1\r
+//! Host: …"], "https": […]}`, the newest last.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -16,48 +19,49 @@ use crate::app::tls::Tls;
 use crate::app::{App, Step};
 use crate::terminal;
 
-/// How many heads of each protocol are shown.
+/// Maximum number of heads shown for each protocol.
 const HEADS: usize = 100;
 
-/// A request for a path that begins so is printed: a lifecycle hook is asked once, and what was seen may end with the process.
+/// Requests for paths with this prefix are printed. A lifecycle hook is called once, and the
+/// recorded heads may be lost when the process exits.
 const HOOK: &str = "/hook";
 
-/// An application that does as it is told.
+/// An application whose behaviour is set on a control port
 #[derive(Clone, Debug, Parser)]
 #[command(name = "application")]
 pub struct Arguments {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     pub ip: IpAddr,
-    /// Port of HTTP/1.1; failing: 503
+    /// Port for HTTP/1.1; 503 when failing
     #[arg(long, default_value_t = 8080)]
     pub http: u16,
-    /// Port of the same over TLS
+    /// Port for HTTPS, with the same behaviour
     #[arg(long, default_value_t = 8443)]
     pub https: u16,
-    /// Port that takes connections; failing: it is closed
+    /// Port that accepts TCP connections; closed when failing
     #[arg(long, default_value_t = 5432)]
     pub tcp: u16,
-    /// Port of gRPC's health service; failing: NOT_SERVING
+    /// Port of the gRPC health service; NOT_SERVING when failing
     #[arg(long, default_value_t = 9000)]
     pub grpc: u16,
     /// Port of the switches
     #[arg(long, default_value_t = 9900)]
     pub control: u16,
-    /// The other ports are closed for so long: 3s
+    /// Delay before the other ports listen, for example 3s
     #[arg(long, value_name = "SECONDS", default_value = "0s", value_parser = seconds)]
     pub start_after: Duration,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.strip_suffix('s').and_then(|number| number.parse().ok());
-    number.map(Duration::from_secs).ok_or_else(|| "must be like 3s".to_owned())
+    number.map(Duration::from_secs).ok_or_else(|| "must be a number of seconds such as 3s".to_owned())
 }
 
-/// Runs until a signal ends it.
+/// Runs until the process receives a signal.
 ///
 /// # Errors
-/// When signals cannot be had.
+/// If the signal handlers cannot be installed.
 pub async fn run(arguments: Arguments) -> Result<(), String> {
     terminal::say("application: started\n");
     terminal::unless_interrupted(serve(arguments), false).await.map(drop)
@@ -75,12 +79,12 @@ impl Switches {
         self.0.iter().find_map(|(name, switch)| (*name == protocol).then_some(switch))
     }
 
-    /// What this protocol does, now and later.
+    /// Returns a receiver of the behaviour of `protocol`.
     fn of(&self, protocol: &str) -> watch::Receiver<Behaviour> {
-        self.find(protocol).expect("a protocol of ours").subscribe()
+        self.find(protocol).expect("the protocol is known").subscribe()
     }
 
-    /// Turns a switch by a path, `/grpc/failing`.
+    /// Sets a switch by a path such as `/grpc/failing`.
     fn turn(&self, path: &str) -> Option<()> {
         let (protocol, name) = path.strip_prefix('/')?.split_once('/')?;
         let behaviour = Behaviour::named(name)?;
@@ -90,7 +94,7 @@ impl Switches {
     }
 }
 
-/// The servers whose requests have heads, from the moment when they listen.
+/// The servers whose request heads are recorded; set once they listen.
 type Servers = OnceLock<[(&'static str, App); 2]>;
 
 async fn serve(arguments: Arguments) -> Result<bool, String> {
@@ -100,7 +104,7 @@ async fn serve(arguments: Arguments) -> Result<bool, String> {
     let (turned, asked, listens) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
     let control = move |path: &str| control(&turned, &asked, &listens, path);
     let _control = App::routes(address(arguments.control), None, control).await;
-    // Earlier, if somebody says so.
+    // `POST /listen` ends the delay early.
     let _ = tokio::time::timeout(arguments.start_after, listen.notified()).await;
     let http = App::routes(address(arguments.http), None, answers(switches.of("http"))).await;
     let acceptor = Some(Tls::default().acceptor());
@@ -128,11 +132,11 @@ fn control(switches: &Switches, servers: &Servers, listen: &Notify, path: &str) 
     };
     match done {
         Some(()) => switched::text("200 OK", "text/plain", "done\n"),
-        None => switched::text("404 Not Found", "text/plain", "ask for /seen or POST /http/failing\n"),
+        None => switched::text("404 Not Found", "text/plain", "use GET /seen or POST /http/failing\n"),
     }
 }
 
-/// The last heads that came; a connection that said nothing has none.
+/// Returns the last request heads; a connection without a request has none.
 fn heads(app: &App) -> Vec<String> {
     let mut heads: Vec<String> =
         app.seen().iter().map(|seen| String::from_utf8_lossy(&seen.bytes).into_owned()).collect();
@@ -140,11 +144,11 @@ fn heads(app: &App) -> Vec<String> {
     heads.split_off(heads.len().saturating_sub(HEADS))
 }
 
-/// What becomes of a request, as the switch stands.
+/// Returns the function that responds to a request according to the switch.
 fn answers(behaviour: watch::Receiver<Behaviour>) -> impl Fn(&str) -> Vec<Step> + Send + Sync {
     move |path| {
         if path.starts_with(HOOK) {
-            terminal::say(&format!("application: asked for {path}\n"));
+            terminal::say(&format!("application: received request for {path}\n"));
         }
         switched::http(*behaviour.borrow())
     }

@@ -1,16 +1,18 @@
-//! Where the programs are that run containers: those that `./justw --containers` unpacked, or else the machine's own.
+//! Finds the programs that run containers: those that `./justw --containers` unpacked, or those of
+//! this machine.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The root of unpacked packages that the environment names by `CONTAINER_TOOLS`; `None` where there is none. Its `usr` is laid over `/usr`
-/// in the mount namespace of whoever runs them, and so nothing on the machine changes.
+/// Returns the root of the unpacked packages, named by the environment variable `CONTAINER_TOOLS`.
+/// Its `usr` is mounted over `/usr` in the mount namespace of the process that uses it, so that
+/// nothing changes on the machine.
 pub fn folder() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("CONTAINER_TOOLS")?);
     folder.join("usr").is_dir().then_some(folder)
 }
 
-/// A program among them, or on the PATH.
+/// Returns the path of a program in the unpacked packages or on the PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let unpacked =
         folder().into_iter().flat_map(|folder| ["usr/sbin", "usr/bin"].map(|part| folder.join(part)));
@@ -21,7 +23,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A program that finds them, and the libraries that they need, without a mount of its own: `iptables`, or a script that calls it.
+/// Returns a command for a program such as `iptables`, or a script that calls it, which finds the
+/// unpacked programs and their libraries without a mount.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     let Some(root) = folder() else { return command };

@@ -1,4 +1,4 @@
-//! What stands in a Pod: a real Envoy with the filter, by the bootstrap that the agent renders.
+//! The sidecar of a Pod: a real Envoy with the filter, and the bootstrap that the agent renders.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,26 +11,25 @@ use serde_json::Value;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Envoy, Version};
 
-/// The address that probes come from, so that captured traffic lets them through.
+/// The source address of the filter's probes, which is exempt from traffic capture.
 pub const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 6));
 
-/// An Envoy that answers the probes of one pod.
+/// An Envoy that answers the probes of one Pod.
 pub struct Pod {
-    /// The pod's address: applications listen there, and so does Envoy.
+    /// The address of the Pod, on which applications and Envoy listen.
     pub ip: IpAddr,
-    /// Where kubelet asks.
+    /// The address of the probe listener.
     pub listener: SocketAddr,
-    /// The proxy.
     pub envoy: Envoy,
 }
 
 impl Pod {
-    /// Starts Envoy at `ip` with this prober table. `name` is the test's.
+    /// Starts Envoy at `ip` with this prober table; `name` is that of the test.
     pub async fn start(name: &str, ip: IpAddr, probers: &Value) -> Self {
         Self::with(name, Version::Newest, &Self::bootstrap(name, ip, probers)).await
     }
 
-    /// The bootstrap of a Pod, to be changed before it is used.
+    /// Returns the bootstrap of a Pod, so that a test can change it.
     pub fn bootstrap(name: &str, ip: IpAddr, probers: &Value) -> Bootstrap {
         let folder = envoy::folder(name);
         Bootstrap {
@@ -62,10 +61,10 @@ impl Pod {
     }
 }
 
-/// The filter as it is shipped. The agent's build script has refused one that is older than its sources.
+/// Returns the path of the shipped filter.
 ///
 /// # Panics
-/// If the file is missing.
+/// If it is missing or older than its sources.
 pub fn wasm() -> PathBuf {
     let file = envoy::workspace().join("target/wasm32-unknown-unknown/wasm/app_health_filter.wasm");
     assert!(file.is_file(), "{} is missing: run ./justw wasm", file.display());

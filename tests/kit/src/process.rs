@@ -1,43 +1,42 @@
-//! What a process of this machine costs: time on the processors, memory, sockets.
+//! Resource usage of a process: CPU time, memory, sockets.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
-/// A running process.
+/// A running process, by its PID.
 #[derive(Clone, Copy, Debug)]
 pub struct Process(u32);
 
 impl Process {
-    /// The process with this id.
     pub fn new(pid: u32) -> Self {
         Self(pid)
     }
 
-    /// The time that all its threads have spent on a processor, in user and kernel mode, from the process's own
-    /// clock: nanoseconds, where `/proc/<pid>/stat` counts hundredths of a second.
+    /// Returns the CPU time of all threads in user and kernel mode, from the CPU clock of the
+    /// process, which counts nanoseconds; `/proc/<pid>/stat` counts hundredths of a second.
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn cpu(self) -> Duration {
         let pid = Pid::from_raw(i32::try_from(self.0).expect("a process id"));
         let clock = ClockId::pid_cpu_clock_id(pid).expect("a running process has a clock");
         clock_gettime(clock).expect("a running process has a clock").into()
     }
 
-    /// Its resident memory, in bytes (`VmRSS`).
+    /// Returns the resident memory, in bytes (`VmRSS`).
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn rss(self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most resident memory that it ever had, in bytes (`VmHWM`).
+    /// Returns the peak resident memory, in bytes (`VmHWM`).
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn peak_rss(self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -49,10 +48,10 @@ impl Process {
         kib << 10
     }
 
-    /// How many sockets it holds.
+    /// Returns the number of open sockets.
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn sockets(self) -> usize {
         let files = std::fs::read_dir(format!("/proc/{}/fd", self.0)).expect("a running process");
         let is_socket = |file: &std::path::PathBuf| {

@@ -37,10 +37,10 @@ fn a_leaf_is_good_for_its_names_and_days() {
     let authority = Authority::new(at(0)).expect("an authority");
     let leaf =
         authority.leaf(&["app-health-webhook.app-health-system.svc".to_owned()], at(1)).expect("a leaf");
-    assert_eq!(tls::not_after(leaf.certificate.as_bytes()), Some(at(31).unix_timestamp()));
+    assert_eq!(not_after(leaf.certificate.as_bytes()), Some(at(31).unix_timestamp()));
     let late = authority.leaf(&["x".to_owned()], at(360)).expect("a leaf");
     assert_eq!(
-        tls::not_after(late.certificate.as_bytes()),
+        not_after(late.certificate.as_bytes()),
         Some(at(365).unix_timestamp()),
         "not longer than its CA"
     );

@@ -1,4 +1,4 @@
-//! Servers with a switch between the ways in which they behave.
+//! Servers whose behaviour can be changed while they run.
 
 use std::net::SocketAddr;
 
@@ -8,29 +8,27 @@ use tonic_health::ServingStatus;
 use super::grpc::GrpcApp;
 use super::{App, Step, answer};
 
-/// What a server does with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Answers 200.
+    /// Responds with 200.
     Serving,
-    /// Answers 503.
+    /// Responds with 503.
     Failing,
-    /// Takes the request and never answers.
+    /// Accepts the request and sends no response.
     Hanging,
 }
 
 impl Behaviour {
-    /// Every one, with its name.
+    /// All behaviours by name.
     pub const ALL: [(&str, Self); 3] =
         [("serving", Self::Serving), ("failing", Self::Failing), ("hanging", Self::Hanging)];
 
-    /// The one with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find_map(|(its, behaviour)| (its == name).then_some(behaviour))
     }
 }
 
-/// What an HTTP server does with a request.
+/// Returns the steps of an HTTP server for one request.
 pub fn http(behaviour: Behaviour) -> Vec<Step> {
     match behaviour {
         Behaviour::Serving => text("200 OK", "text/plain", "fine\n"),
@@ -39,7 +37,7 @@ pub fn http(behaviour: Behaviour) -> Vec<Step> {
     }
 }
 
-/// An answer over HTTP/1.1, and the end of the connection.
+/// Returns a step that writes an HTTP/1.1 response; the connection closes after it.
 pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
     answer(format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -47,7 +45,7 @@ pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
     ))
 }
 
-/// A real health server: SERVING, NOT_SERVING, or it takes the connection and says nothing.
+/// Starts a real health server that responds SERVING or NOT_SERVING, or does not respond at all.
 pub async fn grpc(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) -> GrpcApp {
     let switch = behaviour.clone();
     let hangs = move || *switch.borrow() == Behaviour::Hanging;
@@ -67,7 +65,8 @@ pub async fn grpc(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>
     server
 }
 
-/// A database: one that is down does not listen, and one that hangs takes connections like a good one. Runs until the switch is gone.
+/// Listens like a database: it closes its port when failing, and accepts connections when serving
+/// or hanging. Returns when the sender of `behaviour` is dropped.
 pub async fn tcp(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) {
     while behaviour.wait_for(|behaviour| *behaviour != Behaviour::Failing).await.is_ok() {
         let listener = App::routes(address, None, |_| Vec::new()).await;
@@ -76,7 +75,7 @@ pub async fn tcp(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>)
         if is_over {
             return;
         }
-        // The listener's task ends at its next turn; only then the port is free.
+        // The port is free only after the aborted listener task has run once more.
         tokio::task::yield_now().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The server's side: its brain, its streams, its disk.
+//! The server: its state machine, its streams, its disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::network::{End, Packet};
 use crate::sabotage::Sabotage;
 use workload_health::reporter::Report;
 
-/// 2026-01-02T03:04:05Z.
+/// The initial wall clock time, 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
-/// `--debounce` and `--debounce-max`.
+/// The flags `--debounce` and `--debounce-max`.
 const DEBOUNCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(200));
 
 impl World {
@@ -75,7 +75,7 @@ impl World {
         self.publish();
     }
 
-    /// It is gone at once. Its kernel says so, unless that is gone too.
+    /// Ends the server at once. Its kernel closes the connections, unless `silently`.
     pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
         self.disk.crash(empty);
         if empty {
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// A report for the brain.
+    /// Passes a report to the state machine.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         self.watch.heard(self.now, stream, &report);
         let report = match report {
@@ -254,7 +254,7 @@ impl World {
         self.step_server(Input::Report { stream, report });
     }
 
-    /// The server's end of a connection is gone, and it knows.
+    /// Handles the loss of a connection at the server's end.
     pub(super) fn server_lost(&mut self, stream: StreamId) {
         self.watch.closed(self.now, stream);
         if let Some(server) = &mut self.server {
