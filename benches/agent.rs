@@ -1,6 +1,7 @@
-//! What the agent costs beside an Envoy, and how soon it says what is: memory, processor time, answers while the admin
-//! port misbehaves, an Envoy's death, the command `wait`. Prints a table and writes `target/bench/agent.json`. A bar that
-//! does not hold is reported and is no error; not to be able to measure is one.
+//! Benchmark of the agent beside an Envoy: memory, CPU time, latency of readiness requests
+//! while the admin port misbehaves, reaction to the death of Envoy, and the command `wait`. It
+//! prints a table and writes `target/bench/agent.json`. A missed target is reported and is not an
+//! error; a measurement that fails is an error.
 
 #[path = "agent/admin.rs"]
 mod admin;
@@ -30,15 +31,15 @@ use kit::report::{self, Row};
 
 use crate::arguments::Arguments;
 
-/// Where readiness is asked.
+/// /// Path of the agent's readiness endpoint.
 const READY: &str = "/healthz/ready";
 
 const NOTES: &str = "\
-the agent as it is shipped, on loopback; a question is a connection of its own, timed from before it to the answer's end
-admin: a scripted one; each figure is the worse of two, before the first readiness (503) and after it (200)
-killed: from the signal to the first 503, the slowest of all rounds
-wait: from the admin's last answer, after which the agent is ready, to the end of the process; or a whole process
-later: Envoy by the agent, from its start to the first 200, minus the same Envoy by itself to its first LIVE; medians";
+the agent as it is shipped, on loopback; each request uses a new connection, timed from before it to the end of the response
+admin port: scripted; each figure is the worse of two, before Envoy is first ready (503) and after it (200)
+killed: from the signal to the first 503, slowest of all rounds
+wait: from the admin port's last response, after which the agent is ready, to the exit of the process; or the whole process
+delay: Envoy started by the agent, from the start to the first 200, minus the same Envoy alone to its first LIVE; medians";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -1,6 +1,7 @@
-//! What a probe costs: straight to the application, by a plain Envoy route, through the filter, and by Istio's
-//! pilot-agent where one runs, in turn, asked by kubelet's own prober. Prints a table and writes
-//! `target/bench/probe.json`. A bar that does not hold is reported and is no error; not to be able to measure is one.
+//! Benchmark of the cost of a probe, sent by kubelet's own prober: directly to the application, by
+//! a plain Envoy route, through the filter, and by Istio's pilot-agent if one runs. It prints a
+//! table and writes `target/bench/probe.json`. A missed target is reported and is not an error; a
+//! measurement that fails is an error.
 
 #[path = "probe/arguments.rs"]
 mod arguments;
@@ -32,11 +33,11 @@ use crate::client::Client;
 
 const NOTES: &str = "\
 plain: a listener of the same Envoy with the same settings, without rate limit and wasm filter, and a STATIC cluster
-filter: the shipped probe listener, its rate limit raised so far that nobody reaches it
+filter: the shipped probe listener, with its rate limit raised so far that it is never reached
 p50, p99: with kubelet's own prober as the client; ratio: to the plain route in each round, the median of all rounds
 cpu: of the whole process, for each probe; a process of another user has no rows
-application: ours is a thread of the benchmark, whose process its cpu and memory are those of
-light caller: asks as kubelet's prober does but needs less time for it, so more of a ratio is what lies behind it";
+application: the default one is a thread of the benchmark, so its cpu and memory are those of that process
+light caller: sends the same requests as kubelet's prober with less overhead, so that ratios show the route more clearly";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

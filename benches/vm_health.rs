@@ -1,6 +1,7 @@
-//! What health of virtual machines costs, and how soon it takes effect: an agent's verdict until Envoy has it, machines that die in
-//! every way, and a crowd of agents that report, flap, and come back all at once. Prints a table and writes
-//! `target/bench/vm-health.json`. A bar that does not hold is reported and is no error; not to be able to measure is one.
+//! Benchmark of the health of virtual machines: the time from an agent's verdict until Envoy has
+//! it, machines that stop in every way, and many agents that report, flap and reconnect at the same
+//! time. It prints a table and writes `target/bench/vm-health.json`. A missed target is reported
+//! and is not an error; a measurement that fails is an error.
 
 #[path = "vm_health/agent.rs"]
 mod agent;
@@ -33,20 +34,20 @@ use kit::vm::fleet::{Crowd, Size};
 
 use crate::arguments::{Arguments, Part};
 
-/// Not to be able to measure.
+/// An error of the measurement itself.
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// New agents of the crowd a second, at first.
+/// Initial rate of new simulated agents, per second.
 const ARRIVALS: u32 = 300;
 
 const NOTES: &str = "\
-all as it is shipped, on loopback, over mutual TLS; the load shares the machine with the server
-flips: from the application's answer to the probe that reaches the threshold to the first answer of Envoy's /clusters, asked
-  every millisecond, that shows it; real agents, one probe a second, each with a phase of its own
-departures: seen in the same way; silent: iptables drops every packet of the connection, in a network namespace of our own
-crowd: each agent is the agent's own reporter and messages on a connection of its own, from an address of its own, in one process;
-  its endpoints are read by one client of EDS, which must never lose one while the server is away
-processor time: of the whole process, by its clock; of the load: what measuring took of the same machine";
+all components as shipped, on loopback, over mutual TLS; the load generator runs on the same machine as the server
+flips: from the application's response to the probe that reaches the threshold, to the first response of Envoy's /clusters, polled
+  every millisecond, that shows it; real agents, one probe per second, each with a different phase
+departures: observed in the same way; silent: iptables drops every packet of the connection, in a separate network namespace
+crowd: each simulated agent has the real reporter and messages, and a connection from a separate address, all in one process;
+  one EDS client receives the endpoints, and must not lose any while the server is down
+CPU time: of the whole process, by its CPU clock; of the load generator: what it used of the same machine";
 
 fn main() -> Result<(), Failure> {
     tls::install_provider();
@@ -81,7 +82,7 @@ fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// All that one crowd is good for; `cold` is the last, since it ends it.
+/// Runs every part that uses the same simulated agents. `cold` comes last because it stops them.
 async fn measure_crowd(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
     let mut crowd = crowd(arguments, "b-crowd", steady::HEARTBEAT).await?;
     let mut rows = Vec::new();
@@ -112,7 +113,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Says what is going on; a run takes minutes.
+/// Prints progress to standard error, because a run takes minutes.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

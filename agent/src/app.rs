@@ -7,16 +7,18 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serving::http_server::{self, Limits, Listener, Plaintext, Server, Stages};
+use serving::runtime;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
 use crate::awaited_pids::AwaitedPids;
 use crate::config::{BootstrapConfig, EnvoyConfigSource, RunConfig, SidecarConfig};
 use crate::exit::{self, Failure};
-use crate::http_server::{self, Bound, Limits, Server};
 use crate::local_server::{self, LocalServer};
 use crate::log::LogLevelHandle;
 use crate::metrics::Metrics;
@@ -27,7 +29,7 @@ use crate::scrape::Scraper;
 use crate::signals::Signals;
 use crate::state::AgentState;
 use crate::supervisor::{self, Inputs};
-use crate::{health, log, machine, output, report, runtime};
+use crate::{health, log, machine, output, report};
 use prepare::Prepared;
 
 const COMMANDS: usize = 8;
@@ -54,11 +56,9 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
 /// Envoy does.
 pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     // The handlers come first, because a process with id 1 ignores signals without a handler.
-    let runtime = runtime::new()?;
-    let mut signals = {
-        let _inside = runtime.enter();
-        Signals::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?
-    };
+    let runtime = runtime::build(&mut Builder::new_current_thread())?;
+    let inside = runtime.enter();
+    let mut signals = Signals::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
     let log = log::init(config.log_level, config.log_format);
     for warning in &config.warnings {
         warn!("{warning}");
@@ -85,6 +85,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     })?;
     let local = prepare::bind_local(&config)?;
     let prepared = prepare::files(&config)?;
+    drop(inside);
     // After a panic Envoy is stopped in order while `serve` unwinds, and the exit code is distinct.
     let served = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(serve(config, prepared, (ready, local), signals, log))
@@ -95,7 +96,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
 }
 
 fn bind_error(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
-    Failure::Machine(format!("port {} ({address}): {error}; {hint}", address.port()))
+    Failure::Os(format!("port {} ({address}): {error}; {hint}", address.port()))
 }
 
 /// Logs the validated configuration once, without header values.
@@ -125,11 +126,10 @@ fn log_configuration(config: &RunConfig) {
 async fn serve(
     config: RunConfig,
     prepared: Prepared,
-    (ready, local): (Bound, Bound),
+    (ready, local): (TcpListener, Listener),
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
-    let system = |error: std::io::Error| Failure::Machine(format!("cannot start: {error}"));
     let policy = Policy {
         dynamic: config.dynamic,
         data_path: config.data_path.is_some(),
@@ -164,14 +164,14 @@ async fn serve(
         .transpose()?;
     let (stream, mut reporting) = reports.unzip();
     let (command, commands) = mpsc::channel(COMMANDS);
-    let (closing, limits) = (CancellationToken::new(), Limits::new(machine::descriptor_limit()));
-    let named = |name, paths| Server { name, paths, limits, metrics: metrics.clone() };
+    let (stages, connections) = (Stages::default(), connections(machine::descriptor_limit()));
+    let limits = Limits { connections, ..Limits::ONE_REQUEST };
+    let named = |name, paths| Server { name, paths, limits, metrics: metrics.servers.clone() };
 
     let server = ReadinessServer::new(state.clone(), config.live);
-    let listener = ready.listen().map_err(system)?;
-    let answers = move |call| server.clone().answer(call);
+    let answers = move |request| server.clone().answer(request);
     let name = named("ready", &[READY_PATH, LIVE_PATH]);
-    let mut readiness = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
+    let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
     let server = LocalServer {
         state: state.clone(),
         commands: command,
@@ -182,10 +182,9 @@ async fn serve(
         health,
         stream,
     };
-    let listener = local.listen().map_err(system)?;
-    let answers = move |call| server.clone().answer(call);
+    let answers = move |request| server.clone().answer(request);
     let name = named("local", &local_server::PATHS);
-    let mut local = tokio::spawn(http_server::serve(listener, name, closing.clone(), answers));
+    let mut local = tokio::spawn(http_server::serve(local, Plaintext, name, stages.clone(), answers));
     let polled = state.clone();
     let mut polling = tokio::spawn(async move { poller::run(&polled, targets).await });
 
@@ -210,17 +209,23 @@ async fn serve(
     let ended = supervisor::run(parts, broken).await;
     state.apply(Observation::Terminating);
     if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
-        // The reporter's limit is --goodbye-timeout, which includes the time that Envoy took to
+        // The reporter's limit is --final-report-timeout, which includes the time that Envoy took to
         // exit.
         reporting.await.map_err(|error| task_error("reporter", Some(error)))?;
     }
-    closing.cancel();
+    stages.closing.cancel();
     if ended.is_ok() {
         let (readiness, local) = tokio::join!(readiness, local);
         readiness.map_err(|error| task_error("readiness server", Some(error)))?;
         local.map_err(|error| task_error("local server", Some(error)))?;
     }
     ended
+}
+
+/// Maximum number of connections of each server: 64, or what the limit of file descriptors leaves
+/// after 40 for other uses, but at least 8.
+fn connections(descriptors: u64) -> usize {
+    usize::try_from(descriptors.saturating_sub(40).clamp(8, 64)).expect("at most 64")
 }
 
 /// Waits for a task that must run as long as the agent. When it ends, the agent exits too, because
@@ -239,7 +244,7 @@ async fn optional_task_failure(part: &str, task: &mut Option<JoinHandle<()>>) ->
 
 fn task_error(part: &str, error: Option<JoinError>) -> Failure {
     let how = error.map_or_else(|| "the task returned".to_owned(), |error| error.to_string());
-    Failure::Broken(format!(
+    Failure::General(format!(
         "{part}: {how}; this is a bug in app-health-agent, which now exits to be restarted"
     ))
 }

@@ -8,6 +8,7 @@ mod discovery;
 mod drain_quit;
 mod health;
 mod run;
+mod values;
 mod wait;
 
 use clap::{Parser, Subcommand};
@@ -16,7 +17,8 @@ pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
 pub use discovery::{DiscoveryArgs, Xds};
 pub use drain_quit::{DrainArgs, QuitArgs};
 pub use health::{HealthArgs, OnOff};
-pub use run::{DrainScope, Dynamic, EnvoyRestart, LogFormat, LogLevel, RunArgs};
+pub use run::{DrainScope, Dynamic, EnvoyRestart, LOG_LEVELS, LogFormat, RunArgs};
+pub use values::go_duration;
 pub use wait::{OnTimeout, WaitArgs};
 
 #[derive(Debug, Parser)]

@@ -18,12 +18,12 @@ pub const NOT_STARTED: u8 = 71;
 
 /// Returns only if `command` cannot be executed or if `parent` has exited.
 pub fn run(parent: i32, command: &[OsString]) -> Result<(), Failure> {
-    let failed = |error: nix::Error| Failure::Machine(format!("launch: {error}"));
+    let failed = |error: nix::Error| Failure::Os(format!("launch: {error}"));
     set_pdeathsig(Signal::SIGTERM).map_err(failed)?;
     if getppid().as_raw() != parent {
-        return Err(Failure::Machine("launch: the agent has exited".to_owned()));
+        return Err(Failure::Os("launch: the agent has exited".to_owned()));
     }
     let Some((file, args)) = command.split_first() else { return Ok(()) };
     let error = Command::new(file).args(args).exec();
-    Err(Failure::Machine(format!("cannot start {}: {error}", file.to_string_lossy())))
+    Err(Failure::Os(format!("cannot start {}: {error}", file.to_string_lossy())))
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use thiserror::Error;
+pub use serving::exit::Failure;
 
 use crate::stderr;
 
@@ -14,57 +14,6 @@ use crate::stderr;
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
 /// Maximum length of the termination message in bytes. Kubernetes accepts up to 4096.
 const TERMINATION_MESSAGE_LIMIT: usize = 1024;
-
-/// Reason why a command failed. Its text is one line.
-#[derive(Debug, Error)]
-pub enum Failure {
-    /// A flag, a value or the prober table is invalid. Nothing was bound or written.
-    #[error("{0}")]
-    Usage(String),
-    /// A task of the agent that must not end has ended, which is a bug.
-    #[error("{0}")]
-    Broken(String),
-    /// Envoy exited without a request from the agent.
-    #[error("{0}")]
-    Ended(String),
-    /// `wait`: the sidecar was not ready in time. `drain`, `quit`: the agent was not reachable or
-    /// did not answer.
-    #[error("{0}")]
-    Unavailable(String),
-    /// A resource of the operating system is not available: the port is in use, a permission is
-    /// missing, or no file descriptors are free.
-    #[error("{0}")]
-    Machine(String),
-    /// A file or the state directory cannot be written.
-    #[error("{0}")]
-    CannotWrite(String),
-    /// `wait -- cmd`: the file exists but is not executable.
-    #[error("{0}: cannot be executed")]
-    NotExecutable(String),
-    /// `wait -- cmd`: the file does not exist.
-    #[error("{0}: command not found")]
-    NotFound(String),
-    /// `wait` was terminated by this signal, given as name and number.
-    #[error("terminated by {0}")]
-    Signal(&'static str, u8),
-}
-
-impl Failure {
-    /// Returns the exit code of the process, 1 to 255.
-    pub fn code(&self) -> u8 {
-        match self {
-            Self::Broken(_) => 1,
-            Self::Usage(_) => 64,
-            Self::Unavailable(_) => 69,
-            Self::Ended(_) => 70,
-            Self::Machine(_) => 71,
-            Self::CannotWrite(_) => 73,
-            Self::NotExecutable(_) => 126,
-            Self::NotFound(_) => 127,
-            Self::Signal(_, number) => 128 + number,
-        }
-    }
-}
 
 /// Converts the result of a command into its exit code. On failure, writes its line to stderr and
 /// to the termination message: to `termination_message`, which is created if it does not exist, or

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -13,7 +14,6 @@ use tracing::{info, warn};
 use crate::address::HttpUrl;
 use crate::envoy::admin_client;
 use crate::health::HealthHandle;
-use crate::http_server::{Call, Response, forbidden, json, not_allowed, not_found, text};
 use crate::log::LogLevelHandle;
 use crate::readiness::{Observation, Phase};
 use crate::report::StreamStatus;
@@ -59,26 +59,26 @@ fn wait(query: &str) -> Option<Duration> {
 }
 
 impl LocalServer {
-    pub async fn answer(self, call: Call) -> Response {
+    pub async fn answer(self, request: HttpRequest) -> Response {
         // Requests for merged metrics pass through Envoy, on behalf of any client that may scrape.
-        if !call.peer.is_local() || !(call.path == MERGED || is_direct(&call.headers)) {
-            return forbidden();
+        if !request.peer.is_local() || !(request.path() == MERGED || is_direct(&request.headers)) {
+            return text(StatusCode::FORBIDDEN, "allowed from this host only\n");
         }
-        let (method, allow) = match call.path.as_str() {
+        let (method, allow) = match request.path() {
             DRAIN | QUIT => (Method::POST, "POST"),
             LOG => (Method::PUT, "PUT"),
             STATE | BOOTSTRAP | HEALTH | MERGED | OWN => (Method::GET, "GET"),
             _ => return not_found(),
         };
-        if call.method != method {
+        if request.method != method {
             return not_allowed(allow);
         }
-        match call.path.as_str() {
+        match request.path() {
             DRAIN => {
                 self.state.apply(Observation::Draining);
                 let response = self.command(AdminCommand::Drain).await;
-                if let Some(wait) = wait(&call.query) {
-                    call.slot.leave();
+                if let Some(wait) = wait(request.query()) {
+                    request.slot.release();
                     self.wait_until_unused(wait).await;
                 }
                 response
@@ -99,9 +99,9 @@ impl LocalServer {
                 Some(health) => json(StatusCode::OK, health.view(&self.stream_view())),
                 None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
-            MERGED => self.scraper.merged(&call.headers, &call.query).await,
+            MERGED => self.scraper.merged(&request.headers, request.query()).await,
             OWN => self.scraper.own(),
-            _ => self.log_level(&call.query),
+            _ => self.log_level(request.query()),
         }
     }
 

@@ -3,14 +3,14 @@
 
 use std::process::ExitCode;
 
-use app_health_agent::args::Command;
+use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment, RunConfig, WaitConfig};
 use app_health_agent::exit::{self, Failure};
 use app_health_agent::{app, cli, exec_with_pdeathsig, wait};
 
 fn main() -> ExitCode {
     let environment = Environment::from_process();
-    let args = match environment.parse_args() {
+    let args = match environment.parse_args::<Args>() {
         Ok(args) => args,
         Err(error) => return exit::of_clap(&error),
     };
@@ -25,9 +25,9 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Run(args) => app::run(RunConfig::new(*args, environment)?),
         Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
-        Command::Wait(args) => wait::run(WaitConfig::new(args, environment)?),
-        Command::Drain(args) => cli::drain::run(&args.into()),
-        Command::Quit(args) => cli::quit::run(&args.into()),
+        Command::Wait(args) => wait::run(WaitConfig::new(args, environment)),
+        Command::Drain(args) => cli::drain::run(&args),
+        Command::Quit(args) => cli::quit::run(&args),
         Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
     }
 }

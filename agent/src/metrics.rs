@@ -15,6 +15,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
+use serving::http_server::{GaugeGuard, ServerMetrics};
 
 use crate::envoy::process::ExitReason;
 use crate::http_client::RequestFailure;
@@ -48,9 +49,7 @@ pub struct Metrics {
     admin_requests: Counters<1>,
     data_path_requests: Counters<1>,
     admin_request_duration_seconds: Histograms,
-    requests: Counters<3>,
-    connections_closed: Counters<2>,
-    connections: Gauges<1>,
+    pub servers: ServerMetrics,
     held_requests: Gauge,
     scrapes: Counters<2>,
     resident_memory_bytes: Gauge,
@@ -103,13 +102,7 @@ impl Metrics {
                 "Readiness requests to the probe listener",
             ),
             admin_request_duration_seconds,
-            requests: register(to, "requests", "Requests that were answered"),
-            connections_closed: register(
-                to,
-                "connections_closed",
-                "Connections that were closed before a response was sent, or before it was read",
-            ),
-            connections: register(to, "connections", "Open connections"),
+            servers: ServerMetrics::registered(to),
             held_requests: register(
                 to,
                 "held_requests",
@@ -183,24 +176,6 @@ impl Metrics {
             .inc();
     }
 
-    /// Records a response; `path` is one of the server's paths or `other`.
-    pub fn request(&self, server: &'static str, path: &'static str, code: u16) {
-        let labels = [("server", server.to_owned()), ("path", path.to_owned()), ("code", code.to_string())];
-        self.requests.get_or_create(&labels).inc();
-    }
-
-    /// Records a connection that was closed early; the reason is `evicted`, `head_timeout`,
-    /// `write_timeout` or `full`.
-    pub fn connection_closed(&self, server: &'static str, reason: &'static str) {
-        let labels = [("server", server.to_owned()), ("reason", reason.to_owned())];
-        self.connections_closed.get_or_create(&labels).inc();
-    }
-
-    /// Counts an open connection until the result is dropped.
-    pub fn connection(&self, server: &'static str) -> GaugeGuard {
-        GaugeGuard::new(self.connections.get_or_create_owned(&[("server", server.to_owned())]))
-    }
-
     /// Counts a held request until the result is dropped.
     pub fn held(&self) -> GaugeGuard {
         GaugeGuard::new(self.held_requests.clone())
@@ -237,22 +212,6 @@ fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, he
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
-}
-
-#[derive(Debug)]
-pub struct GaugeGuard(Gauge);
-
-impl GaugeGuard {
-    fn new(gauge: Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
-    }
-}
-
-impl Drop for GaugeGuard {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 #[cfg(test)]

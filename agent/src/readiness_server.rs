@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
-use hyper::{Method, StatusCode};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::config::LivenessConfig;
-use crate::http_server::{Call, Response, json, not_allowed, not_found, text};
 use crate::readiness::{Phase, Snapshot};
 use crate::state::AgentState;
 
@@ -58,10 +58,10 @@ impl ReadinessServer {
         Self { state, held: Arc::new(Semaphore::new(HELD)), live }
     }
 
-    pub async fn answer(self, call: Call) -> Response {
-        let is_read = call.method == Method::GET || call.method == Method::HEAD;
-        let mut response = match (call.path.as_str(), self.live) {
-            (READY_PATH, _) if is_read => self.ready(call).await,
+    pub async fn answer(self, request: HttpRequest) -> Response {
+        let is_read = request.is_read();
+        let mut response = match (request.path(), self.live) {
+            (READY_PATH, _) if is_read => self.ready(request).await,
             (LIVE_PATH, Some(live)) if is_read => self.live(live),
             (READY_PATH, _) | (LIVE_PATH, Some(_)) => not_allowed("GET, HEAD"),
             _ => not_found(),
@@ -80,13 +80,13 @@ impl ReadinessServer {
     /// Answers 200 with `ready`, or 503 with the reasons. `?verbose` selects JSON. With `?wait=N` a
     /// request of a client on this host is held until Envoy is ready, until N ms have passed, or
     /// until the agent drains or terminates.
-    async fn ready(&self, call: Call) -> Response {
-        let query = Query::parse(&call.query);
+    async fn ready(&self, request: HttpRequest) -> Response {
+        let query = Query::parse(request.query());
         if let Some(wait) = query.wait
-            && call.peer.is_local()
+            && request.peer.is_local()
             && let Ok(_held) = self.held.try_acquire()
         {
-            call.slot.leave();
+            request.slot.release();
             let _counted = self.state.metrics().held();
             self.until_ready(wait).await;
         }

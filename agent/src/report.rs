@@ -2,6 +2,7 @@
 //! Envoy's xDS streams. [`Reporter`] decides what to send and when; this module performs the I/O.
 
 mod certificates;
+mod config;
 pub mod connection;
 mod stream_handle;
 mod stream_status;
@@ -14,13 +15,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use workload_health::Hello;
 use workload_health::health_report::{PROXY_CONFIG, READINESS_PROBE, printable};
 
-use crate::args::Xds;
 use crate::exit::Failure;
 use crate::health::{HealthHandle, HealthSnapshot};
 use crate::metrics::Metrics;
@@ -28,38 +28,17 @@ use crate::random;
 use crate::readiness::Phase;
 use crate::state::AgentState;
 use certificates::Certificates;
-use connection::DiscoveryServer;
+pub use config::{DiscoveryConfig, DiscoveryServer};
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::StreamStatus;
-use tls::TlsFiles;
-use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Report, Reporter, ReporterSettings};
-use xds::{Node, Request, Response};
+use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Reporter, ReporterSettings};
+use xds::{Request, Response};
 
-/// Interval between two checks of the certificate files for changes.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 /// Capacity of the queue that carries validation results of pushed probes to the reporting task.
 const VALIDATION_QUEUE: usize = 4;
 
-/// Configuration of the reporting task.
-#[derive(Debug, Clone)]
-pub struct DiscoveryConfig {
-    /// At least one server.
-    pub servers: Vec<DiscoveryServer>,
-    /// `None` for plaintext.
-    pub tls: Option<TlsFiles>,
-    pub variant: Xds,
-    /// The node identity, without the probe.
-    pub node: Node,
-    /// Interval towards an app-health server; at least one second.
-    pub heartbeat: Duration,
-    /// Interval towards a plain server such as istiod; `None` disables it.
-    pub plain_heartbeat: Option<Duration>,
-    /// The longest wait for the acknowledgement of the final report.
-    pub goodbye_timeout: Duration,
-}
-
 /// Starts the reporting task. The task ends once the final report is sent, or once
-/// `goodbye_timeout` has expired. Returns an error if the certificate files cannot be used.
+/// `final_report_timeout` has expired. Returns an error if the certificate files cannot be used.
 pub fn start(
     config: DiscoveryConfig,
     health: HealthHandle,
@@ -72,28 +51,28 @@ pub fn start(
     let settings = ReporterSettings {
         epoch: format!("{:032x}", random.u128(..)),
         heartbeat: config.heartbeat,
-        istio_heartbeat: config.plain_heartbeat,
-        final_report_timeout: config.goodbye_timeout,
+        istio_heartbeat: config.istio_heartbeat,
+        final_report_timeout: config.final_report_timeout,
     };
     let snapshots = health.subscribe();
-    let status = snapshots.borrow().status.clone();
-    let (verdict, validations) = mpsc::channel(VALIDATION_QUEUE);
-    let (view, views) = watch::channel(StreamStatus::default());
+    let health_status = snapshots.borrow().status.clone();
+    let (validated, validations) = mpsc::channel(VALIDATION_QUEUE);
+    let (status, statuses) = watch::channel(StreamStatus::default());
     let reporting = ReportTask {
-        reporter: Reporter::new(settings, status),
+        reporter: Reporter::new(settings, health_status),
         started: health.started(),
         config,
         certificates,
         stream: StreamHandle::None,
         health,
-        verdict,
+        validated,
         validation_task: None,
-        view,
+        status,
         metrics,
         random,
         last_logged_error: None,
     };
-    Ok((views, tokio::spawn(reporting.run(snapshots, validations, observer))))
+    Ok((statuses, tokio::spawn(reporting.run(snapshots, validations, observer))))
 }
 
 struct ReportTask {
@@ -103,10 +82,11 @@ struct ReportTask {
     certificates: Certificates,
     stream: StreamHandle,
     health: HealthHandle,
-    verdict: mpsc::Sender<Input>,
+    /// Results of validations.
+    validated: mpsc::Sender<Input>,
     /// Validation of the most recently pushed probe; a newer push aborts it.
     validation_task: Option<AbortOnDropHandle<()>>,
-    view: watch::Sender<StreamStatus>,
+    status: watch::Sender<StreamStatus>,
     metrics: Arc<Metrics>,
     random: fastrand::Rng,
     /// Text of the connection failure that was logged last; the same text is logged only once.
@@ -121,8 +101,6 @@ impl ReportTask {
         observer: Arc<AgentState>,
     ) {
         let mut phases = observer.subscribe();
-        let mut reload = interval(RELOAD_INTERVAL);
-        reload.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_probed, mut is_shutting_down) = (true, false);
         let mut input = Input::Tick;
         loop {
@@ -140,10 +118,8 @@ impl ReportTask {
                     Input::Shutdown
                 }
                 event = self.stream.event() => self.on_event(event),
-                Some(verdict) = validations.recv() => verdict,
-                _ = reload.tick() => {
-                    if self.certificates.reload(&self.metrics) { Input::FilesChanged } else { Input::Tick }
-                }
+                Some(validated) = validations.recv() => validated,
+                () = self.certificates.changed(&self.metrics) => Input::FilesChanged,
                 () = sleep(due.unwrap_or(Duration::MAX)), if due.is_some() => Input::Tick,
             };
         }
@@ -160,27 +136,27 @@ impl ReportTask {
         }
         self.metrics.reports.unacknowledged(self.reporter.unacknowledged().map(|since| self.started + since));
         let session = self.reporter.session();
-        self.view.send_if_modified(|view| std::mem::replace(&mut view.session, session) != session);
+        self.status.send_if_modified(|status| std::mem::replace(&mut status.session, session) != session);
         is_done
     }
 
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Connect => self.stream.connect(self.certificates.targets().to_vec(), self.random.fork()),
-            Effect::Send(report, saying) => {
-                self.metrics.reports.report(match saying {
+            Effect::Send(report, attempt) => {
+                self.metrics.reports.report(match attempt {
                     Attempt::New => "sent",
                     Attempt::Retry => "resent",
                 });
-                self.stream.send(self.request(report));
+                self.stream.send(Request::report(report, &self.config.node.id));
             }
             Effect::ValidateProbe { stream, version, nonce, probe } => {
-                let (health, verdict) = (self.health.clone(), self.verdict.clone());
+                let (health, validated) = (self.health.clone(), self.validated.clone());
                 self.validation_task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
-                    let judged = health.push(probe).await;
-                    let input = Input::Validated { stream, version, nonce, result: judged };
+                    let result = health.push(probe).await;
+                    let input = Input::Validated { stream, version, nonce, result };
                     // Sending fails only if the reporting task has ended.
-                    let _ = verdict.send(input).await;
+                    let _ = validated.send(input).await;
                 })));
             }
             Effect::AckOrNack { version, nonce, nack_reason } => {
@@ -191,19 +167,6 @@ impl ReportTask {
         }
     }
 
-    fn request(&self, report: Report) -> Request {
-        match report {
-            Report::Istio { healthy: true, .. } => Request::Report { error: None, extension: None },
-            Report::Istio { healthy: false, message } => {
-                Request::Report { error: Some(message), extension: None }
-            }
-            Report::AppHealth(report) => Request::Report {
-                error: (report.state != workload_health::State::Healthy).then(|| report.message.clone()),
-                extension: Some(Box::new((self.config.node.id.clone(), report.to_json()))),
-            },
-        }
-    }
-
     fn on_event(&mut self, event: Event) -> Input {
         match event {
             Event::Connected(connection) => {
@@ -211,7 +174,7 @@ impl ReportTask {
                 info!(peer, server = %connection.origin, "connected to the discovery server");
                 self.metrics.reports.connected(true);
                 self.metrics.reports.connect("ok");
-                self.view.send_modify(|view| view.connected = Some((peer, Instant::now())));
+                self.status.send_modify(|status| status.connected = Some((peer, Instant::now())));
                 self.last_logged_error = None;
                 self.stream.open(connection, self.config.variant, self.first_request());
                 Input::Opened
@@ -224,17 +187,15 @@ impl ReportTask {
             Event::Received(Response::Acknowledged(version)) => {
                 debug!(version = printable(&version), "health report acknowledged by the discovery server");
                 self.metrics.reports.report("acked");
-                self.view.send_modify(|view| view.acknowledged = Some((printable(&version), Instant::now())));
+                self.status
+                    .send_modify(|status| status.acknowledged = Some((printable(&version), Instant::now())));
                 Input::Acknowledged(version)
             }
             Event::Received(Response::Hello { version, nonce, content }) => {
                 match content.and_then(|content| Hello::parse(&content)) {
                     Ok(hello) => {
                         if self.reporter.session() != Some(hello.session) {
-                            info!(
-                                session = hello.session,
-                                "app-health session established with the discovery server"
-                            );
+                            info!(session = hello.session, "app-health session established");
                         }
                         Input::Hello { hello, version, nonce }
                     }
@@ -260,9 +221,9 @@ impl ReportTask {
         self.stream = StreamHandle::None;
         self.validation_task = None;
         self.metrics.reports.connected(false);
-        self.view.send_modify(|view| {
-            view.connected = None;
-            view.error.clone_from(&why);
+        self.status.send_modify(|status| {
+            status.connected = None;
+            status.error.clone_from(&why);
         });
         if why.is_some() && self.last_logged_error != why {
             warn!(why, "disconnected from the discovery server");
@@ -271,8 +232,7 @@ impl ReportTask {
     }
 
     fn first_request(&self) -> Request {
-        let Node { id, locality, metadata } = self.config.node.clone();
-        let mut node = Node { id, locality, metadata };
+        let mut node = self.config.node.clone();
         let probe = self.health.subscribe().borrow().probe.clone();
         if let (Some(probe), Value::Object(fields)) = (probe, &mut node.metadata) {
             // istiod treats a WorkloadEntry as health-checked if the node metadata has this field.

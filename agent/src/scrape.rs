@@ -16,6 +16,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use serving::http_server::{Body, Chunks, Response, ResponseTimeout, text};
+use serving::log_limiter::LogLimiter;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -24,8 +26,6 @@ use tracing::{debug, warn};
 use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_client::RequestFailure;
-use crate::http_server::{AnswerWithin, Body, Chunks, Response, text};
-use crate::log::LogLimiter;
 use crate::metrics::Metrics;
 use families::FamilyLimit;
 use line::Format;
@@ -98,7 +98,7 @@ impl Scraper {
             }
         });
         let mut response = response(body);
-        response.extensions_mut().insert(AnswerWithin(timeout + SLACK));
+        response.extensions_mut().insert(ResponseTimeout(timeout + SLACK));
         response
     }
 

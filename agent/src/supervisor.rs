@@ -1,5 +1,5 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
-//! admin server, and performs the drain. [`Drain`] and `Backoff` decide what to do and when.
+//! admin server, and performs the drain. [`Drain`] and [`Backoff`] decide what to do and when.
 
 mod drain_requests;
 mod envoy_state;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use pacing::Backoff;
+use serving::log_limiter::LogLimiter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -20,7 +21,6 @@ use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
 use crate::envoy::process::EnvoyCommand;
 use crate::exit::Failure;
-use crate::log::LogLimiter;
 use crate::readiness::{Observation, Readiness};
 use crate::signals::{Signalled, Signals};
 use crate::state::AgentState;

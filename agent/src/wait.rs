@@ -6,13 +6,14 @@ mod command;
 
 use std::time::Duration;
 
+use serving::runtime;
+use serving::shutdown::Shutdown;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::args::OnTimeout;
 use crate::config::WaitConfig;
 use crate::exit::{self, Failure};
-use crate::runtime;
-use crate::shutdown::Shutdown;
 use attempt::{Attempt, Attempts, RESPONSE_MARGIN};
 
 /// Minimum interval between two lines about the reason.
@@ -33,8 +34,8 @@ pub fn run(config: WaitConfig) -> Result<(), Failure> {
         exit::stderr_line(&format!("not waiting: {name} declares that there is no sidecar"));
         return command::exec(&config.command);
     }
-    let waited = runtime::block_on(async {
-        let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
+    let waited = runtime::block_on(&mut Builder::new_current_thread(), async {
+        let mut shutdown = Shutdown::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
         tokio::select! {
             waited = wait(&config, exit::stderr_line) => waited,
             (signal, number) = shutdown.signalled() => Err(Failure::Signal(signal, number)),

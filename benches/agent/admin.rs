@@ -1,4 +1,4 @@
-//! Readiness, asked while Envoy's admin port misbehaves.
+//! Measures the latency of readiness requests while Envoy's admin port misbehaves.
 
 use std::io::Result;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use tokio::time::sleep;
 use crate::caller::Caller;
 use crate::{READY, millis};
 
-/// Between two questions, so that what the agent does meanwhile is among them.
+/// Pause between two requests, so that the agent's background work is part of the measurement.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Until an agent that is ready asks the admin port again.
+/// Upper bound of the interval at which a ready agent polls the admin port.
 const ASKS_AGAIN: Duration = Duration::from_millis(1500);
 
-/// p99 while it answers, which is what the machine makes of any question, and of each misbehaviour.
+/// Measures p99 of the latency for an admin port that answers (the baseline) and for each kind of
+/// misbehaviour.
 pub(crate) async fn measure(questions: u32) -> Result<Vec<Row>> {
     let answers = worse("answers", (Mood::Starts, "workers not started"), Mood::Serves, questions).await?;
     let mut rows = vec![answers];
@@ -27,7 +28,8 @@ pub(crate) async fn measure(questions: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The worse p99 of the two, before the first readiness, with what is waited for then, and after it.
+/// Returns the higher p99 of two situations: before Envoy is ready for the first time, with
+/// `before.1` as the expected reason, and after it.
 async fn worse(words: &str, before: (Mood, &str), after: Mood, questions: u32) -> Result<Row> {
     let admin = ScriptedAdmin::start(before.0, String::new()).await;
     let sidecar = Builder::bare("b-admin").watching(admin.address).start_plain();

@@ -1,4 +1,4 @@
-//! From Envoy's death to the first 503.
+//! Measures the time from the death of Envoy to the first 503 of the readiness endpoint.
 
 use std::io::{ErrorKind, Result};
 use std::time::Duration;
@@ -15,14 +15,16 @@ use tokio::time::Instant;
 use crate::caller::Caller;
 use crate::{READY, millis};
 
-/// Of a child, and of somebody else's Envoy: the slowest of `rounds`.
+/// Returns the slowest of `rounds` deaths, for an Envoy that the agent started and for an external
+/// one.
 pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
     let (mut child, mut theirs) = (Duration::ZERO, Duration::ZERO);
     for round in 0..rounds {
-        // The agent must outlive its Envoy to say anything.
+        // `--envoy-restart always` keeps the agent running after Envoy has died, so that it can
+        // answer.
         let sidecar = Builder::new(&format!("b-death-{round}")).args(&["--envoy-restart", "always"]).start();
         sidecar.until(200, "ready").await;
-        child = child.max(killed(&sidecar, sidecar.envoy())?);
+        child = child.max(killed(&sidecar, sidecar.envoy_pid())?);
 
         let pod = Pod::start(&format!("b-pod-{round}"), net::loopback(), &json!({})).await;
         let admin = format!("unix:{}", pod.envoy.folder.join("admin.sock").display());
@@ -48,7 +50,7 @@ fn killed(sidecar: &Sidecar, envoy: Pid) -> Result<Duration> {
     loop {
         match caller.ask(200) {
             Ok(_) => {}
-            // An Envoy that is our own child tells us of its end, too.
+            // The SIGCHLD of an Envoy that is a child of this process interrupts the call.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => break,
         }

@@ -1,4 +1,4 @@
-//! Memory of the agent while somebody scrapes an Envoy that says a lot.
+//! Measures the peak memory of the agent during a scrape of an Envoy with many metrics.
 
 use std::fmt::Write as _;
 use std::io::{Error, Result};
@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use crate::memory::{memory, process};
 
 const BYTES: usize = 30 << 20;
-/// As many of one family as Envoy has clusters, say.
+/// Number of time series in one metric family, as for an Envoy with this number of clusters.
 const SERIES: usize = 200;
 
-/// The most that the agent ever had.
+/// Returns the peak resident memory of the agent.
 pub(crate) async fn measure() -> Result<Row> {
     let admin = ScriptedAdmin::start(Mood::Serves, exposition()).await;
     let sidecar = Builder::bare("b-scrape").watching(admin.address).start_plain();
@@ -30,12 +30,12 @@ pub(crate) async fn measure() -> Result<Row> {
         }
     }
     if length < BYTES {
-        return Err(Error::other(format!("a scrape of {length} bytes")));
+        return Err(Error::other(format!("the scrape returned only {length} bytes")));
     }
-    Ok(memory("during a scrape of 30 MiB, at most", process(&sidecar).peak_rss(), 10.0))
+    Ok(memory("during a scrape of 30 MiB, peak", process(&sidecar).peak_rss(), 10.0))
 }
 
-/// Families as Envoy writes them.
+/// Returns about 30 MiB of metric families in Envoy's format.
 fn exposition() -> String {
     let mut text = String::new();
     for family in 0.. {

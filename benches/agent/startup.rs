@@ -1,4 +1,5 @@
-//! How much later an Envoy is ready that the agent starts: the bootstrap of the same run, with and without the agent.
+//! Measures how much later Envoy is ready when the agent starts it: the same bootstrap, with and
+//! without the agent.
 
 use std::io::Result;
 use std::path::Path;
@@ -14,10 +15,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::millis;
 
-/// Between two questions: more of them would be a burden to an Envoy that starts.
+/// Pause between two readiness requests; a shorter one would slow down the start of Envoy.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Medians of `rounds`, and of the differences in each.
+/// Returns the medians over `rounds`, and the median of the differences within a round.
 pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
     let (mut with, mut bare) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -34,13 +35,13 @@ pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
     }
     let later: Vec<f64> = with.iter().zip(&bare).map(|(with, bare)| with - bare).collect();
     Ok(vec![
-        Row::new("first LIVE of Envoy by itself", median(&bare), "ms"),
-        Row::new("first readiness of Envoy by the agent", median(&with), "ms"),
-        Row::new("later, in the same round", median(&later), "ms").at_most(300.0),
+        Row::new("first LIVE of Envoy alone", median(&bare), "ms"),
+        Row::new("first readiness of Envoy started by the agent", median(&with), "ms"),
+        Row::new("delay by the agent, in the same round", median(&later), "ms").at_most(300.0),
     ])
 }
 
-/// Envoy without the agent, by what that has left behind.
+/// Starts Envoy without the agent, with the bootstrap that the agent left in `state`.
 async fn alone(state: &Path) -> Result<Duration> {
     let socket = state.join("admin.sock");
     let _ = std::fs::remove_file(&socket);

@@ -1,4 +1,5 @@
-//! The command `wait`: how soon it returns after readiness, and how long it takes when there is nothing to wait for.
+//! Measures how soon the command `wait` returns after readiness, and how long it takes when the
+//! application need not wait.
 
 use std::io::{Error, Result};
 use std::time::Duration;
@@ -12,10 +13,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::{READY, millis};
 
-/// Until a `wait` waits, and a little more each time, so that no pace of the agent's decides.
+/// Time for which `wait` runs before Envoy becomes ready. It grows a little in each run, so that it
+/// does not coincide with the agent's polling interval.
 const WAITS: Duration = Duration::from_millis(50);
 
-/// p99 of both.
+/// Returns p99 of both durations.
 pub(crate) async fn measure(waits: u32) -> Result<Vec<Row>> {
     let admin = ScriptedAdmin::start(Mood::Starts, String::new()).await;
     let mut after_readiness = Vec::new();
@@ -29,7 +31,7 @@ pub(crate) async fn measure(waits: u32) -> Result<Vec<Row>> {
         let status = waiting.wait().await?;
         let ended = Instant::now();
         let told = admin.take_started().filter(|_| status.success());
-        let told = told.ok_or_else(|| Error::other(format!("wait ended with {status}")))?;
+        let told = told.ok_or_else(|| Error::other(format!("wait exited with {status}")))?;
         after_readiness.push(millis(ended - told));
     }
     let ready = Builder::bare("b-ready").watching(admin.address).start_plain();
@@ -40,7 +42,7 @@ pub(crate) async fn measure(waits: u32) -> Result<Vec<Row>> {
         let status = command(&ready).spawn()?.wait().await?;
         whole.push(millis(began.elapsed()));
         if !status.success() {
-            return Err(Error::other(format!("wait ended with {status}")));
+            return Err(Error::other(format!("wait exited with {status}")));
         }
     }
     let row = |name: String, times: &[f64]| Row::new(name, quantile(times, 0.99), "ms").at_most(10.0);

@@ -1,33 +1,32 @@
-//! What is measured, and how often.
+//! Command line arguments of the benchmark `probe`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use clap::Parser;
 
-/// Measures what a probe costs
+/// Measures the cost of a probe
 #[derive(Clone, Debug, Parser)]
 pub(crate) struct Arguments {
-    /// Rounds; a ratio is that of one round
+    /// Number of rounds; each ratio compares figures of the same round
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Probes of each way in a round
+    /// Probes in a round for each route
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) probes: u32,
-    /// HOST:PORT of an application that runs already, with an answer at /, so that every way leads to the one that
-    /// pilot-agent asks; without it, a small one of our own
+    /// HOST:PORT of a running application that answers at /, so that every route leads to the
+    /// application that pilot-agent probes; by default a small one is started
     #[arg(long)]
     pub(crate) application: Option<SocketAddr>,
-    /// [HOST:]PORT[/PATH] of a status server that runs already, Istio's pilot-agent; 127.0.0.1 and
-    /// /app-health/app/readyz if not said
+    /// [HOST:]PORT[/PATH] of a running status server of Istio's pilot-agent; HOST defaults to
+    /// 127.0.0.1, PATH to /app-health/app/readyz
     #[arg(long, env = "PILOT_AGENT")]
     pub(crate) pilot_agent: Option<Target>,
-    /// What cargo adds
+    /// Passed by cargo bench; ignored
     #[arg(long, hide = true)]
     pub(crate) bench: bool,
 }
 
-/// Where is asked, and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,

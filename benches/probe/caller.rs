@@ -1,5 +1,5 @@
-//! A caller as kubelet's prober is one: a connection for each probe, the request in one write, the whole answer
-//! read, then closed.
+//! An HTTP client that behaves like kubelet's prober: a new connection for each probe, the request
+//! in one write, the whole response read, then the connection closed.
 
 use std::io::{Error, Read as _, Result, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,19 +9,18 @@ use kit::caller::parse;
 use kit::load::kubelet_request;
 use tokio::time::Instant;
 
-/// Where is asked, and what.
 pub(crate) struct Caller {
     address: SocketAddr,
     request: Vec<u8>,
 }
 
 impl Caller {
-    /// A caller of this path.
     pub(crate) fn new(address: SocketAddr, path: &str) -> Self {
         Self { address, request: kubelet_request(address, path) }
     }
 
-    /// Asks once; how long it took, from before the connection to the answer's last byte.
+    /// Sends one request and returns the time from before the connection to the last byte of the
+    /// response.
     pub(crate) fn ask(&self, expected: u16) -> Result<Duration> {
         let started = Instant::now();
         let mut stream = TcpStream::connect(self.address)?;
@@ -42,7 +41,7 @@ impl Caller {
                 };
             }
             if read == 0 {
-                return Err(Error::other(format!("{}: no whole answer", self.address)));
+                return Err(Error::other(format!("{}: incomplete response", self.address)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who asks.
+//! The clients that send the probes.
 
 use std::io::{Error, Result};
 use std::time::Duration;
@@ -10,20 +10,18 @@ use crate::arguments::Target;
 use crate::caller::Caller;
 use crate::lab::Lab;
 
-/// What kubelet waits for an answer: a second more than the declared timeout.
+/// Kubelet's deadline: one second more than the declared timeout.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Client {
-    /// Kubelet's own prober.
     Kubelet,
-    /// A caller of ours.
+    /// The small client of this benchmark, see [`Caller`].
     Light,
 }
 
 impl Client {
-    /// Asks so many times, one after the other; how long each probe took, in microseconds.
+    /// Sends `probes` requests in sequence and returns the duration of each in microseconds.
     pub(crate) async fn ask(self, lab: &Lab, target: &Target, probes: u32) -> Result<Vec<f64>> {
         let latencies = match self {
             Self::Kubelet => kubelet(lab, target, probes).await?,

@@ -1,4 +1,4 @@
-//! How soon a refused connection is answered, and how exactly a timeout is kept.
+//! Measures how soon a refused connection is answered, and how precisely a timeout is kept.
 
 use std::io::{Error, Result};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use kit::report::{Row, median, quantile};
 
 use crate::lab::{Lab, SILENT};
 
-/// Of the shipped listener: a refused port is answered within 10 ms, a timeout within 50 ms of what is declared.
+/// Bounds for the shipped listener, in milliseconds: a refused port is answered within 10 ms, a
+/// timeout within 50 ms of the declared one.
 const REFUSED_BAR: f64 = 10.0;
 const TIMEOUT_BAR: f64 = 50.0;
-/// The declared timeout.
+/// The declared timeout of the silent probers.
 const DECLARED: Duration = Duration::from_secs(1);
 const REFUSED_PROBES: usize = 1000;
-/// Timeouts of each silent prober, one after the other.
+/// Timeouts to measure for each silent prober, in sequence.
 const TIMEOUTS: usize = 5;
 
-/// Measures both.
 pub(crate) fn measure(lab: &Lab) -> Result<Vec<Row>> {
     let refused = lab.prober("refused");
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
@@ -34,7 +34,7 @@ pub(crate) fn measure(lab: &Lab) -> Result<Vec<Row>> {
             .collect();
         let mut all = Vec::new();
         for asker in askers {
-            all.extend(asker.join().map_err(|_| Error::other("an asker panicked"))??);
+            all.extend(asker.join().map_err(|_| Error::other("a thread panicked"))??);
         }
         Ok::<_, Error>(all)
     })?;
@@ -42,7 +42,7 @@ pub(crate) fn measure(lab: &Lab) -> Result<Vec<Row>> {
         Row::new("refused port, p50", median(&answers), "ms"),
         Row::new("refused port, p99", quantile(&answers, 0.99), "ms").at_most(REFUSED_BAR),
         Row::new("refused port, slowest", quantile(&answers, 1.0), "ms"),
-        Row::new("timeout beside the declared 1 s, p50", median(&late), "ms"),
-        Row::new("timeout beside the declared 1 s, worst", quantile(&late, 1.0), "ms").at_most(TIMEOUT_BAR),
+        Row::new("timeout over the declared 1 s, p50", median(&late), "ms"),
+        Row::new("timeout over the declared 1 s, worst", quantile(&late, 1.0), "ms").at_most(TIMEOUT_BAR),
     ])
 }

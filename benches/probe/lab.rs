@@ -1,5 +1,5 @@
-//! What is measured: an application, one Envoy with the probe listener and a plain one before it, and pilot-agent
-//! where one runs.
+//! The processes under measurement: an application, one Envoy with the probe listener and a plain
+//! listener, and pilot-agent if one runs.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,29 +17,27 @@ use crate::arguments::Target;
 use crate::caller::Caller;
 use crate::owner;
 
-/// Probers of an application that does not answer in time.
+/// Number of probers of an application that does not answer in time.
 pub(crate) const SILENT: usize = 4;
-/// Probes before anything is measured.
+/// Probes to send before the first measurement.
 pub(crate) const WARM_UP: u32 = 2000;
 
-/// A way to the application.
+/// A route from the client to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Without Envoy.
     Direct,
-    /// By a route of Envoy.
+    /// An Envoy route without the filter.
     Plain,
-    /// By the filter.
     Filter,
-    /// By Istio's agent.
+    /// Istio's agent.
     PilotAgent,
 }
 
 impl Way {
-    /// In the order in which they take turns.
+    /// All routes, in the order in which they take turns.
     pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Plain, Self::Filter, Self::PilotAgent];
 
-    /// As it stands in the table.
+    /// Returns the name in the result table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -49,7 +47,7 @@ impl Way {
         }
     }
 
-    /// What lies between client and application.
+    /// Returns the process between client and application; `None` for a direct route.
     pub(crate) fn part(self) -> Option<Part> {
         match self {
             Self::Direct => None,
@@ -59,7 +57,7 @@ impl Way {
     }
 }
 
-/// A process.
+/// A process whose CPU time and memory are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Envoy,
@@ -69,7 +67,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// As it stands in the table.
+    /// Returns the name in the result table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Envoy => "Envoy",
@@ -80,15 +78,13 @@ impl Part {
     }
 }
 
-/// Everything that is measured.
 pub(crate) struct Lab {
-    /// Kubelet's prober.
     pub(crate) oracle: Oracle,
-    /// Those that there are.
+    /// The routes that are available.
     pub(crate) ways: Vec<(Way, Target)>,
-    /// Those that can be seen from here.
+    /// The processes that are visible to this user.
     pub(crate) processes: Vec<(Part, Process)>,
-    /// Where all ways lead.
+    /// The application at the end of every route.
     pub(crate) app: SocketAddr,
     envoy: Envoy,
     listeners: IpAddr,
@@ -96,7 +92,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Starts what does not run yet; Envoy on one worker.
+    /// Starts what is not running yet; Envoy runs with one worker.
     pub(crate) async fn start(application: Option<SocketAddr>, pilot_agent: Option<Target>) -> Self {
         let listeners = net::loopback();
         let own = application.is_none().then(|| CountedApp::start(listeners, Habit::status(200)));
@@ -123,18 +119,18 @@ impl Lab {
         Self { oracle, ways, processes, app, envoy, listeners, _own: (own, silent) }
     }
 
-    /// A caller of this container's probe.
+    /// Returns a client for the probe of this container.
     pub(crate) fn prober(&self, container: &str) -> Caller {
         Caller::new(envoy::probe_listener(self.listeners), &format!("/app-health/{container}/readyz"))
     }
 
-    /// Ends Envoy.
     pub(crate) async fn stop(self) {
         self.envoy.stop().await;
     }
 }
 
-/// The prober table: the application, a port where nobody listens, and probers of the silent one.
+/// Returns the prober table: the application, a closed port, and the probers of the silent
+/// application.
 fn probers(app: SocketAddr, silent: u16) -> Value {
     let nobody = CountedApp::start(app.ip(), Habit::Hang).port();
     let http_get = |port: u16| json!({"httpGet": {"port": port}, "timeoutSeconds": 1});
@@ -147,7 +143,7 @@ fn probers(app: SocketAddr, silent: u16) -> Value {
     table.into()
 }
 
-/// The shipped bootstrap with a plain listener beside the probe listener.
+/// Returns the shipped bootstrap with a plain listener added to the probe listener.
 pub(crate) fn bootstrap(name: &str, listeners: IpAddr, app: SocketAddr, probers: &Value) -> Value {
     let shipped = Bootstrap { instance_ip: app.ip(), ..Pod::bootstrap(name, listeners, probers) };
     let mut bootstrap = serde_json::from_str(&shipped.render()).expect("a bootstrap is JSON");

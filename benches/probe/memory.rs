@@ -1,4 +1,4 @@
-//! Resident memory of each process, once everything has been asked.
+//! Measures the resident memory of each process after all probes.
 
 use std::io::Result;
 
@@ -15,7 +15,8 @@ use crate::lab::{Lab, Part, WARM_UP, bootstrap, plain_listener};
 
 const MIB: f64 = 1_048_576.0;
 
-/// Measures all, and beside them an Envoy without probe listener and filter, after probes by the plain route.
+/// Measures every process, and for comparison an Envoy without probe listener and filter, after
+/// probes by the plain route.
 pub(crate) async fn measure(lab: &Lab) -> Result<Vec<Row>> {
     let row = |name: &str, process: Process| {
         let bytes = u32::try_from(process.rss()).expect("less than 4 GiB");

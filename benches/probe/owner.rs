@@ -1,11 +1,12 @@
-//! Whose a port is, as `/proc` tells it.
+//! Finds the process that listens on a port, by `/proc`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use kit::process::Process;
 
-/// The process that listens at `address`; `None` where there is none, or it is another user's.
+/// Returns the process that listens at `address`; `None` if no process does or if it belongs to
+/// another user.
 pub(crate) fn of(address: SocketAddr) -> Option<Process> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
         let text = std::fs::read_to_string(table).ok()?;
@@ -21,7 +22,8 @@ pub(crate) fn of(address: SocketAddr) -> Option<Process> {
     })
 }
 
-/// The inode in a line of `/proc/net/tcp`, if it is of a socket that listens there or at all addresses.
+/// Returns the inode in a line of `/proc/net/tcp` if its socket listens at `address` or at the
+/// unspecified address.
 fn listener(line: &str, address: SocketAddr) -> Option<u64> {
     const LISTEN: &str = "0A";
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -32,7 +34,8 @@ fn listener(line: &str, address: SocketAddr) -> Option<u64> {
     (is_there && u16::from_str_radix(port, 16) == Ok(address.port())).then(|| inode.parse().ok())?
 }
 
-/// An address as the kernel prints it: words of 32 bits, each as a number of this machine's byte order.
+/// Decodes an address as the kernel prints it: 32-bit words, each a number in the byte order of
+/// this machine.
 fn decode(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     if hex.len() == 8 {

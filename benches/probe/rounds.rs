@@ -1,4 +1,4 @@
-//! The ways in turn, block by block: latency and processor time of each, round by round.
+//! Measures latency and CPU time of each route in turn, block by block and round by round.
 
 use std::io::Result;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use kit::report::{median, quantile};
 use crate::client::Client;
 use crate::lab::{Lab, Part, WARM_UP, Way};
 
-/// Probes of a way before the next one has its turn: what else the machine does meets all ways alike.
+/// Probes in a block; short blocks make other load of the machine affect all routes alike.
 const BLOCK: u32 = 100;
 
-/// What one way cost in one round, in microseconds.
+/// Cost of one route in one round, in microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
     pub(crate) way: Way,
@@ -21,13 +21,13 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// What a process spent on a probe; `None` where it cannot be seen.
+    /// Returns the CPU time of a process for one probe; `None` if the process is not visible.
     pub(crate) fn cpu(&self, part: Part) -> Option<f64> {
         self.cpu.iter().find(|(found, _)| *found == part).map(|(_, cpu)| *cpu)
     }
 }
 
-/// Measures round after round. Who begins changes from round to round.
+/// Measures `rounds` rounds. The first route changes from round to round.
 pub(crate) async fn measure(lab: &Lab, client: Client, rounds: u32, probes: u32) -> Result<Vec<Cost>> {
     for (_, target) in &lab.ways {
         client.ask(lab, target, WARM_UP).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn measure(lab: &Lab, client: Client, rounds: u32, probes: u32)
     Ok(costs)
 }
 
-/// One round: blocks of each way in turn.
+/// Measures one round, in blocks of each route in turn.
 async fn round(lab: &Lab, client: Client, first: usize, probes: u32) -> Result<Vec<Cost>> {
     let ways = lab.ways.len();
     let mut latencies = vec![Vec::new(); ways];
@@ -64,7 +64,7 @@ async fn round(lab: &Lab, client: Client, first: usize, probes: u32) -> Result<V
     Ok((0..ways).map(cost).collect())
 }
 
-/// What each process has spent so far.
+/// Returns the CPU time of each process so far.
 fn cpu(lab: &Lab) -> Vec<Duration> {
     lab.processes.iter().map(|(_, process)| process.cpu()).collect()
 }

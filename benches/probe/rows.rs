@@ -1,22 +1,24 @@
-//! What the rounds say: the median of each figure, and the ratios to the plain route with their bars.
+//! Computes the result rows: the median of each figure, and the ratios to the plain route with
+//! their targets.
 
 use kit::report::{Row, median, quantile};
 
 use crate::lab::{Part, Way};
 use crate::rounds::Cost;
 
-/// The filter against the plain route, kubelet's prober asking: latency within 3 %, processor time within 10 %.
+/// Targets for the filter relative to the plain route, with kubelet's prober as client: latency
+/// within 3 %, CPU time within 10 %.
 const P50_BAR: f64 = 1.03;
 const CPU_BAR: f64 = 1.10;
 
-/// Part of a cost; none where a process cannot be seen.
+/// Extracts a figure from a cost; `None` if the process is not visible.
 type Figure = fn(&Cost) -> Option<f64>;
 const P50: Figure = |cost| Some(cost.p50);
 const P99: Figure = |cost| Some(cost.p99);
-/// Of what lies between client and application.
+/// CPU time of the process between client and application.
 const CPU: Figure = |cost| cost.cpu(cost.way.part()?);
 
-/// Everything, with kubelet's prober as the client.
+/// Returns the rows for kubelet's prober as client.
 pub(crate) fn kubelet(costs: &[Cost]) -> Vec<Row> {
     let mut rows = Vec::new();
     for way in Way::ALL {
@@ -38,7 +40,7 @@ pub(crate) fn kubelet(costs: &[Cost]) -> Vec<Row> {
     rows
 }
 
-/// The second opinion of a lighter client.
+/// Returns the rows for the light client.
 pub(crate) fn light(costs: &[Cost]) -> Vec<Row> {
     let mut rows: Vec<Row> =
         Way::ALL.into_iter().filter_map(|way| row(costs, "light caller: p50", way, P50)).collect();
@@ -50,18 +52,18 @@ pub(crate) fn light(costs: &[Cost]) -> Vec<Row> {
     rows
 }
 
-/// A figure in each round.
+/// Returns the figure of each round.
 fn column(costs: &[Cost], way: Way, figure: impl Fn(&Cost) -> Option<f64>) -> Vec<f64> {
     costs.iter().filter(|cost| cost.way == way).filter_map(figure).collect()
 }
 
-/// The median of a figure; none without figures.
+/// Returns the median of a figure; `None` without values.
 fn row(costs: &[Cost], name: &str, way: Way, figure: impl Fn(&Cost) -> Option<f64>) -> Option<Row> {
     let column = column(costs, way, figure);
     (!column.is_empty()).then(|| Row::new(format!("{name} {}", way.name()), median(&column), "us"))
 }
 
-/// A way against the plain one, in each round: median, lowest, highest.
+/// Returns the ratios of a route to the plain one in each round: median, lowest, highest.
 fn ratio(costs: &[Cost], name: &str, way: Way, figure: Figure) -> Option<[Row; 3]> {
     let (ours, plain) = (column(costs, way, figure), column(costs, Way::Plain, figure));
     let ratios: Vec<f64> = ours.into_iter().zip(plain).map(|(ours, plain)| ours / plain).collect();

@@ -1,4 +1,4 @@
-//! One agent that probes, heartbeats and keeps a stream over mutual TLS.
+//! Measures one agent that probes, sends heartbeats and keeps a stream over mutual TLS.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep};
 use crate::steady::bytes;
 use crate::{Failure, millis, say};
 
-/// Its stream stands, and its probe is healthy, after so long, or never.
+/// Limit for the stream to be established and the probe to be healthy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Another configuration is in force after so long.
+/// Limit for a new configuration to take effect.
 const RECONFIGURED: Duration = Duration::from_secs(6);
 
-/// Memory and processor time with a probe a second, over `span`.
+/// Measures memory and CPU time with one probe per second, over `span`.
 pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     say("agent");
     let folder = envoy::folder("b-vm-agent");
@@ -47,10 +47,11 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     let probes = machine.application.probes().len() - probes;
     let probing = process.cpu() - before;
     if probes == 0 {
-        return Err("no probe came".into());
+        return Err("the application received no probe".into());
     }
     let rss = process.rss();
-    // The same agent without probes: what it costs besides, here without an Envoy that would answer it.
+    // The same agent with rare probes gives the cost of everything else; no Envoy runs here that
+    // would answer its polls.
     let mut seldom = probe();
     seldom["initialDelaySeconds"] = 3600.into();
     seldom["periodSeconds"] = 3600.into();
@@ -62,10 +63,9 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     let each = millis(probing.saturating_sub(besides)) / f64::from(u32::try_from(probes)?);
     Ok(vec![
         Row::new("agent, memory (RSS) idle, probe and stream", bytes(rss) / 1_048_576.0, "MiB").at_most(7.0),
-        Row::new(format!("agent, processor time for an http probe, mean of {probes}"), each, "ms")
-            .at_most(1.0),
+        Row::new(format!("agent, CPU time for an HTTP probe, mean of {probes}"), each, "ms").at_most(1.0),
         Row::new(
-            "agent, processor time without probes",
+            "agent, CPU time without probes",
             besides.as_secs_f64() / span.as_secs_f64() * 100.0,
             "% of a core",
         ),

@@ -1,62 +1,63 @@
-//! How much is measured.
+//! Command line arguments of the benchmark `vm-health`.
 
 use clap::{Parser, ValueEnum};
 
 /// Measures the health of virtual machines, from the agent's probe to Envoy
 #[derive(Clone, Debug, Parser)]
 pub(crate) struct Arguments {
-    /// Only this; repeatable. Default: everything
+    /// Measure only this part; repeatable. Default: all parts
     #[arg(long, value_enum)]
     pub(crate) only: Vec<Part>,
     /// Flips of each kind
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) flips: u32,
-    /// Agents in the crowd
+    /// Number of simulated agents
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=60_000))]
     pub(crate) agents: u32,
-    /// Services that they belong to
+    /// Number of services that they belong to
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) services: u32,
-    /// For so long processor time is counted
+    /// Seconds over which CPU time is measured
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
-    /// For so many seconds a tenth of the crowd flaps
+    /// Seconds for which a tenth of the agents flaps
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) flapping: u64,
-    /// For so many seconds the server is away before the second storm; before the first it is not
+    /// Seconds for which the server is down before the second storm; before the first one it
+    /// restarts at once
     #[arg(long, default_value_t = 30)]
     pub(crate) outage: u64,
-    /// Reports before memory is looked at
+    /// Reports to send before memory is read
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100..))]
     pub(crate) reports: u64,
-    /// What cargo adds
+    /// Passed by cargo bench; ignored
     #[arg(long, hide = true)]
     pub(crate) bench: bool,
 }
 
-/// What can be measured by itself.
+/// A part of the benchmark that can run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// A verdict until Envoy has it
+    /// Time from a verdict until Envoy has it
     Flips,
-    /// Machines that die, hang, fall silent, or say goodbye
+    /// Machines that are killed, hang, become silent or shut down cleanly
     Departures,
-    /// Memory and processor time of one agent
+    /// Memory and CPU time of one agent
     Agent,
-    /// Memory and processor time of the server with the crowd
+    /// Memory and CPU time of the server with all simulated agents
     Steady,
-    /// A tenth of the crowd flaps
+    /// A tenth of the agents flaps
     Flapping,
-    /// The server is killed, and all come back
+    /// The server is killed, and all agents reconnect
     Storm,
-    /// The server starts with all its entries
+    /// The server starts with a full store
     Cold,
     /// Memory over a million reports
     Reports,
 }
 
 impl Part {
-    /// What needs the same crowd.
+    /// The parts that share the same simulated agents.
     pub(crate) const CROWD: [Self; 4] = [Self::Steady, Self::Flapping, Self::Storm, Self::Cold];
 }
 

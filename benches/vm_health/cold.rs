@@ -1,4 +1,4 @@
-//! The server starts with all entries in its store.
+//! Measures a start of the server with all entries in its store.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use crate::steady::bytes;
 use crate::{Failure, millis, say};
 
-/// The worst of so many starts.
+/// Number of starts; the slowest one counts.
 const STARTS: u32 = 5;
-/// A client has its endpoints after so long, or never.
+/// Limit for a client to receive all endpoints.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The crowd is away meanwhile, so that its coming back is no part of the start.
+/// The agents are stopped first, so that their reconnections do not affect the start.
 pub(crate) async fn measure(crowd: Crowd) -> Result<Vec<Row>, Failure> {
     say("cold start");
     let Crowd { mut discovery, fleet, observer, plan, .. } = crowd;
@@ -38,12 +38,12 @@ pub(crate) async fn measure(crowd: Crowd) -> Result<Vec<Row>, Failure> {
     let entries = plan.agents;
     Ok(vec![
         Row::new(
-            format!("cold start with {entries} entries, ready, the slowest of {STARTS}"),
+            format!("cold start with {entries} entries, ready, slowest of {STARTS}"),
             millis(ready),
             "ms",
         )
         .at_most(2000.0),
-        Row::new("cold start, a client has all endpoints, the slowest", millis(served), "ms"),
+        Row::new("cold start, a client has all endpoints, slowest", millis(served), "ms"),
         Row::new(format!("store file with {entries} entries"), bytes(store) / 1_048_576.0, "MiB")
             .at_most(64.0),
     ])

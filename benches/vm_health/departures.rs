@@ -1,5 +1,5 @@
-//! Machines that go, in every way: until their endpoints are gone from a real Envoy. All of it in a network namespace of our own, where
-//! packets can be dropped.
+//! Measures machines that stop in every way, until a real Envoy no longer has their endpoints.
+//! Everything runs in a separate network namespace, where packets can be dropped.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Failure, say};
 
-/// Between two looks at Envoy.
+/// Pause between two polls of Envoy.
 const PACE: Duration = Duration::from_millis(5);
-/// An endpoint goes after so long, or never.
+/// Limit for an endpoint to be removed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of the agent that hangs, in seconds.
+/// Heartbeat interval of the agent that is stopped, in seconds.
 const HEARTBEAT: f64 = 4.0;
-/// As long as the server waits for a machine to come back, unless it is told otherwise.
+/// The server's default grace period for a reconnection, in seconds.
 const GRACE: f64 = 10.0;
 
 /// Needs root, `ip` and `iptables`.
 pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
     let thread = std::thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET)
-            .map_err(|error| format!("no network namespace, which takes root: {error}"))?;
+            .map_err(|error| format!("cannot create a network namespace, which requires root: {error}"))?;
         run("ip", "link set lo up")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -40,12 +40,12 @@ pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
             Ok(rows)
         })
     });
-    thread.join().map_err(|_| "a part of the measurement panicked")?
+    thread.join().map_err(|_| "the measurement thread panicked")?
 }
 
-/// Killed, silent, and polite.
+/// Measures agents that are killed, lose their network, or shut down cleanly.
 async fn gone() -> Result<Vec<Row>, Failure> {
-    say("departures: killed, silent, goodbye");
+    say("departures: killed, silent network, clean shutdown");
     let mut scene = Scene::start("b-gone", &["--restart-grace", "1s"]).await?;
     let (polite, killed, silent) =
         (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
@@ -55,7 +55,7 @@ async fn gone() -> Result<Vec<Row>, Failure> {
     let goodbye = scene.until_gone(polite, begin).await?;
 
     let begin = Instant::now();
-    // It alone speaks TLS.
+    // Only this machine uses TLS, so the rule drops its packets alone.
     for end in ["--sport", "--dport"] {
         let port = scene.discovery.secure().port();
         run("iptables", &format!("-I INPUT -p tcp {end} {port} -j DROP"))?;
@@ -67,13 +67,13 @@ async fn gone() -> Result<Vec<Row>, Failure> {
     run("iptables", "-F INPUT")?;
     let row = |name: &str, time: Duration| Row::new(name, time.as_secs_f64(), "s");
     Ok(vec![
-        row("goodbye (SIGTERM) -> gone", goodbye).at_most(1.0),
+        row("clean shutdown (SIGTERM) -> gone", goodbye).at_most(1.0),
         row("agent killed, connection closed -> gone", closed).at_most(GRACE + 1.0),
         row("silent network -> gone", silent).at_most(31.0),
     ])
 }
 
-/// Stopped, with a connection that stands.
+/// Measures an agent that is stopped by SIGSTOP while its connection stays open.
 async fn hung() -> Result<Vec<Row>, Failure> {
     say("departures: hung");
     let heartbeat = format!("{HEARTBEAT}s");
@@ -116,7 +116,7 @@ impl Scene {
         Ok(Self { folder, authority, discovery, client, machines: Vec::new() })
     }
 
-    /// One machine more, once Envoy has its endpoint: its number.
+    /// Starts one more machine and returns its number once Envoy has its endpoint.
     async fn join(&mut self, secure: bool) -> Result<usize, Failure> {
         let number = self.machines.len();
         let mut machine = Machine::new(&self.folder, &format!("m{number}"), net::loopback()).await;
@@ -129,7 +129,7 @@ impl Scene {
         machine.start_agent()?;
         self.machines.push(machine);
         self.until(number, true).await?;
-        // The acknowledgement, and whatever else arriving brings.
+        // Waits for the acknowledgement and everything else that follows a registration.
         sleep(Duration::from_secs(1)).await;
         Ok(number)
     }

@@ -1,4 +1,4 @@
-//! A tenth of the crowd is healthy for half a second, and is not for the next.
+//! Measures a tenth of the agents alternating between healthy and unhealthy every half second.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{Failure, millis, say};
 
-/// One in so many.
+/// One agent in this number flaps.
 const PART: usize = 10;
-/// Each has one of so many phases.
+/// Number of phases over which the flapping agents are spread.
 const PHASES: u32 = 50;
-/// Between two flips of the same agent.
+/// Time between two flips of the same agent.
 const HALF: Duration = Duration::from_millis(500);
-/// The final state is there after so long, or will never be.
+/// Limit for the final endpoints to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Pushes while it lasts, and the time to the final state.
+/// Measures the pushes during `span`, and the time until the final endpoints have arrived.
 pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, Failure> {
     say("flapping");
     let agents: Vec<u32> = (0..crowd.plan.agents).step_by(PART).collect();
@@ -27,7 +27,7 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
     let (before, load_before) = (server.cpu(), load.cpu());
     let begin = Instant::now();
     flap(crowd, &agents, begin + span).await;
-    // Every second one ends unhealthy.
+    // Every second agent ends unhealthy.
     for (position, agent) in agents.iter().enumerate() {
         crowd.fleet.behave(*agent, position % 2 == 0);
     }
@@ -45,13 +45,13 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
     crowd.until_exact(PATIENCE).await?;
     let number = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     Ok(vec![
-        Row::new("flapping, pushes to a client in a second, the most", number(most_in_a_second(&pushes)), "")
+        Row::new("flapping, pushes to a client in a second, maximum", number(most_in_a_second(&pushes)), "")
             .at_most(10.0),
         Row::new("flapping, pushes to a client a second", number(pushes.len()) / span.as_secs_f64(), "/s"),
-        Row::new("flapping, a push", number(mean_bytes) / 1024.0, "KiB"),
+        Row::new("flapping, mean size of a push", number(mean_bytes) / 1024.0, "KiB"),
         Row::new("flapping, from the end to the exact endpoints", millis(exact - end), "ms").at_most(1000.0),
-        Row::new("flapping, processor time of the server", server, "cores"),
-        Row::new("flapping, processor time of the load", load, "cores"),
+        Row::new("flapping, CPU time of the server", server, "cores"),
+        Row::new("flapping, CPU time of the load generator", load, "cores"),
     ])
 }
 
@@ -68,7 +68,7 @@ async fn flap(crowd: &Crowd, agents: &[u32], end: Instant) {
     }
 }
 
-/// The most that came within any second.
+/// Returns the highest number of pushes within any second.
 fn most_in_a_second(pushes: &[Push]) -> usize {
     let within = |first: &Push| {
         pushes.iter().filter(|push| push.at >= first.at && push.at < first.at + SECOND).count()

@@ -1,4 +1,5 @@
-//! From the probe that reaches the threshold to the endpoint's end, or return, in a real Envoy.
+//! Measures the time from the probe that reaches the threshold until a real Envoy has lost, or
+//! regained, the endpoint.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,17 +19,17 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{Failure, millis, say};
 
-/// So many take turns.
+/// Number of machines that flip in turn.
 const MACHINES: u32 = 4;
-/// Between two looks at Envoy.
+/// Pause between two polls of Envoy.
 const PACE: Duration = Duration::from_millis(1);
-/// A flip takes effect after so long, or never.
+/// Limit for a flip to take effect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Envoy's endpoints, and when they were asked for.
+/// The endpoints in Envoy, and the time of the poll.
 type Seen = (Instant, BTreeSet<SocketAddr>);
 
-/// Medians and p99 of so many flips of each kind.
+/// Returns the median and p99 of `flips` flips of each kind.
 pub(crate) async fn measure(flips: u32) -> Result<Vec<Row>, Failure> {
     say("flips");
     let folder = envoy::folder("b-flips");
@@ -44,7 +45,7 @@ pub(crate) async fn measure(flips: u32) -> Result<Vec<Row>, Failure> {
         machine.join_secure(&discovery, &workload);
         machine.start_agent()?;
         machines.push(machine);
-        // So their probes come at different times.
+        // Staggers the machines, so that their probes run at different times.
         sleep(Duration::from_secs(1) / MACHINES).await;
     }
     let (sender, seen) = watch::channel((Instant::now(), BTreeSet::new()));
@@ -54,7 +55,7 @@ pub(crate) async fn measure(flips: u32) -> Result<Vec<Row>, Failure> {
     );
     let times = tokio::select! {
         times = flipping => times?,
-        () = looking => return Err("Envoy is gone".into()),
+        () = looking => return Err("Envoy exited".into()),
     };
     let (gone, back): (Vec<_>, Vec<_>) = times.into_iter().flatten().unzip();
     Ok([("gone from Envoy", gone), ("back in Envoy", back)]
@@ -68,20 +69,21 @@ fn rows(name: &str, times: &[f64]) -> [Row; 3] {
     [
         Row::new(format!("{name}, median of {}", times.len()), median(times), "ms").at_most(60.0),
         Row::new(format!("{name}, p99"), quantile(times, 0.99), "ms").at_most(1000.0),
-        Row::new(format!("{name}, the slowest"), quantile(times, 1.0), "ms"),
+        Row::new(format!("{name}, slowest"), quantile(times, 1.0), "ms"),
     ]
 }
 
 async fn look(client: &Client, seen: watch::Sender<Seen>) {
     loop {
         let endpoints = client.endpoints().await;
-        // What was asked for before a change need not show it; the answer's time is on the safe side.
+        // The time is taken after the response, which can only overstate the latency.
         seen.send_replace((Instant::now(), endpoints));
         sleep(PACE).await;
     }
 }
 
-/// Each pair: gone, back; in milliseconds.
+/// Returns a pair for each flip, in milliseconds: until the endpoint is removed, and until it is
+/// back.
 async fn flip(
     machine: &Machine,
     mut seen: watch::Receiver<Seen>,

@@ -1,4 +1,5 @@
-//! The server's memory over many reports, with a heartbeat that is much shorter than usual.
+//! Measures the server's memory over many reports, with a heartbeat interval much shorter than
+//! usual.
 
 use std::time::Duration;
 
@@ -11,14 +12,15 @@ use crate::steady::bytes;
 use crate::{Failure, crowd, say};
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
-/// Until the next look.
+/// Pause between two polls of the counter.
 const PAUSE: Duration = Duration::from_millis(200);
-/// For so many heartbeats nothing may be missing.
+/// Limit for the counter to make progress.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MIB: f64 = 1_048_576.0;
 
-/// From a tenth of all reports, when every part of the server has been used, to half of them, and from there to the last: buffers of
-/// connections that grow to what they need stop growing, a leak does not.
+/// Compares memory after a tenth of all reports, when every part of the server has been used, with
+/// memory after half of them and after all. Connection buffers stop growing at the size that they
+/// need; a leak does not.
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
     let crowd = crowd(arguments, "b-reports", HEARTBEAT).await?;
     say("reports");
@@ -40,11 +42,11 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> 
         Row::new("server, growth from there to the last", (bytes(late) - bytes(half)) / MIB, "MiB")
             .at_most(4.0),
         Row::new("reports a second", rate, "/s"),
-        Row::new("server, processor time for a report and its acknowledgement", cpu / reports * 1e6, "us"),
+        Row::new("server, CPU time for a report and its acknowledgement", cpu / reports * 1e6, "us"),
     ])
 }
 
-/// Waits until so many reports were acknowledged.
+/// Waits until this number of reports has been acknowledged.
 async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
     let (mut seen, mut moved) = (0, Instant::now());
     loop {
@@ -56,9 +58,7 @@ async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
             (seen, moved) = (now, Instant::now());
         } else if moved.elapsed() > PATIENCE {
             let why = crowd.fleet.tally.failure().unwrap_or_default();
-            return Err(
-                format!("{now} reports, and no more for {PATIENCE:?}; the last failure: {why}").into()
-            );
+            return Err(format!("no progress for {PATIENCE:?} after {now} reports; last error: {why}").into());
         }
         sleep(PAUSE).await;
     }

@@ -1,4 +1,4 @@
-//! The server while nothing happens but heartbeats.
+//! Measures the server while agents send only heartbeats.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::time::sleep;
 
 use crate::{Failure, say};
 
-/// As agents have it unless they are told otherwise.
+/// The default heartbeat interval of agents.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(60);
-/// Until what arriving needed has been given back, and heartbeats have begun.
+/// Wait until memory that only the registrations need has been released, and heartbeats have begun.
 const SETTLE: Duration = Duration::from_secs(45);
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 
-/// Memory and processor time, over `span`.
+/// Measures memory and CPU time over `span`.
 pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, Failure> {
     say("steady");
     sleep(SETTLE).await;
@@ -34,13 +34,12 @@ pub(crate) async fn measure(crowd: &Crowd, span: Duration) -> Result<Vec<Row>, F
         Row::new(format!("server, memory (RSS) with {agents} agents"), rss / MIB, "MiB"),
         Row::new("server, memory for each agent", (rss - bytes(crowd.base)) / agents / KIB, "KiB")
             .at_most(64.0),
-        Row::new("server, steady, processor time", share, "cores").at_most(0.2),
+        Row::new("server, steady, CPU time", share, "cores").at_most(0.2),
         Row::new("steady, heartbeats", reports, "/s"),
-        Row::new("steady, processor time of the load", load_share, "cores"),
+        Row::new("steady, CPU time of the load generator", load_share, "cores"),
     ])
 }
 
-/// A number as a figure.
 pub(crate) fn bytes(bytes: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let bytes = bytes as f64;

@@ -1,4 +1,4 @@
-//! The server is killed and started again, and everybody comes back.
+//! Measures a kill and restart of the server, after which all agents reconnect.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 use crate::{Failure, say};
 
-/// After the last one is back, endpoints are watched for so long.
+/// Time for which endpoints are observed after the last reconnection.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
-/// With the server away for `outage`. Times are from the moment at which it is ready again.
+/// The server is down for `outage`. Times count from the moment at which it is ready again.
 pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<Row>, Failure> {
-    let name = format!("storm after {} s away", outage.as_secs());
+    let name = format!("storm after {} s down", outage.as_secs());
     say(&name);
     let tally = crowd.fleet.tally.clone();
     crowd.discovery.kill().await;
@@ -40,34 +40,34 @@ pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<R
     let share = |cpu: Duration| cpu.as_secs_f64() / took.as_secs_f64();
     let number = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     Ok(vec![
-        Row::new(format!("{name}, back, median"), quantile(&back, 0.5), "s"),
-        Row::new(format!("{name}, back, p99"), quantile(&back, 0.99), "s").at_most(60.0),
-        Row::new(format!("{name}, back, the last"), quantile(&back, 1.0), "s"),
+        Row::new(format!("{name}, reconnected, median"), quantile(&back, 0.5), "s"),
+        Row::new(format!("{name}, reconnected, p99"), quantile(&back, 0.99), "s").at_most(60.0),
+        Row::new(format!("{name}, reconnected, last"), quantile(&back, 1.0), "s"),
         Row::new(
             format!("{name}, attempts of an agent, mean"),
             attempts.all / f64::from(crowd.plan.agents),
             "",
         ),
-        Row::new(format!("{name}, attempts in a second, the most"), attempts.peak, "/s"),
-        Row::new(format!("{name}, connections taken in a second, the most"), connections.peak, "/s"),
+        Row::new(format!("{name}, attempts in a second, maximum"), attempts.peak, "/s"),
+        Row::new(format!("{name}, connections accepted in a second, maximum"), connections.peak, "/s"),
         Row::new(
-            format!("{name}, connections taken in a second, the most / the mean"),
+            format!("{name}, connections accepted in a second, maximum / mean"),
             connections.peak / connections.mean,
             "",
         )
         .at_most(2.0),
         Row::new(format!("{name}, endpoints lost"), number(lost), "").at_most(0.0),
-        Row::new(format!("{name}, processor time of the server"), share(server), "cores"),
-        Row::new(format!("{name}, processor time of the load"), share(load), "cores"),
+        Row::new(format!("{name}, CPU time of the server"), share(server), "cores"),
+        Row::new(format!("{name}, CPU time of the load generator"), share(load), "cores"),
     ])
 }
 
-/// How often something happened.
+/// Frequency of an event, per second.
 struct Rate {
     all: f64,
-    /// In the worst of the seconds since the start.
+    /// The highest count within any second since the start.
     peak: f64,
-    /// From the first to the last, at least a second.
+    /// The mean from the first event to the last, over at least a second.
     mean: f64,
 }
 

@@ -47,7 +47,6 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct InjectArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields of the flattened struct are documented")]
     pub settings: SettingsArgs,
     /// File, `-` for stdin, or directory, whose .yaml, .yml and .json files are read in byte order;
     /// repeatable
@@ -80,7 +79,6 @@ pub struct InjectArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum FormatArg {
     Auto,
     Yaml,
@@ -88,7 +86,6 @@ pub enum FormatArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum Color {
     Auto,
     Always,
@@ -99,7 +96,6 @@ pub enum Color {
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields of the flattened struct are documented")]
     pub settings: SettingsArgs,
     /// Address for POST /inject, over TLS
     #[arg(long, env = "APP_HEALTH_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15017")]

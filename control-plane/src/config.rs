@@ -1,26 +1,22 @@
-//! Turns arguments and environment variables into validated configuration. This is the only module
-//! that reads the environment.
+//! Turns arguments and environment variables into validated configuration.
 
 mod discovery;
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::Resettable;
-use clap::{Command, CommandFactory, FromArgMatches};
-
-use crate::args::{Args, Color, FormatArg, InjectArgs, WebhookArgs};
+use crate::args::{Color, FormatArg, InjectArgs, WebhookArgs};
 use injector::flags::SettingsArgs;
 use injector::settings::Settings;
-use injector::stream::Format;
+use injector::yaml_documents::Format;
+use serving::environment::Environment;
 use serving::exit::Failure;
 
-pub use discovery::{DiscoveryConfig, Output, StoreConfig, WorkloadsConfig};
+pub use discovery::{DiscoveryConfig, StoreConfig, WorkloadsConfig};
 
 /// Name of the variable that holds this Pod's namespace, set through the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
@@ -28,38 +24,6 @@ const POD_NAMESPACE: &str = "POD_NAMESPACE";
 const NAMESPACE: &str = "app-health-system";
 /// Any value disables colors (<https://no-color.org>).
 const NO_COLOR: &str = "NO_COLOR";
-
-/// Environment of the process as a value, so that tests can set their own.
-#[derive(Debug, Clone, Default)]
-pub struct Environment(BTreeMap<OsString, OsString>);
-
-impl Environment {
-    pub fn of_process() -> Self {
-        Self(std::env::vars_os().collect())
-    }
-
-    /// Returns the value of `name`; an empty value counts as unset.
-    fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
-    }
-
-    /// Parses the command line of this process. clap reads the environment variables of the flags
-    /// itself; empty ones are hidden from it here, so that they count as unset.
-    pub fn args_of_process(&self) -> Result<Args, clap::Error> {
-        let mut command = self.without_empty_twins(Args::command());
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-        Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-    }
-
-    fn without_empty_twins(&self, command: Command) -> Command {
-        let is_empty = |name: &OsStr| self.0.get(name).is_some_and(|value| value.is_empty());
-        command.mut_subcommands(|command| {
-            command.mut_args(|flag| {
-                if flag.get_env().is_some_and(is_empty) { flag.env(Resettable::Reset) } else { flag }
-            })
-        })
-    }
-}
 
 /// Reads the template and validates the combination of values.
 fn settings(args: SettingsArgs) -> Result<Settings, Failure> {
@@ -78,7 +42,7 @@ fn read_template(file: &Path) -> Result<String, Failure> {
 
 /// Where `inject` writes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum OutputTarget {
     Stdout,
     File(PathBuf),
     /// Each input file is overwritten with its own documents.
@@ -97,7 +61,7 @@ pub struct InjectConfig {
     pub filenames: Vec<PathBuf>,
     /// Whether subdirectories are included.
     pub recursive: bool,
-    pub target: Target,
+    pub target: OutputTarget,
     /// Output format; `None` keeps the format of each document.
     pub format: Option<Format>,
     /// Whether a warning counts as an error.
@@ -125,13 +89,13 @@ impl InjectConfig {
             Color::Auto => environment.get(NO_COLOR).is_none() && std::io::stdout().is_terminal(),
         };
         let target = match (output, in_place, diff, dry_run) {
-            (Some(file), ..) => Target::File(file),
-            (None, true, ..) => Target::InPlace,
-            (None, _, true, _) => Target::Diff(colored),
-            (None, _, _, true) => Target::DryRun,
-            (None, ..) => Target::Stdout,
+            (Some(file), ..) => OutputTarget::File(file),
+            (None, true, ..) => OutputTarget::InPlace,
+            (None, _, true, _) => OutputTarget::Diff(colored),
+            (None, _, _, true) => OutputTarget::DryRun,
+            (None, ..) => OutputTarget::Stdout,
         };
-        if target == Target::InPlace && filename.iter().any(|name| name == Path::new("-")) {
+        if target == OutputTarget::InPlace && filename.iter().any(|name| name == Path::new("-")) {
             return Err(Failure::Usage(
                 "--in-place: cannot be used with stdin; name files with --filename".to_owned(),
             ));
@@ -208,8 +172,10 @@ pub struct WebhookConfig {
     /// Address of metrics and health.
     pub monitoring_address: SocketAddr,
     pub certificates: Certificates,
-    /// This Pod's namespace, and the name of the MutatingWebhookConfiguration.
-    pub cluster: (String, String),
+    /// This Pod's namespace.
+    pub namespace: String,
+    /// Name of the MutatingWebhookConfiguration.
+    pub webhook_configuration: String,
     /// How long connections are still accepted after SIGTERM.
     pub shutdown_grace: Duration,
 }
@@ -255,7 +221,8 @@ impl WebhookConfig {
             address,
             monitoring_address,
             certificates,
-            cluster: (namespace, webhook_config),
+            namespace,
+            webhook_configuration: webhook_config,
             shutdown_grace,
         })
     }

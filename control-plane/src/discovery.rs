@@ -8,8 +8,8 @@
 
 pub mod command;
 pub mod config_dir;
+pub mod debug_endpoints;
 pub mod metrics;
-pub mod pages;
 pub mod registry;
 pub mod server;
 pub mod store;

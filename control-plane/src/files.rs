@@ -85,49 +85,51 @@ fn expand(path: &Path, recursive: bool, named: bool, paths: &mut Vec<Option<Path
     entries.iter().try_for_each(|entry| expand(entry, recursive, false, paths))
 }
 
+/// A complete file next to the one that it will replace; removed on drop unless it was renamed.
+struct Temporary {
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl Temporary {
+    fn write(target: &Path, bytes: &[u8]) -> io::Result<Self> {
+        // Symbolic links are kept; their target is replaced.
+        let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let permissions = fs::metadata(&target).ok().map(|found| found.permissions());
+        if permissions.as_ref().is_some_and(fs::Permissions::readonly) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "is read-only"));
+        }
+        let mut path = target.as_os_str().to_owned();
+        path.push(format!(".{}.app-health", std::process::id()));
+        let temporary = Self { path: path.into(), target };
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary.path)?;
+        file.write_all(bytes)?;
+        permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
+        Ok(temporary)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 /// Writes all files: each to a temporary file next to its path first, then all are renamed. Nothing
 /// changes before the last temporary file is written.
 pub fn write_all(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     let mut written = Vec::new();
     for (path, text) in files {
-        // Symbolic links are kept; their target is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.app-health", std::process::id()));
-        let beside = PathBuf::from(beside);
-        let result = write_beside(&path, &beside, text.as_bytes());
-        written.push((path.clone(), beside));
-        if let Err(error) = result {
-            remove(&written);
-            return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
-        }
+        written.push(Temporary::write(path, text.as_bytes()).map_err(|error| cannot_write(path, &error))?);
     }
-    for (path, beside) in &written {
-        if let Err(error) = fs::rename(beside, path) {
-            remove(&written);
-            return Err(Failure::CannotWrite(format!("{}: {error}", path.display())));
-        }
+    for Temporary { path, target } in &written {
+        fs::rename(path, target).map_err(|error| cannot_write(target, &error))?;
     }
     Ok(())
 }
 
-fn write_beside(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-    let permissions = match fs::metadata(path) {
-        Ok(found) if found.permissions().readonly() => {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "is read-only"));
-        }
-        Ok(found) => Some(found.permissions()),
-        Err(_) => None,
-    };
-    let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
-    file.write_all(bytes)?;
-    permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))
-}
-
-fn remove(written: &[(PathBuf, PathBuf)]) {
-    for (_, beside) in written {
-        let _ = fs::remove_file(beside);
-    }
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::CannotWrite(format!("{}: {error}", path.display()))
 }
 
 /// Writes to a file. A regular file is replaced; a pipe or device is written to.
@@ -135,7 +137,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let written =
             OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-        return written.map_err(|error| Failure::CannotWrite(format!("{}: {error}", path.display())));
+        return written.map_err(|error| cannot_write(path, &error));
     }
     write_all(&[(path.to_owned(), text.to_owned())])
 }

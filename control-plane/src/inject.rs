@@ -1,20 +1,23 @@
 //! The command `inject`. It reads and injects all inputs before it writes the first output.
 
-use std::fmt::Write as _;
+use similar::TextDiff;
 
-use similar::{ChangeTag, TextDiff};
-
-use crate::config::{InjectConfig, Target};
+use crate::config::{InjectConfig, OutputTarget};
+use crate::exit;
 use crate::files::{self, Source};
-use injector::document::{self, Injected};
+use injector::document::{self, InjectedDocument};
 use injector::settings::Settings;
-use injector::stream::{self, Document, Format};
 use injector::workload;
-use serving::exit::{self, Failure};
+use injector::yaml_documents::{self, Document, Format};
+use serving::exit::Failure;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const PLAIN: &str = "\u{1b}[0m";
+/// Lines of a diff before its first hunk.
+const HEADER_LINES: usize = 2;
+/// Prefix of a warning, which this command prints at the start of each line instead.
+const PROGRAM: &str = "app-health: ";
 
 pub fn run(config: InjectConfig) -> Result<(), Failure> {
     let InjectConfig { settings, filenames, recursive, target, format, strict } = config;
@@ -36,14 +39,14 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
         return Err(Failure::Data(errors.join("\n")));
     }
     match target {
-        Target::Stdout => files::write_stdout(&all(&results, format)),
-        Target::File(path) => files::write(&path, &all(&results, format)),
-        Target::InPlace => in_place(&results, format),
-        Target::DryRun => files::write_stdout(&dry_run(&results)),
-        Target::Diff(colored) => {
+        OutputTarget::Stdout => files::write_stdout(&all(&results, format)),
+        OutputTarget::File(path) => files::write(&path, &all(&results, format)),
+        OutputTarget::InPlace => in_place(&results, format),
+        OutputTarget::DryRun => files::write_stdout(&dry_run(&results)),
+        OutputTarget::Diff(colored) => {
             let diff = diff(&results, format, colored);
             files::write_stdout(&diff)?;
-            if diff.is_empty() { Ok(()) } else { Err(Failure::Differs) }
+            if diff.is_empty() { Ok(()) } else { Err(Failure::General(String::new())) }
         }
     }
 }
@@ -51,7 +54,7 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
 /// An input file with its injected documents.
 struct InjectedSource<'a> {
     source: &'a Source,
-    documents: Vec<(Document<'a>, Injected)>,
+    documents: Vec<(Document<'a>, InjectedDocument)>,
 }
 
 fn not_utf8(source: &Source, at: usize) -> String {
@@ -70,7 +73,7 @@ fn inject<'a>(
 ) -> InjectedSource<'a> {
     let name = &source.name;
     let mut documents = Vec::new();
-    for document in stream::read(text) {
+    for document in yaml_documents::read(text) {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
@@ -78,41 +81,46 @@ fn inject<'a>(
                 continue;
             }
         };
-        let place = || {
-            let object = workload::object(&document.value);
-            let object = if object.is_empty() { object } else { format!(" ({object})") };
-            format!("{name}:{}: document {}{object}", document.line, document.number)
-        };
+        let place = format!("{name}:{}: document {}", document.line, document.number);
         match document::inject(&document.value, settings) {
             Ok(injected) => {
                 for (site, summary) in &injected.pods {
-                    let place =
-                        format!("{name}:{}: document {} ({})", document.line, document.number, site.object);
-                    warnings.extend(summary.warnings.iter().map(|warning| format!("{place}: {warning}")));
+                    for warning in &summary.warnings {
+                        let text = warning.to_string();
+                        let text = text.strip_prefix(PROGRAM).unwrap_or(&text);
+                        warnings.push(format!("{place} ({}): {text}", site.object));
+                    }
                 }
                 documents.push((document, injected));
             }
-            Err(refused) => errors.push(format!("{}: {refused}", place())),
+            Err(error) => {
+                let object = workload::object(&document.value);
+                let object = if object.is_empty() { object } else { format!(" ({object})") };
+                errors.push(format!("{place}{object}: {error}"));
+            }
         }
     }
     InjectedSource { source, documents }
 }
 
 /// Returns the text of a document: the original bytes if nothing changes.
-fn written(document: &Document, injected: &Injected, format: Option<Format>) -> String {
+fn written(document: &Document, injected: &InjectedDocument, format: Option<Format>) -> String {
     let format = format.unwrap_or(document.format);
     if document.number == 0 {
         return if format == Format::Json { String::new() } else { document.text.to_owned() };
     }
     if injected.changed || format != document.format {
-        document.with(&injected.value, format)
+        document.with_value(&injected.value, format)
     } else {
         document.text.to_owned()
     }
 }
 
 /// Joins documents into one stream.
-fn join<'a>(documents: impl Iterator<Item = &'a (Document<'a>, Injected)>, format: Option<Format>) -> String {
+fn join<'a>(
+    documents: impl Iterator<Item = &'a (Document<'a>, InjectedDocument)>,
+    format: Option<Format>,
+) -> String {
     let mut stream = String::new();
     let mut last = Format::Yaml;
     for (document, injected) in documents {
@@ -161,12 +169,11 @@ fn dry_run(results: &[InjectedSource]) -> String {
             let place = format!("{}: document {}", source.name, document.number);
             if injected.pods.is_empty() {
                 let object = workload::object(&document.value);
-                let object = if object.is_empty() { "no kind".to_owned() } else { object };
-                writeln!(lines, "{place}: {object}: no Pods").expect("writing to a String cannot fail");
+                let object = if object.is_empty() { "no kind" } else { &object };
+                lines += &format!("{place}: {object}: no Pods\n");
             }
             for (site, summary) in &injected.pods {
-                writeln!(lines, "{place}: {}: {}", site.object, summary.line())
-                    .expect("writing to a String cannot fail");
+                lines += &format!("{place}: {}: {}\n", site.object, summary.describe());
             }
         }
     }
@@ -183,20 +190,17 @@ fn diff(results: &[InjectedSource], format: Option<Format>, colored: bool) -> St
                 continue;
             }
             let name = format!("{}: document {}", source.name, document.number);
-            let diff = TextDiff::from_lines(document.text, &after);
-            write!(text, "--- {name}\n+++ {name}, injected\n").expect("writing to a String cannot fail");
-            for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-                writeln!(text, "{}", hunk.header()).expect("writing to a String cannot fail");
-                for change in hunk.iter_changes() {
-                    let (sign, color) = match change.tag() {
-                        ChangeTag::Delete => ('-', RED),
-                        ChangeTag::Insert => ('+', GREEN),
-                        ChangeTag::Equal => (' ', ""),
-                    };
-                    let line = change.value().trim_end_matches(['\n', '\r']);
-                    let (color, plain) = if colored && !color.is_empty() { (color, PLAIN) } else { ("", "") };
-                    writeln!(text, "{color}{sign}{line}{plain}").expect("writing to a String cannot fail");
-                }
+            let diff = TextDiff::from_lines(document.text, &after)
+                .unified_diff()
+                .missing_newline_hint(false)
+                .header(&name, &format!("{name}, injected"))
+                .to_string();
+            for (number, line) in diff.lines().enumerate() {
+                text += &match line.as_bytes() {
+                    [b'-', ..] if colored && number >= HEADER_LINES => format!("{RED}{line}{PLAIN}\n"),
+                    [b'+', ..] if colored && number >= HEADER_LINES => format!("{GREEN}{line}{PLAIN}\n"),
+                    _ => format!("{line}\n"),
+                };
             }
         }
     }

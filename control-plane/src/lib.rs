@@ -5,7 +5,9 @@
 pub mod args;
 pub mod config;
 pub mod discovery;
+pub mod exit;
 pub mod files;
 pub mod inject;
+pub mod monitoring;
 pub mod webhook;
 pub mod workloads;

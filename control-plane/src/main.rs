@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use app_health::args::Command;
-use app_health::config::{DiscoveryConfig, Environment, InjectConfig, WebhookConfig, WorkloadsConfig};
-use app_health::{discovery, inject, webhook, workloads};
-use serving::exit::{self, Failure};
+use app_health::args::{Args, Command};
+use app_health::config::{DiscoveryConfig, InjectConfig, WebhookConfig, WorkloadsConfig};
+use app_health::{discovery, exit, inject, webhook, workloads};
+use serving::environment::Environment;
+use serving::exit::Failure;
 
 fn main() -> ExitCode {
-    let environment = Environment::of_process();
-    match environment.args_of_process() {
+    let environment = Environment::from_process();
+    match environment.parse_args::<Args>() {
         Ok(args) => exit::of_command(command(args.command, &environment)),
         Err(error) => exit::of_clap(&error),
     }

@@ -1,44 +1,42 @@
 //! The command `webhook`: starts its tasks and stops them on shutdown.
 
+pub mod api_client;
 pub mod authority;
 mod certificates;
-pub mod cluster;
-pub mod exchange;
+pub mod handler;
 pub mod metrics;
 pub mod review;
-mod template;
+mod x509;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use kube::Client;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::config::{Certificates, WebhookConfig};
-use cluster::Cluster;
-use exchange::Exchange;
-use injector::settings::{Mode, Settings, SidecarMode};
+use crate::config::{Certificates, TemplateFile, WebhookConfig};
+use crate::monitoring::{self as monitoring_port, Pending};
+use api_client::ApiClient;
+use handler::Handler;
+use injector::settings::{InjectionMode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
-use serving::http_server::{self, Ending};
-use serving::monitoring::{self, Pending};
+use serving::http_server::{self, Limits, Plaintext, Server, ServerMetrics, Stages, Tls};
 use serving::runtime;
 use serving::shutdown::Shutdown;
+use serving::tls;
+use serving::watched::Watched;
 
 /// Maximum number of connections of API servers.
 const CONNECTIONS: usize = 512;
-/// Maximum number of connections to the monitoring port.
-const MONITORING_CONNECTIONS: usize = 64;
 /// Worker threads. One is enough for the load of an API server; the second one answers while the
 /// first is busy with a TLS handshake.
 const THREADS: usize = 2;
 /// First minor version of Kubernetes 1 in which native sidecars are enabled by default.
 const NATIVE_SIDECARS: u32 = 29;
-/// How often files are checked for changes.
-const POLL: Duration = Duration::from_secs(5);
 
 /// Reason for not being ready during shutdown.
 const TERMINATING: &str = "terminating";
@@ -46,15 +44,8 @@ const TERMINATING: &str = "terminating";
 /// Serves the webhook until SIGTERM or SIGINT.
 pub fn run(config: WebhookConfig) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider
-        .install_default()
-        .map_err(|_| Failure::Broken("another TLS crypto provider is already installed".to_owned()))?;
-    let runtime = runtime::new(THREADS)?;
-    let ended = runtime.block_on(serve(config));
-    // Background tasks that watch files or wait for the API server are not awaited.
-    runtime.shutdown_background();
-    ended
+    tls::install_crypto()?;
+    runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), serve(config))
 }
 
 async fn serve(config: WebhookConfig) -> Result<(), Failure> {
@@ -64,83 +55,98 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         address,
         monitoring_address,
         certificates,
-        cluster,
+        namespace,
+        webhook_configuration,
         shutdown_grace,
     } = config;
-    let mut shutdown = Shutdown::new().map_err(|error| Failure::Machine(format!("signals: {error}")))?;
-    let bind = |address| {
-        http_server::bind(address).map_err(|error| Failure::Machine(format!("port {address}: {error}")))
-    };
+    let mut shutdown = Shutdown::new().map_err(|error| Failure::Os(format!("signals: {error}")))?;
+    let bind =
+        |address| http_server::bind(address).map_err(|error| Failure::Os(format!("port {address}: {error}")));
     let (listener, monitoring) = (bind(address)?, bind(monitoring_address)?);
     let metrics = Arc::new(Metrics::default());
     let pending = Pending::new([certificates::CERTIFICATE]);
-    let ending = Ending::default();
+    let stages = Stages::default();
 
     let (page, reasons) = (metrics.clone(), pending.clone());
     let watch = move |request| {
-        let answer = monitoring::answer(&request, &reasons, || page.text());
+        let answer = monitoring_port::answer(&request, &reasons, || page.text());
         async move { answer }
     };
-    tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, Ending::default(), watch));
+    let server = monitoring_port::server();
+    tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
-    let cluster_client = cluster_client(cluster).await;
-    native_is_known(&settings, cluster_client.as_ref()).await?;
+    let api_client = api_client(&namespace, webhook_configuration).await;
+    check_native_sidecars(&settings, api_client.as_ref()).await?;
     let tls = match certificates {
         Certificates::Files(files) => certificates::from_files(files, &metrics, &pending)?,
         Certificates::SelfSigned(names) => {
-            let cluster = cluster_client.ok_or_else(|| {
+            let client = api_client.ok_or_else(|| {
                 let text = "no API server found, which a self-signed certificate requires; set --cert-dir to use your own certificate";
                 Failure::Unavailable(text.to_owned())
             })?;
-            let own = certificates::self_signed(cluster, names, &metrics, &pending);
+            let own = certificates::self_signed(client, names, &metrics, &pending);
             tokio::select! {
                 tls = own => tls?,
                 _ = shutdown.signalled() => return Ok(()),
             }
         }
     };
-    let settings = Arc::new(ArcSwap::from_pointee(settings));
-    if let Some(template) = template {
-        tokio::spawn(template::watch(template, settings.clone(), metrics.clone()));
-    }
-    let exchange = Exchange::new(settings, metrics);
-    let answer = move |request| exchange.clone().answer(request);
-    let mut serving =
-        tokio::spawn(http_server::serve(listener, Some(tls), CONNECTIONS, ending.clone(), answer));
+    let settings = match template {
+        Some(template) => watch_template(template, settings, metrics.clone()),
+        None => watch::channel(Arc::new(settings)).1,
+    };
+    let handler = Handler::new(settings, metrics);
+    let answer = move |request| handler.clone().answer(request);
+    let limits = Limits { connections: CONNECTIONS, ..Limits::KEEP_ALIVE };
+    let server = Server { name: "webhook", paths: &[], limits, metrics: ServerMetrics::default() };
+    let mut serving = tokio::spawn(http_server::serve(listener, Tls(tls), server, stages.clone(), answer));
     info!(%address, %monitoring_address, "webhook started");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "signal received, shutting down"),
-        _ = &mut serving => return Err(Failure::Broken("the server ended unexpectedly".to_owned())),
+        _ = &mut serving => return Err(Failure::Software("the server ended unexpectedly".to_owned())),
     }
     pending.set(TERMINATING, true);
-    ending.leaving.cancel();
+    stages.leaving.cancel();
     tokio::select! {
         () = sleep(shutdown_grace) => {}
         _ = shutdown.signalled() => {}
     }
-    ending.closing.cancel();
-    serving.await.map_err(|error| Failure::Broken(format!("server: {error}")))
+    stages.closing.cancel();
+    serving.await.map_err(|error| Failure::Software(format!("server: {error}")))
+}
+
+/// Replaces the settings when the content of the template's file changes.
+fn watch_template(
+    file: TemplateFile,
+    settings: Settings,
+    metrics: Arc<Metrics>,
+) -> watch::Receiver<Arc<Settings>> {
+    let TemplateFile { path, text, .. } = file.clone();
+    let read = move || std::fs::read_to_string(&path).map_err(|error| error.to_string());
+    let parse = move |text: &String| file.settings(text).map_err(|error| error.to_string());
+    let on_change = move |settings: Option<&Settings>| metrics.reloaded("template", settings.is_some());
+    Watched::new(text, read, parse).spawn(settings, "template", on_change)
 }
 
 /// Connects to the API server of this cluster, or of the kubeconfig.
-async fn cluster_client((namespace, configuration): (String, String)) -> Option<Cluster> {
+async fn api_client(namespace: &str, webhook_configuration: String) -> Option<ApiClient> {
     let config =
         kube::Config::infer().await.inspect_err(|error| info!(%error, "no API server found")).ok()?;
     let client = Client::try_from(config)
         .inspect_err(|error| warn!(%error, "creating the API server client failed"))
         .ok()?;
-    Some(Cluster::new(client, namespace, configuration))
+    Some(ApiClient::new(client, namespace, webhook_configuration))
 }
 
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
-async fn native_is_known(settings: &Settings, cluster: Option<&Cluster>) -> Result<(), Failure> {
-    let Some(cluster) =
-        cluster.filter(|_| settings.mode == Mode::Auto && settings.sidecar_mode == SidecarMode::Native)
+async fn check_native_sidecars(settings: &Settings, client: Option<&ApiClient>) -> Result<(), Failure> {
+    let Some(client) =
+        client.filter(|_| settings.mode == InjectionMode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {
         return Ok(());
     };
-    match cluster.minor_version().await {
+    match client.minor_version().await {
         Ok(Some(minor)) if minor < NATIVE_SIDECARS => Err(Failure::Settings(format!(
             "--sidecar-mode = native: requires Kubernetes 1.{NATIVE_SIDECARS}, but this cluster is 1.{minor}; use classic"
         ))),

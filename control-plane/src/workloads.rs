@@ -12,9 +12,11 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Output, WorkloadsConfig};
+use crate::args::discovery::Output;
+use crate::config::WorkloadsConfig;
 use crate::files::write_stdout;
 use serving::exit::Failure;
 use serving::runtime;
@@ -31,14 +33,14 @@ const COLUMNS: [&str; 8] =
 
 /// Prints the workloads once, or with `--watch` until the process is stopped.
 pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
-    runtime::new(1)?.block_on(print(config))
+    runtime::block_on(&mut Builder::new_current_thread(), print(config))
 }
 
 async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     let WorkloadsConfig { authority, path, output, watch } = config;
     let mut last = None;
     loop {
-        let text = ask(&authority, &path).await?;
+        let text = fetch(&authority, &path).await?;
         let view: Value = serde_json::from_slice(&text).map_err(|error| {
             Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
         })?;
@@ -59,11 +61,11 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     }
 }
 
-async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
+async fn fetch(authority: &str, path: &str) -> Result<Bytes, Failure> {
     let unavailable = |error: String| {
         Failure::Unavailable(format!("--url: {authority}: {error}; is app-health discovery running there?"))
     };
-    match timeout(DEADLINE, exchange(authority, path)).await {
+    match timeout(DEADLINE, send_request(authority, path)).await {
         Err(_) => Err(unavailable("no response within 5 s".to_owned())),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
@@ -74,7 +76,7 @@ async fn ask(authority: &str, path: &str) -> Result<Bytes, Failure> {
     }
 }
 
-async fn exchange(
+async fn send_request(
     authority: &str,
     path: &str,
 ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {

@@ -1,4 +1,4 @@
-//! Keys as they are pressed, where there is a terminal; and the screen that belongs to it.
+//! Reads single key presses from a terminal, and redraws its screen.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use kit::terminal::say;
 
-/// What is typed; the terminal is as it was once this is dropped.
+/// Receives the characters that the user types; the terminal settings are restored on drop.
 pub struct Keys {
     typed: UnboundedReceiver<char>,
     before: Option<Termios>,
@@ -15,18 +15,20 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads keys one by one from now on, without showing them; from anything but a terminal, each character of each line.
+    /// Starts to read keys one by one, without echo. If standard input is not a terminal, the
+    /// characters of each line are read instead.
     pub fn listen() -> Self {
         let before = tcgetattr(std::io::stdin()).ok();
         if let Some(before) = &before {
             let mut raw = before.clone();
-            // Ctrl-C stays what it is.
+            // `ISIG` stays set, so that Ctrl-C sends SIGINT.
             raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
-            // A terminal that cannot do it still has lines.
+            // If the settings cannot be changed, input is still read line by line.
             let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &raw);
         }
         let (sender, typed) = mpsc::unbounded_channel();
-        // A thread of its own: it may wait for a key when the demo ends, and nothing has to wait for it.
+        // A separate thread, because a blocking read cannot be cancelled and must not delay the
+        // exit.
         std::thread::spawn(move || {
             for byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
                 if sender.send(char::from(byte)).is_err() {
@@ -41,7 +43,7 @@ impl Keys {
         Self { typed, before, is_screen }
     }
 
-    /// The next key; never, where no more can come.
+    /// Returns the next key; the future never completes after the end of the input.
     pub async fn next(&mut self) -> char {
         match self.typed.recv().await {
             Some(key) => key,
@@ -49,10 +51,10 @@ impl Keys {
         }
     }
 
-    /// What has to be written so that `text` is all that can be seen.
+    /// Returns the text with the escape sequences that make it replace the screen.
     pub fn screen(&self, text: &str) -> String {
         match self.is_screen {
-            // Over what is there, line by line, so that nothing flickers.
+            // Overwriting line by line avoids flicker.
             true => format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")),
             false => text.to_owned(),
         }

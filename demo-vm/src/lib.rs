@@ -1,5 +1,6 @@
-//! The demo of virtual machines: discovery, three machines with an application and an agent each, an Envoy that balances over them,
-//! and a table of who is healthy and who is asked.
+//! The demo of virtual machines: discovery, three machines with an application and an agent each,
+//! an Envoy that balances requests over them, and a table of the health and the requests of each
+//! machine.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,27 +20,30 @@ use keys::Keys;
 use look::Watch;
 use stage::Stage;
 
-/// Between two looks at Envoy's endpoints.
+/// Pause between two polls of Envoy's endpoints.
 const LOOK: Duration = Duration::from_millis(50);
-/// A table for so many looks.
+/// The table is printed once per this number of polls.
 const LOOKS: u32 = 5;
 
-/// Shows machines that report their health, and an Envoy that asks the healthy ones.
+/// Shows virtual machines that report their health, and an Envoy that sends requests to the healthy
+/// ones
 #[derive(Debug, Parser)]
 #[command(name = "demo-vm")]
 pub struct Arguments {
-    /// Make a machine fail, hang and crash by itself, print how long each took, end; fails if something did not happen
+    /// Make a machine fail, hang and crash, print how long Envoy took to follow, and exit; fails if
+    /// a step did not take effect
     #[arg(long)]
     pub once: bool,
-    /// The first of five loopback addresses: of discovery, Envoy and the machines
+    /// The first of five consecutive loopback addresses for discovery, Envoy and the machines
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::new(127, 0, 7, 1))]
     pub addresses: Ipv4Addr,
 }
 
-/// Runs the demo; whether everything happened that should. An interrupt ends it, and all that it started with it.
+/// Runs the demo and returns whether every step took effect. SIGINT ends it together with all its
+/// child processes.
 ///
 /// # Errors
-/// Says what is missing or in the way.
+/// Names what is missing or in use.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
     let once = arguments.once;
     unless_interrupted(show(arguments), once).await
@@ -56,7 +60,7 @@ async fn show(arguments: Arguments) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Shows the table until `q`.
+/// Prints the table until the user presses `q`.
 async fn watch(stage: &mut Stage) {
     let mut keys = Keys::listen();
     let mut watch = Watch::new(stage);

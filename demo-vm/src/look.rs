@@ -1,4 +1,4 @@
-//! What can be seen of the stage, and what has become of it since the last look.
+//! Observes the demo and records events: changes of health and of Envoy's endpoints.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -11,29 +11,27 @@ use super::stage::{MACHINES, Stage};
 use super::table::{self, Row};
 use kit::vm::traffic::Tally;
 
-/// Over which the shares of requests are counted.
+/// The window over which the shares of requests are computed.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How many events are shown.
+/// Maximum number of events to show.
 const EVENTS: usize = 8;
 
-/// What was seen so far.
 pub struct Watch {
     begin: Instant,
     endpoints: BTreeSet<SocketAddr>,
     tallies: VecDeque<(Instant, Tally)>,
     failed: u64,
     events: VecDeque<String>,
-    /// When something was last done to a machine, and not answered yet by Envoy.
+    /// The time of the last action on each machine to which Envoy has not reacted yet.
     done: Vec<Option<Instant>>,
-    /// The health that was shown, and since when.
+    /// The health shown for each machine, and since when.
     health: Vec<(String, Instant)>,
 }
 
 impl Watch {
-    /// Begins to look.
     pub fn new(stage: &Stage) -> Self {
         let now = Instant::now();
-        // What failed while all was starting tells nothing.
+        // Failures during the start are not counted.
         stage.traffic.take();
         Self {
             begin: now,
@@ -46,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// Remembers what a key did; the machine is named first in it.
+    /// Records the action of a key; its text begins with the name of the machine.
     pub fn note(&mut self, done: Option<String>) {
         let Some(done) = done else { return };
         let number = done.split(':').next().and_then(|name| name.rsplit('-').next()?.parse::<usize>().ok());
@@ -56,19 +54,19 @@ impl Watch {
         self.event(&done);
     }
 
-    /// Looks at Envoy's endpoints.
+    /// Polls Envoy's endpoints.
     pub async fn look(&mut self, stage: &Stage) {
         let found = stage.client.endpoints().await;
         for (index, machine) in stage.machines.iter().enumerate() {
             let address = machine.application.address;
             let change = match (self.endpoints.contains(&address), found.contains(&address)) {
-                (true, false) => "gone from Envoy",
-                (false, true) => "in Envoy",
+                (true, false) => "removed from Envoy",
+                (false, true) => "added to Envoy",
                 _ => continue,
             };
-            let after = self.done[index].take().map_or_else(String::new, |done| {
-                format!(", {:.1} s after that", done.elapsed().as_secs_f64())
-            });
+            let after = self.done[index]
+                .take()
+                .map_or_else(String::new, |done| format!(", {:.1} s later", done.elapsed().as_secs_f64()));
             self.event(&format!("{}: {change}{after}", machine.name));
         }
         self.endpoints = found;
@@ -88,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// All of it as text.
+    /// Formats the table and the events.
     pub async fn table(&mut self, stage: &mut Stage) -> String {
         let view = stage.discovery.view().await;
         let answered = |name: &str| -> u64 {
@@ -127,11 +125,11 @@ impl Watch {
     }
 }
 
-/// What discovery says of the machine's entry.
+/// Returns what discovery reports about the machine's entry.
 fn health(view: &Value, address: &str) -> String {
     let mut workloads = view["workloads"].as_array().into_iter().flatten();
     let Some(found) = workloads.find(|found| found["address"] == address) else {
-        return if view.is_null() { "discovery does not answer" } else { "not registered" }.into();
+        return if view.is_null() { "discovery does not respond" } else { "not registered" }.into();
     };
     let condition = &found["condition"];
     let text = |name: &str| condition[name].as_str().unwrap_or_default();

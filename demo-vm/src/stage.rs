@@ -1,4 +1,4 @@
-//! All that runs in the demo, and what its keys do to it.
+//! The processes of the demo, and the actions of its keys.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -12,37 +12,33 @@ use kit::vm::documents::{GROUP, PORT};
 use kit::vm::machine::Machine;
 use kit::vm::traffic::Traffic;
 
-/// How many machines.
 pub const MACHINES: usize = 3;
-/// How long a lost connection may take to come back.
+/// The grace period for an agent to reconnect.
 pub const GRACE: Duration = Duration::from_secs(3);
-/// Between two requests to the service.
+/// Pause between two requests to the service.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Everything; ends on drop.
+/// All processes of the demo; dropping this kills them.
 pub struct Stage {
-    /// The machines.
     pub machines: Vec<Machine>,
-    /// Envoy.
     pub client: Client,
-    /// The server.
     pub discovery: Discovery,
-    /// The requests that go through Envoy.
+    /// The requests sent through Envoy.
     pub traffic: Traffic,
-    /// Where the logs lie.
+    /// The folder with the logs.
     pub folder: PathBuf,
 }
 
 impl Stage {
-    /// Starts all of it on five addresses from `first` on.
+    /// Starts all processes on five addresses, beginning with `first`.
     ///
     /// # Errors
-    /// Says what is in the way.
+    /// Names what is in use or missing.
     pub async fn start(first: Ipv4Addr) -> Result<Self, String> {
         let address = |number: u32| IpAddr::from(Ipv4Addr::from_bits(first.to_bits() + number));
         free(&address)?;
         let folder = workspace().join("target/demo-vm").join(first.to_string());
-        // What an earlier demo left is no part of this one.
+        // Removes the files of an earlier demo.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let grace = format!("{}s", GRACE.as_secs());
@@ -67,7 +63,7 @@ impl Stage {
         Ok(Self { machines, client, discovery, traffic, folder })
     }
 
-    /// Does what a key stands for, and says so; nothing for a key that stands for nothing.
+    /// Performs the action of a key and describes it; `None` for a key without an action.
     pub async fn press(&mut self, key: char) -> Option<String> {
         let number = usize::try_from(key.to_digit(10)?.checked_sub(1)?).ok()?;
         let machine = self.machines.get_mut(number % MACHINES)?;
@@ -77,29 +73,29 @@ impl Stage {
             1 => format!("{name}: {}", turn(machine, Behaviour::Hanging)),
             2 if machine.has_agent() => {
                 machine.kill_agent().await;
-                format!("{name}: its agent is killed (kill -9)")
+                format!("{name}: agent killed (kill -9)")
             }
             2 => match machine.start_agent() {
-                Ok(()) => format!("{name}: its agent is started"),
-                Err(error) => format!("{name}: its agent does not start: {error}"),
+                Ok(()) => format!("{name}: agent started"),
+                Err(error) => format!("{name}: agent cannot be started: {error}"),
             },
             _ => return None,
         })
     }
 }
 
-/// Into that behaviour, or out of it.
+/// Sets the behaviour, or back to serving if it is already set.
 fn turn(machine: &Machine, behaviour: Behaviour) -> &'static str {
     let next = if machine.application.behaviour() == behaviour { Behaviour::Serving } else { behaviour };
     machine.application.behave(next);
     match next {
-        Behaviour::Serving => "its application is well again",
-        Behaviour::Failing => "its application answers 503",
-        Behaviour::Hanging => "its application hangs",
+        Behaviour::Serving => "application recovered",
+        Behaviour::Failing => "application responds with 503",
+        Behaviour::Hanging => "application hangs",
     }
 }
 
-/// Whether every port is free.
+/// Checks that every port is free.
 fn free(address: &dyn Fn(u32) -> IpAddr) -> Result<(), String> {
     let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, PORT, "Envoy")];
     for machine in 2..5 {
@@ -112,7 +108,7 @@ fn free(address: &dyn Fn(u32) -> IpAddr) -> Result<(), String> {
     for (number, port, user) in wanted {
         let address = SocketAddr::new(address(number), port);
         TcpListener::bind(address).map_err(|error| {
-            format!("{address} cannot be used ({error}); it is needed by {user}. Other addresses: --addresses 127.0.8.1")
+            format!("{address} cannot be used ({error}); it is needed by {user}. Use other addresses, for example --addresses 127.0.8.1")
         })?;
     }
     Ok(())

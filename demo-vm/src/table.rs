@@ -1,4 +1,4 @@
-//! The demo's screen: a line for each machine with the keys that belong to it, and what happened.
+//! The demo's screen: a line for each machine with its keys, and the events.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -8,29 +8,25 @@ use comfy_table::Table;
 use super::stage::{GRACE, MACHINES, Stage};
 use kit::app::switched::Behaviour;
 
-/// A machine, as it is now.
+/// The current state of a machine.
 pub struct Row {
-    /// 1, 2, 3.
     pub number: usize,
-    /// Its name.
     pub name: String,
-    /// Of its application.
+    /// The address of its application.
     pub address: String,
-    /// What the application does.
     pub behaviour: Behaviour,
-    /// Does its agent run?
+    /// Whether its agent runs.
     pub has_agent: bool,
-    /// What discovery knows of it.
     pub health: String,
-    /// For how long.
+    /// The time since `health` last changed.
     pub since: Duration,
-    /// Is it an endpoint in Envoy?
+    /// Whether Envoy has it as an endpoint.
     pub is_endpoint: bool,
-    /// Of the answered requests of the last second, in percent.
+    /// Its share of the successful requests of the last second, in percent.
     pub share: u64,
 }
 
-/// The table as text; lines of machines that Envoy does not ask are red where that can be seen.
+/// Formats the table; on a terminal, the lines of machines that are not endpoints are red.
 pub fn render(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -78,16 +74,16 @@ fn keys(row: &Row) -> String {
     format!("{fail} {fail_word} {hang} {hang_word} {kill} {kill_word}")
 }
 
-/// What stands below the table.
+/// Formats the text below the table.
 pub fn foot(stage: &Stage, events: &[&str]) -> String {
     let events =
-        if events.is_empty() { "        nothing yet: press a key".to_owned() } else { events.join("\n") };
+        if events.is_empty() { "        no events yet: press a key".to_owned() } else { events.join("\n") };
     format!(
-        "\nwhat happened\n{events}\n\n\
-         Each agent asks its application once a second; two failures in a row, and no Envoy asks that machine any more.\n\
-         An agent that is killed has {} s to come back.\n\n\
-         keys: 1 2 3 the application fails, 4 5 6 it hangs, 7 8 9 its agent is killed; again: all is well; q ends the demo\n\
-         ask the service yourself:  curl -i http://{}/\n\
+        "\nevents\n{events}\n\n\
+         Each agent probes its application every second; after two consecutive failures Envoy sends it no more requests.\n\
+         An agent that was killed has {} s to reconnect.\n\n\
+         keys: 1 2 3 make the application fail, 4 5 6 make it hang, 7 8 9 kill its agent; the same key reverts it; q quits\n\
+         send a request yourself:   curl -i http://{}/\n\
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",
         GRACE.as_secs(),
@@ -97,7 +93,6 @@ pub fn foot(stage: &Stage, events: &[&str]) -> String {
     )
 }
 
-/// How an application behaves, in a word.
 fn word(behaviour: Behaviour) -> &'static str {
     match behaviour {
         Behaviour::Serving => "serves",

@@ -1,127 +1,186 @@
-//! The demo's application: five containers, each with a switch between healthy and not.
+//! The demo's application: five containers, each with a switch between healthy and unhealthy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use hyper::StatusCode;
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
-use super::ports;
-use kit::app::grpc::GrpcApp;
-use kit::app::switched::{self, Behaviour};
-use kit::app::tls::Tls;
-use kit::app::{App, Step};
+use crate::ports::Ports;
+use crate::sidecar::Sidecar;
+use crate::{grpc_health, http};
 
-/// Container, port, and how it behaves at first.
-const CONTAINERS: [(&str, u16, Behaviour); 5] = [
-    ("web", ports::WEB, Behaviour::Serving),
-    ("shop", ports::SHOP, Behaviour::Serving),
-    ("db", ports::DB, Behaviour::Serving),
-    ("api", ports::API, Behaviour::Serving),
-    ("legacy", ports::LEGACY, Behaviour::Failing),
-];
+/// The containers in the order of their numbers, and whether each is healthy at first.
+const CONTAINERS: [(&str, bool); 5] =
+    [("web", true), ("shop", true), ("db", true), ("api", true), ("legacy", false)];
 
-type Switches = Arc<Vec<(&'static str, watch::Sender<Behaviour>)>>;
+/// Whether each container is healthy, in the order of [`CONTAINERS`].
+#[derive(Clone)]
+struct Switches(Arc<[watch::Sender<bool>; 5]>);
 
-/// The containers, which run until this is dropped.
-pub struct Application {
-    pod_ip: IpAddr,
+impl Switches {
+    fn find(&self, container: &str) -> Option<&watch::Sender<bool>> {
+        let index = CONTAINERS.iter().position(|(name, _)| *name == container)?;
+        self.0.get(index)
+    }
+
+    fn is_healthy(&self, container: &str) -> bool {
+        self.find(container).is_some_and(|switch| *switch.borrow())
+    }
+
+    /// Toggles a container and returns whether it is healthy now; `None` if there is no such
+    /// container.
+    fn flip(&self, container: &str) -> Option<bool> {
+        let switch = self.find(container)?;
+        switch.send_modify(|healthy| *healthy = !*healthy);
+        Some(*switch.borrow())
+    }
+}
+
+/// The containers; they run until this is dropped.
+pub(crate) struct Application {
+    flip_address: SocketAddr,
+    probers: Map<String, Value>,
     switches: Switches,
-    _servers: Vec<App>,
-    _health: GrpcApp,
+    _servers: JoinSet<()>,
 }
 
 impl Application {
     /// Starts every container on its port at `pod_ip`.
-    pub async fn start(pod_ip: IpAddr) -> Self {
-        let switches: Switches =
-            Arc::new(CONTAINERS.map(|(name, _, behaviour)| (name, watch::Sender::new(behaviour))).into());
-        let switch = |name: &str| find(&switches, name).expect("every container has a switch").clone();
-        let address = |port| SocketAddr::new(pod_ip, port);
-        let http = |name: &str| {
-            let behaviour = switch(name);
-            move |_: &str| switched::http(*behaviour.borrow())
+    ///
+    /// # Errors
+    /// Names the port that cannot be bound.
+    pub(crate) async fn start(pod_ip: IpAddr, ports: &Ports) -> Result<Self, String> {
+        let switches = Switches(Arc::new(CONTAINERS.map(|(_, healthy)| watch::Sender::new(healthy))));
+        let bind = async |port| {
+            let address = SocketAddr::new(pod_ip, port);
+            TcpListener::bind(address).await.map_err(|error| format!("{address}: {error}"))
         };
-        let health = switched::grpc(address(ports::API), switch("api").subscribe()).await;
-        tokio::spawn(switched::tcp(address(ports::DB), switch("db").subscribe()));
-        let flips = Arc::clone(&switches);
-        let servers = vec![
-            App::routes(address(ports::WEB), None, http("web")).await,
-            App::routes(address(ports::LEGACY), None, http("legacy")).await,
-            App::routes(address(ports::SHOP), Some(Tls::default().acceptor()), http("shop")).await,
-            App::routes(address(ports::FLIP), None, move |path| flip_answer(&flips, path)).await,
-        ];
-        Self { pod_ip, switches, _servers: servers, _health: health }
+        let mut servers = JoinSet::new();
+        for (container, port, acceptor) in [
+            ("web", ports.web, None),
+            ("legacy", ports.legacy, None),
+            ("shop", ports.shop, Some(acceptor()?)),
+        ] {
+            let switches = switches.clone();
+            let respond = move |_: &str| match switches.is_healthy(container) {
+                true => (StatusCode::OK, "fine\n"),
+                false => (StatusCode::SERVICE_UNAVAILABLE, "no database\n"),
+            };
+            servers.spawn(http::serve(bind(port).await?, acceptor, respond));
+        }
+        let api = switches.clone();
+        servers.spawn(grpc_health::serve(bind(ports.api).await?, move || api.is_healthy("api")));
+        let flips = switches.clone();
+        let flip = move |path: &str| match path.strip_prefix("/flip/").and_then(|name| flips.flip(name)) {
+            Some(true) => (StatusCode::OK, "healthy now\n"),
+            Some(false) => (StatusCode::OK, "unhealthy now\n"),
+            None => {
+                (StatusCode::NOT_FOUND, "use /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n")
+            }
+        };
+        servers.spawn(http::serve(bind(ports.flip).await?, None, flip));
+        let healthy = switches.find("db").expect("db is a container").subscribe();
+        servers.spawn(database(bind(ports.db).await?, healthy));
+        let flip_address = SocketAddr::new(pod_ip, ports.flip);
+        Ok(Self { flip_address, probers: probers(ports), switches, _servers: servers })
     }
 
     /// The prober table of the containers.
-    pub fn probers(&self) -> Map<String, Value> {
-        let http =
-            |port, scheme: &str| json!({"httpGet": {"path": "/healthz", "port": port, "scheme": scheme}});
-        let table = json!({
-            "/app-health/web/livez": {"tcpSocket": {"port": ports::WEB}},
-            "/app-health/web/readyz": http(ports::WEB, "HTTP"),
-            "/app-health/shop/readyz": http(ports::SHOP, "HTTPS"),
-            "/app-health/db/readyz": {"tcpSocket": {"port": ports::DB}},
-            "/app-health/api/readyz": {"grpc": {"port": ports::API}},
-            "/app-health/legacy/readyz": http(ports::LEGACY, "HTTP"),
-        });
-        table.as_object().expect("an object").clone()
+    pub(crate) fn probers(&self) -> Map<String, Value> {
+        self.probers.clone()
     }
 
-    /// What kubelet's own probe of this path would say; `None` for a container that is not ours.
-    pub fn is_healthy(&self, container: &str, kind: &str) -> Option<bool> {
-        let healthy = *find(&self.switches, container)?.borrow() == Behaviour::Serving;
-        // An HTTP server that answers 503 still accepts connections.
+    /// Returns the result that a direct probe by kubelet would have; `None` for a container that is
+    /// not part of the demo.
+    pub(crate) fn is_healthy(&self, container: &str, kind: &str) -> Option<bool> {
+        let healthy = *self.switches.find(container)?.borrow();
+        // The liveness probes use tcpSocket, and an HTTP server that responds with 503 still accepts
+        // connections.
         Some(healthy || kind == "livez")
     }
 
-    /// Turns a container, by name or number, from healthy to not or back.
-    pub fn flip(&self, name: &str) {
+    /// Toggles a container, by name or number, between healthy and unhealthy.
+    pub(crate) fn flip(&self, name: &str) {
         let by_number = name.parse::<usize>().ok().and_then(|number| CONTAINERS.get(number.checked_sub(1)?));
-        flip(&self.switches, by_number.map_or(name, |(name, ..)| name));
+        self.switches.flip(by_number.map_or(name, |(name, _)| name));
     }
 
-    /// How to use the demo, below the table.
-    pub fn help(&self, ready: &str) -> String {
-        let numbered: Vec<String> = CONTAINERS
-            .iter()
-            .enumerate()
-            .map(|(index, (name, ..))| format!("{} {name}", index + 1))
-            .collect();
-        let host = SocketAddr::new(self.pod_ip, ports::FLIP);
+    /// Returns the usage text to print below the table.
+    pub(crate) fn help(&self, readiness: &str, sidecar: &Sidecar) -> String {
+        let numbered: Vec<String> =
+            CONTAINERS.iter().enumerate().map(|(index, (name, _))| format!("{} {name}", index + 1)).collect();
         format!(
-            "\nreadiness on http://localhost:{}/healthz/ready: {ready}\n\
-             flip a container: its number and Enter ({}), or curl http://{host}/flip/web\n\
-             probe by hand: curl -i http://localhost:{}/app-health/web/readyz\n\
+            "\nreadiness on http://localhost:{}/healthz/ready: {readiness}\n\
+             toggle a container: its number and Enter ({}), or curl http://{}/flip/web\n\
+             send a probe: curl -i http://localhost:{}/app-health/web/readyz\n\
              end: q and Enter, or Ctrl-C\n",
-            ports::READY,
+            sidecar.ready_address.port(),
             numbered.join(", "),
-            ports::PROBES,
+            self.flip_address,
+            sidecar.probe_address.port(),
         )
     }
 }
 
-fn find<'a>(switches: &'a Switches, name: &str) -> Option<&'a watch::Sender<Behaviour>> {
-    switches.iter().find(|(other, _)| *other == name).map(|(_, switch)| switch)
+fn probers(ports: &Ports) -> Map<String, Value> {
+    let http =
+        |port: u16, scheme: &str| json!({"httpGet": {"path": "/healthz", "port": port, "scheme": scheme}});
+    [
+        ("/app-health/web/livez", json!({"tcpSocket": {"port": ports.web}})),
+        ("/app-health/web/readyz", http(ports.web, "HTTP")),
+        ("/app-health/shop/readyz", http(ports.shop, "HTTPS")),
+        ("/app-health/db/readyz", json!({"tcpSocket": {"port": ports.db}})),
+        ("/app-health/api/readyz", json!({"grpc": {"port": ports.api}})),
+        ("/app-health/legacy/readyz", http(ports.legacy, "HTTP")),
+    ]
+    .into_iter()
+    .map(|(path, prober)| (path.to_owned(), prober))
+    .collect()
 }
 
-fn flip(switches: &Switches, name: &str) -> Option<Behaviour> {
-    let switch = find(switches, name)?;
-    switch.send_modify(|behaviour| {
-        *behaviour = match behaviour {
-            Behaviour::Serving => Behaviour::Failing,
-            Behaviour::Failing | Behaviour::Hanging => Behaviour::Serving,
-        };
-    });
-    Some(*switch.borrow())
+/// A self-signed certificate; kubelet does not verify those of probes.
+fn acceptor() -> Result<TlsAcceptor, String> {
+    let made = rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]);
+    let made = made.map_err(|error| format!("the certificate of shop: {error}"))?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().and_then(
+            |builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key),
+        );
+    Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| format!("the certificate of shop: {error}"))?)))
 }
 
-fn flip_answer(switches: &Switches, path: &str) -> Vec<Step> {
-    let (status, body) = match path.strip_prefix("/flip/").and_then(|name| flip(switches, name)) {
-        Some(Behaviour::Serving) => ("200 OK", "healthy now\n"),
-        Some(_) => ("200 OK", "not healthy now\n"),
-        None => ("404 Not Found", "ask for /flip/web, /flip/shop, /flip/db, /flip/api or /flip/legacy\n"),
-    };
-    switched::text(status, "text/plain", body)
+/// Accepts connections while healthy; while it is not, the port is closed.
+async fn database(listener: TcpListener, mut healthy: watch::Receiver<bool>) {
+    let Ok(address) = listener.local_addr() else { return };
+    let mut listener = Some(listener);
+    loop {
+        match &listener {
+            Some(open) => tokio::select! {
+                accepted = open.accept() => if let Ok((mut stream, _)) = accepted {
+                    // A connection stays open until the client closes it.
+                    tokio::spawn(async move { while stream.read(&mut [0; 64]).await.is_ok_and(|size| size > 0) {} });
+                },
+                changed = healthy.wait_for(|healthy| !healthy) => match changed {
+                    Ok(_) => listener = None,
+                    Err(_) => return,
+                },
+            },
+            None => {
+                if healthy.wait_for(|healthy| *healthy).await.is_err() {
+                    return;
+                }
+                listener = TcpListener::bind(address).await.ok();
+            }
+        }
+    }
 }

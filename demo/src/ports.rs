@@ -1,56 +1,85 @@
-//! The demo's ports, and who needs each.
+//! The demo's ports. Each has a well-known number, and another one if that is in use.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// http; healthy until it is flipped.
-pub const WEB: u16 = 18080;
-/// http; fails on purpose.
-pub const LEGACY: u16 = 18081;
-/// https with a self-signed certificate.
-pub const SHOP: u16 = 18443;
-/// raw tcp.
-pub const DB: u16 = 18432;
-/// gRPC health.
-pub const API: u16 = 18090;
-/// Where the application is flipped.
-pub const FLIP: u16 = 18000;
-/// Envoy's probe listener.
-pub const PROBES: u16 = 15020;
-/// The agent's readiness.
-pub const READY: u16 = 15021;
+/// The ports of one demo.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    /// Probe listener of Envoy.
+    pub(crate) probes: u16,
+    /// Readiness of the agent.
+    pub(crate) ready: u16,
+    /// Envoy's own metrics.
+    pub(crate) stats: u16,
+    /// The container `web`: http.
+    pub(crate) web: u16,
+    /// The container `legacy`: http, fails on purpose.
+    pub(crate) legacy: u16,
+    /// The container `shop`: https with a self-signed certificate.
+    pub(crate) shop: u16,
+    /// The container `db`: plain TCP.
+    pub(crate) db: u16,
+    /// The container `api`: gRPC health.
+    pub(crate) api: u16,
+    /// The switch of the containers.
+    pub(crate) flip: u16,
+    /// One line for each port that differs from its well-known number.
+    pub(crate) notes: Vec<String>,
+}
 
-/// Every port with its user.
-const USERS: [(u16, &str); 9] = [
-    (PROBES, "Envoy, for kubelet's probes"),
-    (READY, "the agent, for /healthz/ready"),
-    (15090, "Envoy, for its own metrics"),
-    (WEB, "the application web (http)"),
-    (LEGACY, "the application legacy (http, fails on purpose)"),
-    (SHOP, "the application shop (https)"),
-    (DB, "the application db (tcp)"),
-    (API, "the application api (gRPC health)"),
-    (FLIP, "the switch of the applications"),
-];
-
-/// Whether every port is free.
-///
-/// # Errors
-/// Names each that is not, and who needs it.
-pub fn check(pod_ip: IpAddr) -> Result<(), String> {
-    let free = |address: SocketAddr| TcpListener::bind(address).map(drop);
-    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let mut taken = Vec::new();
-    for (port, user) in USERS {
-        // Envoy and the agent listen on every address, of both families where there are two.
-        let everywhere = matches!(port, PROBES | READY | 15090);
-        let result = match everywhere {
-            true if free(SocketAddr::new(any, 0)).is_ok() => free(SocketAddr::new(any, port)),
-            true => free(SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port)),
-            false => free(SocketAddr::new(pod_ip, port)),
+impl Ports {
+    /// Chooses the ports; the application's ports are those of `pod_ip`.
+    ///
+    /// # Errors
+    /// Fails if no port is free, for example because `pod_ip` is not an address of this machine.
+    pub(crate) fn choose(pod_ip: IpAddr) -> Result<Self, String> {
+        let mut notes = Vec::new();
+        let mut taken = BTreeSet::new();
+        let mut choose = |ip: IpAddr, preferred: u16, user: &str| -> Result<u16, String> {
+            let port = match TcpListener::bind(SocketAddr::new(ip, preferred)) {
+                Ok(_) => preferred,
+                Err(error) => {
+                    let port = free_port(ip, &taken)
+                        .map_err(|error| format!("{ip} has no free port for {user}: {error}"))?;
+                    notes.push(format!("port {preferred} cannot be used ({error}), using {port} for {user}"));
+                    port
+                }
+            };
+            taken.insert(port);
+            Ok(port)
         };
-        if let Err(error) = result {
-            taken.push(format!("port {port} cannot be used ({error}); it is needed by {user}"));
+        let any = if TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok() {
+            IpAddr::from(Ipv6Addr::UNSPECIFIED)
+        } else {
+            IpAddr::from(Ipv4Addr::UNSPECIFIED)
+        };
+        Ok(Self {
+            probes: choose(any, 15020, "Envoy's probe listener")?,
+            ready: choose(any, 15021, "the agent's /healthz/ready")?,
+            stats: choose(any, 15090, "Envoy's metrics")?,
+            web: choose(pod_ip, 18080, "the container web")?,
+            legacy: choose(pod_ip, 18081, "the container legacy")?,
+            shop: choose(pod_ip, 18443, "the container shop")?,
+            db: choose(pod_ip, 18432, "the container db")?,
+            api: choose(pod_ip, 18090, "the container api")?,
+            flip: choose(pod_ip, 18000, "the switch of the containers")?,
+            notes,
+        })
+    }
+
+    /// The address on which Envoy and the agent listen with `port`: every address of this machine.
+    pub(crate) fn everywhere(port: u16) -> SocketAddr {
+        SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)
+    }
+}
+
+/// Returns a free port of `ip` that was not chosen before.
+fn free_port(ip: IpAddr, taken: &BTreeSet<u16>) -> std::io::Result<u16> {
+    loop {
+        let port = TcpListener::bind(SocketAddr::new(ip, 0))?.local_addr()?.port();
+        if !taken.contains(&port) {
+            return Ok(port);
         }
     }
-    if taken.is_empty() { Ok(()) } else { Err(taken.join("\ndemo: ")) }
 }

@@ -1,4 +1,4 @@
-//! The demo's table: each probe, and what kubelet would see of it.
+//! The demo's table: each probe, and the response that kubelet would receive.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,11 +8,10 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::application::Application;
-use kit::caller;
+use crate::application::Application;
+use crate::http;
 
-/// One probe.
-pub struct Row {
+pub(crate) struct Row {
     path: String,
     prober: String,
     runs: u64,
@@ -23,8 +22,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// A probe that did not run yet.
-    pub fn new(path: &str, prober: &Value) -> Self {
+    /// Returns the row of a probe that has not run yet.
+    pub(crate) fn new(path: &str, prober: &Value) -> Self {
         Self {
             path: path.into(),
             prober: describe(prober),
@@ -36,20 +35,20 @@ impl Row {
         }
     }
 
-    /// Whether kubelet would take the last answer as success.
+    /// Returns whether kubelet would count the last response as a success.
     fn passes(&self) -> bool {
         (200..400).contains(&self.status)
     }
 
-    /// Whether the last verdict is that of a direct probe, as far as that is known. A failure that is our own doing
-    /// is never right.
-    pub fn is_right(&self) -> bool {
+    /// Returns whether the last verdict equals that of a direct probe, if that is known. A failure
+    /// caused by the filter itself is always wrong.
+    pub(crate) fn is_right(&self) -> bool {
         let ours = matches!(self.status, 0 | 404 | 529 | 530);
         self.expected.is_none_or(|expected| expected == self.passes() && !ours)
     }
 }
 
-/// `httpGet HTTPS :18443/healthz`
+/// Formats a prober, for example `httpGet HTTPS :18443/healthz`.
 fn describe(prober: &Value) -> String {
     let Some((handler, fields)) = prober.as_object().and_then(|fields| fields.iter().next()) else {
         return String::new();
@@ -61,10 +60,10 @@ fn describe(prober: &Value) -> String {
 }
 
 /// Probes every row once, all at the same time.
-pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Application) {
+pub(crate) async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Application) {
     let answers = rows.iter().map(|row| async {
         let start = Instant::now();
-        let answer = caller::probe(listener, &row.path).await;
+        let answer = http::probe(listener, &row.path).await;
         (answer, start.elapsed())
     });
     for (row, (answer, latency)) in
@@ -73,10 +72,10 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
         row.runs += 1;
         row.status = answer.status;
         row.latency = latency;
-        row.reason = match (answer.text().trim(), answer.status) {
+        row.reason = match (answer.body.trim(), answer.status) {
             ("", 200..400) => "ok".into(),
-            ("", 0) => "no answer".into(),
-            ("", _) => "application: says so itself".into(),
+            ("", 0) => "no response".into(),
+            ("", _) => "application: its own status".into(),
             (text, _) => text.into(),
         };
         let mut segments = row.path.rsplit('/');
@@ -85,8 +84,7 @@ pub async fn probe(rows: &mut [Row], listener: SocketAddr, application: &Applica
     }
 }
 
-/// The table as text.
-pub fn render(rows: &[Row]) -> String {
+pub(crate) fn render(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header([

@@ -7,28 +7,28 @@
 //!
 //! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. `registration` binds streams to
 //! entries, `sessions` selects the stream that reports, `reports` applies its reports,
-//! `acknowledgements` acknowledges them once they are stored, `departures` handles streams that
+//! `acknowledgements` acknowledges them once they are stored, `disconnects` handles streams that
 //! end, `deadlines` handles timeouts, `configuration` and `observed` handle changes by the operator
-//! and by other instances, and `settle` emits the writes, pushes and events that follow from a
+//! and by other instances, and `reconcile` emits the writes, pushes and events that follow from a
 //! change.
 
 mod acknowledgements;
 mod configuration;
 mod content;
 mod deadlines;
-mod departures;
+mod disconnects;
 mod entry;
 mod event;
 mod name;
 mod node;
 mod observed;
 mod protocol;
+mod reconcile;
 mod record;
 mod registration;
 mod reports;
 mod sessions;
 mod settings;
-mod settle;
 mod stream;
 mod timestamp;
 mod view;
@@ -41,11 +41,11 @@ use std::time::Duration;
 
 use deadlines::Deadlines;
 use entry::Entry;
-use stream::{Stream, Wait};
+use stream::{Stream, WaitingFor};
 
 use super::objects::{Config, Key};
 
-pub use event::{Event, Gone, Refusal};
+pub use event::{DeletionReason, Event, RejectionReason};
 pub use node::{Identity, Node};
 pub use protocol::{Code, Effect, Input, Report, StreamId};
 pub use record::{Auto, Before, Condition, Reason, Record, Status};
@@ -69,22 +69,22 @@ pub struct Entries {
     may_keep: bool,
     entries: BTreeMap<Key, Entry>,
     streams: HashMap<StreamId, Stream>,
-    waiting: BTreeMap<Wait, BTreeSet<StreamId>>,
+    waiting_streams: BTreeMap<WaitingFor, BTreeSet<StreamId>>,
     deadlines: Deadlines,
     /// Entries whose last stream was lost and that are not deleted yet, because they may be kept as
     /// the last endpoint of a service.
-    lingering: BTreeSet<Key>,
+    disconnected_candidates: BTreeSet<Key>,
     kept: BTreeSet<Key>,
-    alive: Option<BTreeSet<String>>,
-    is_store_away: bool,
+    live_instances: Option<BTreeSet<String>>,
+    is_store_unreachable: bool,
     writes: u64,
-    at: At,
+    at: StepTime,
     effects: Vec<Effect>,
 }
 
 /// Time of a step.
 #[derive(Clone, Copy, Debug, Default)]
-struct At {
+struct StepTime {
     /// Monotonic time since the start of the process.
     now: Duration,
     /// Wall-clock time, used only in what is stored and shown.
@@ -104,27 +104,27 @@ impl Entries {
             may_keep: false,
             entries: BTreeMap::new(),
             streams: HashMap::new(),
-            waiting: BTreeMap::new(),
+            waiting_streams: BTreeMap::new(),
             deadlines: Deadlines::default(),
-            lingering: BTreeSet::new(),
+            disconnected_candidates: BTreeSet::new(),
             kept: BTreeSet::new(),
-            alive: None,
-            is_store_away: false,
+            live_instances: None,
+            is_store_unreachable: false,
             writes: 0,
-            at: At::default(),
+            at: StepTime::default(),
             effects: Vec::new(),
         };
         for (key, record) in stored {
             let entry = Entry { is_restored: true, ..Entry::stored(record) };
             entries.entries.insert(key.clone(), entry);
-            entries.miss(&key, entries.settings.restart_grace);
+            entries.start_grace_period(&key, entries.settings.restart_grace);
         }
         entries
     }
 
     /// Processes one input. `now` must not decrease; `wall` is only stored and shown.
     pub fn step(&mut self, now: Duration, wall: Timestamp, input: Input) -> Vec<Effect> {
-        self.at = At { now: now.max(self.at.now), wall };
+        self.at = StepTime { now: now.max(self.at.now), wall };
         match input {
             Input::Config(config) => self.configure(config),
             Input::Opened { stream, peer, identity, node } => self.open(stream, peer, identity, *node),
@@ -134,10 +134,10 @@ impl Entries {
             Input::Closed { stream } => self.close(stream),
             Input::Stored { key, write } => self.stored(&key, write),
             Input::Observed { key, record } => self.observe(key, record.map(|record| *record)),
-            Input::Replicas { alive } => self.replicas(alive),
-            Input::StoreAway(is_away) => self.store_away(is_away),
-            Input::Kept(kept) => self.keep(kept),
-            Input::Resumed => self.resume(),
+            Input::Replicas { alive } => self.set_live_instances(alive),
+            Input::StoreUnreachable(is_away) => self.set_store_unreachable(is_away),
+            Input::LastEndpointsKept(kept) => self.set_kept(kept),
+            Input::ProcessResumed => self.resume(),
             Input::Tick => {}
         }
         self.pass_deadlines();
@@ -177,8 +177,8 @@ impl Entries {
         counts
     }
 
-    fn note(&mut self, event: Event) {
-        self.effects.push(Effect::Note(event));
+    fn emit(&mut self, event: Event) {
+        self.effects.push(Effect::Event(event));
     }
 }
 

@@ -8,7 +8,7 @@ use workload_health::health_report::printable;
 
 /// Identity and expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certified {
+pub struct CertificateIdentity {
     pub identity: Identity,
     /// Expiry (`notAfter`) in seconds since 1970.
     pub not_after: i64,
@@ -22,10 +22,10 @@ pub enum IdentityError {
     Unreadable,
     /// The number of URI subject alternative names, which is not 1.
     #[error("client certificate: must have exactly one URI as subject alternative name, found {0}")]
-    Names(usize),
+    UriCount(usize),
     /// The URI, which does not have the expected form.
     #[error("client certificate: {0:?}: must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>")]
-    Form(String),
+    UriFormat(String),
     /// The trust domain, which is not configured.
     #[error("client certificate: trust domain {0:?} is not one of --trust-domain")]
     TrustDomain(String),
@@ -35,7 +35,10 @@ pub enum IdentityError {
 ///
 /// # Errors
 /// Returns why the certificate carries no accepted identity.
-pub fn of_certificate(certificate: &[u8], trust_domains: &[String]) -> Result<Certified, IdentityError> {
+pub fn parse_certificate(
+    certificate: &[u8],
+    trust_domains: &[String],
+) -> Result<CertificateIdentity, IdentityError> {
     let (_, certificate) = X509Certificate::from_der(certificate).map_err(|_| IdentityError::Unreadable)?;
     let names = certificate.subject_alternative_name().map_err(|_| IdentityError::Unreadable)?;
     let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
@@ -46,14 +49,14 @@ pub fn of_certificate(certificate: &[u8], trust_domains: &[String]) -> Result<Ce
             _ => None,
         })
         .collect();
-    let [uri] = uris.as_slice() else { return Err(IdentityError::Names(uris.len())) };
-    let identity = of_uri(uri, trust_domains)?;
-    Ok(Certified { identity, not_after: certificate.validity().not_after.timestamp() })
+    let [uri] = uris.as_slice() else { return Err(IdentityError::UriCount(uris.len())) };
+    let identity = parse_uri(uri, trust_domains)?;
+    Ok(CertificateIdentity { identity, not_after: certificate.validity().not_after.timestamp() })
 }
 
 /// Parses a URI such as `spiffe://cluster.local/ns/shop/sa/payments`.
-fn of_uri(uri: &str, trust_domains: &[String]) -> Result<Identity, IdentityError> {
-    let form = || IdentityError::Form(printable(uri));
+fn parse_uri(uri: &str, trust_domains: &[String]) -> Result<Identity, IdentityError> {
+    let form = || IdentityError::UriFormat(printable(uri));
     let path = uri.strip_prefix("spiffe://").ok_or_else(form)?;
     let parts: Vec<&str> = path.split('/').collect();
     let [trust_domain, "ns", namespace, "sa", service_account] = parts.as_slice() else { return Err(form()) };

@@ -15,7 +15,7 @@ const STREAMS: u32 = 16;
 const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 const STREAM_BURST: u32 = 5;
 /// Number of peers kept in memory before idle ones that may open a full burst are removed.
-const REMEMBERED: usize = 1024;
+const MAX_PEERS: usize = 1024;
 
 /// Identity and address of a peer. Machines may share the identity of a service account, so the
 /// address is part of the key.
@@ -24,18 +24,18 @@ pub type Peer = (Identity, IpAddr);
 /// Tracks the open streams and the stream rate of each peer.
 #[derive(Debug, Default)]
 pub struct Admission {
-    peers: HashMap<Peer, Place>,
+    peers: HashMap<Peer, PeerState>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct PeerState {
     open: u32,
     rate: RateLimiter,
 }
 
 /// Reason why a stream is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AdmissionError {
     #[error("too many open streams for this identity and address, at most {STREAMS} are allowed")]
     Streams,
     #[error("new streams for this identity and address are opened too fast")]
@@ -43,26 +43,26 @@ pub enum Refused {
 }
 
 impl Admission {
-    /// Admits a new stream of `peer`. [`Admission::leave`] releases it.
+    /// Admits a new stream of `peer`. [`Admission::release`] releases it.
     ///
     /// # Errors
     /// Returns the limit that the stream exceeds.
-    pub fn enter(&mut self, peer: &Peer, now: Duration) -> Result<(), Refused> {
-        if self.peers.len() >= REMEMBERED && !self.peers.contains_key(peer) {
+    pub fn admit(&mut self, peer: &Peer, now: Duration) -> Result<(), AdmissionError> {
+        if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(peer) {
             self.peers.retain(|_, place| place.open > 0 || !place.rate.is_full(now));
         }
-        let new = || Place { open: 0, rate: RateLimiter::new(STREAM_INTERVAL, STREAM_BURST) };
+        let new = || PeerState { open: 0, rate: RateLimiter::new(STREAM_INTERVAL, STREAM_BURST) };
         let place = self.peers.entry(peer.clone()).or_insert_with(new);
         if place.open >= STREAMS {
-            return Err(Refused::Streams);
+            return Err(AdmissionError::Streams);
         }
-        place.rate.take(now).map_err(|_| Refused::Rate)?;
+        place.rate.take(now).map_err(|_| AdmissionError::Rate)?;
         place.open += 1;
         Ok(())
     }
 
     /// Releases a stream of `peer` that ended.
-    pub fn leave(&mut self, peer: &Peer) {
+    pub fn release(&mut self, peer: &Peer) {
         if let Some(place) = self.peers.get_mut(peer) {
             place.open = place.open.saturating_sub(1);
         }

@@ -51,7 +51,7 @@ impl TypeUrl {
     }
 
     /// Returns a short name for metrics and debug output.
-    pub fn word(&self) -> &'static str {
+    pub fn short_name(&self) -> &'static str {
         match self {
             Self::Cluster => "CDS",
             Self::Endpoint => "EDS",
@@ -82,14 +82,14 @@ pub struct Request {
     pub nonce: String,
     /// The `error_detail` message: why a response is rejected, or the text of a health report.
     pub error: Option<String>,
-    pub ask: Ask,
+    pub subscription: ResourceSubscription,
     /// Present if the type is [`TypeUrl::Health`].
     pub report: Option<Report>,
 }
 
 /// The resources that a request subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum ResourceSubscription {
     /// Subscription of the state-of-the-world variant.
     Sotw {
         /// Last accepted version; empty if there is none.

@@ -1,9 +1,9 @@
 //! Istio's configuration objects, parsed and validated. Reading them from files and Kubernetes, and
 //! health reports, are elsewhere.
 
-mod claims;
 mod config;
 mod document;
+mod host_conflicts;
 mod service;
 mod spec;
 
@@ -11,9 +11,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use claims::Claims;
 pub use config::{Config, Group, ManualEntry};
 pub use document::{HEALTH_CHECKS, LAST_ENDPOINT};
+pub use host_conflicts::HostConflicts;
 pub use service::{ExportTo, LastEndpoint, Port, Protocol, Service, Source};
 pub use spec::Spec;
 

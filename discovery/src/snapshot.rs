@@ -29,7 +29,7 @@ pub struct SnapshotSettings {
     /// True if the store was empty or lost at the start and agents may still reconnect. Until then,
     /// a client that has more endpoints of an assignment than the server knows gets no response for
     /// it.
-    pub settling: bool,
+    pub startup_grace: bool,
 }
 
 /// The client that a snapshot is viewed as; namespace and network decide what it sees.
@@ -48,14 +48,14 @@ pub struct Snapshot {
     /// of their services.
     clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
     /// The same clusters by service, to reuse them in the next snapshot.
-    services: BTreeMap<Key, Arc<Served>>,
+    services: BTreeMap<Key, Arc<BuiltService>>,
     kept: BTreeSet<Key>,
-    settling: bool,
+    startup_grace: bool,
 }
 
 /// One service, with the state that its clusters were built from.
 #[derive(Debug)]
-struct Served {
+struct BuiltService {
     service: Arc<Service>,
     states: Vec<State>,
     clusters: Vec<Arc<Cluster>>,
@@ -79,14 +79,14 @@ impl Snapshot {
         previous: Option<&Self>,
     ) -> Self {
         let namespaces = Namespaces::new(workloads);
-        let mut snapshot = Self { settling: settings.settling, ..Self::default() };
+        let mut snapshot = Self { startup_grace: settings.startup_grace, ..Self::default() };
         for service in config.services.values() {
             let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
             let members = Members::of(&service.source, &namespaces, &service.key.namespace, last_endpoint);
             let before = previous.and_then(|previous| previous.services.get(&service.key));
             let served = match before {
                 Some(before) if before.is_same(service, &members) => before.clone(),
-                before => Arc::new(Served::new(service, &members, before.map(AsRef::as_ref))),
+                before => Arc::new(BuiltService::new(service, &members, before.map(AsRef::as_ref))),
             };
             snapshot.kept.extend(members.kept().cloned());
             snapshot.add(served);
@@ -96,7 +96,7 @@ impl Snapshot {
 
     /// Adds the clusters of a service. Within a namespace, the first service with a host and port
     /// takes precedence.
-    fn add(&mut self, served: Arc<Served>) {
+    fn add(&mut self, served: Arc<BuiltService>) {
         for cluster in &served.clusters {
             let others = self.clusters.entry(cluster.resource.name.clone()).or_default();
             if others.iter().all(|other| other.namespace != cluster.namespace) {
@@ -108,12 +108,12 @@ impl Snapshot {
 
     /// Returns the clusters visible to `viewer`, sorted by name.
     pub fn clusters<'a>(&'a self, viewer: &'a Viewer) -> impl Iterator<Item = &'a Arc<Resource>> {
-        self.clusters.values().filter_map(|clusters| Some(&visible(clusters, viewer)?.resource))
+        self.clusters.values().filter_map(|clusters| Some(&visible_cluster(clusters, viewer)?.resource))
     }
 
     /// Returns the cluster with this name if `viewer` can see it.
     pub fn cluster(&self, viewer: &Viewer, name: &str) -> Option<&Arc<Resource>> {
-        Some(&visible(self.clusters.get(name)?, viewer)?.resource)
+        Some(&visible_cluster(self.clusters.get(name)?, viewer)?.resource)
     }
 
     /// Returns the assignments visible to `viewer`, sorted by name.
@@ -121,12 +121,12 @@ impl Snapshot {
         let networks = viewer.network.as_deref();
         self.clusters
             .values()
-            .filter_map(move |clusters| Some(visible(clusters, viewer)?.assignments.of(networks)))
+            .filter_map(move |clusters| Some(visible_cluster(clusters, viewer)?.assignments.of(networks)))
     }
 
     /// Returns the assignment with this name if `viewer` can see it.
     pub fn assignment(&self, viewer: &Viewer, name: &str) -> Option<&Assignment> {
-        Some(visible(self.clusters.get(name)?, viewer)?.assignments.of(viewer.network.as_deref()))
+        Some(visible_cluster(self.clusters.get(name)?, viewer)?.assignments.of(viewer.network.as_deref()))
     }
 
     /// Returns the unhealthy entries that are kept as the last endpoint of a service.
@@ -135,12 +135,12 @@ impl Snapshot {
     }
 
     /// Returns true if a client that has more endpoints than the server knows gets no response yet.
-    pub fn settling(&self) -> bool {
-        self.settling
+    pub fn startup_grace(&self) -> bool {
+        self.startup_grace
     }
 }
 
-impl Served {
+impl BuiltService {
     fn new(service: &Arc<Service>, members: &Members, before: Option<&Self>) -> Self {
         let mut clusters = Vec::new();
         for host in &service.hosts {
@@ -162,7 +162,7 @@ impl Served {
 
     /// Returns true if the clusters built from this state need not be built again.
     fn is_same(&self, service: &Arc<Service>, members: &Members) -> bool {
-        (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.are(&self.states)
+        (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.have_states(&self.states)
     }
 }
 
@@ -190,7 +190,7 @@ impl Cluster {
 
 /// Of the clusters with the same name, returns that of the viewer's namespace, or else the first
 /// that is exported to all namespaces.
-fn visible<'a>(clusters: &'a [Arc<Cluster>], viewer: &Viewer) -> Option<&'a Cluster> {
+fn visible_cluster<'a>(clusters: &'a [Arc<Cluster>], viewer: &Viewer) -> Option<&'a Cluster> {
     let own = |cluster: &&Arc<Cluster>| viewer.namespace.as_ref() == Some(&cluster.namespace);
     let for_all = || clusters.iter().find(|cluster| cluster.export_to == ExportTo::All);
     clusters.iter().find(own).or_else(for_all).map(AsRef::as_ref)

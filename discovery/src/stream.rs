@@ -4,10 +4,10 @@
 //! and reports are effects, and time is an argument. There is no queue: at most one response of
 //! each type is unacknowledged, and the next response is computed as the difference between what
 //! the peer has and the newest snapshot. Encoding (`crate::xds`), sockets (`server`) and the effect
-//! of reports (`entries`) are elsewhere.
+//! of reports (`entries`) are other_networks.
 
-mod held;
 mod subscription;
+mod version_counts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::message::{Request, Resource, Response, TypeUrl, Variant, Version};
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
 
-pub use subscription::View;
-use subscription::{Context, Outcome, Subscription};
+pub use subscription::SubscriptionView;
+use subscription::{Context, RequestResult, Subscription};
 
 /// Maximum number of types that a stream may request.
 const TYPES: usize = 32;
@@ -43,7 +43,7 @@ pub enum Input {
     /// Tells an app-health agent that its report is stored.
     Ack { epoch: String, generation: u64 },
     /// A new snapshot was published, or [`AdsStream::next_due`] has passed.
-    Look,
+    Poll,
 }
 
 /// An effect to be executed, in the returned order.
@@ -62,12 +62,12 @@ pub enum Effect {
     /// Closes the stream, because the peer violated a rule.
     Close(Code, String),
     /// An event for the log and the metrics.
-    Note(Note),
+    Event(Event),
 }
 
 /// An event that is counted, and logged once.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum Event {
     /// The peer rejected a response.
     Nacked {
         type_url: TypeUrl,
@@ -121,13 +121,13 @@ impl AdsStream {
                 let (type_url, resources, removed) = (TypeUrl::Health, Vec::new(), Vec::new());
                 effects.push(Effect::Send(Response { type_url, version, nonce, resources, removed }));
             }
-            Input::Look => {}
+            Input::Poll => {}
         }
-        self.answer(now, snapshot, &mut effects);
+        self.respond(now, snapshot, &mut effects);
         effects
     }
 
-    /// Returns when [`Input::Look`] is due even if nothing happens.
+    /// Returns when [`Input::Poll`] is due even if nothing happens.
     pub fn next_due(&self) -> Option<Duration> {
         [self.clusters.due(), self.endpoints.due()].into_iter().flatten().min()
     }
@@ -138,7 +138,7 @@ impl AdsStream {
     }
 
     /// Returns each subscription for `/debug/workloads`.
-    pub fn views(&self) -> impl Iterator<Item = View> {
+    pub fn views(&self) -> impl Iterator<Item = SubscriptionView> {
         [&self.clusters, &self.endpoints].into_iter().filter(|it| it.subscribes()).map(Subscription::view)
     }
 
@@ -148,7 +148,7 @@ impl AdsStream {
     }
 
     fn request(&mut self, request: Request, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
-        let Request { node, type_url, nonce, error, ask, report } = request;
+        let Request { node, type_url, nonce, error, subscription, report } = request;
         let new_type = !self.types.contains(&type_url);
         if new_type {
             if self.types.len() >= TYPES {
@@ -166,22 +166,22 @@ impl AdsStream {
             self.viewer = Some(Viewer { namespace, network: node.network.clone() });
             effects.push(Effect::Open(node));
         }
-        let subscription = match type_url {
+        let state = match type_url {
             TypeUrl::Cluster => &mut self.clusters,
             TypeUrl::Endpoint => &mut self.endpoints,
-            TypeUrl::Probe => return self.hello_answered(&nonce, error, effects),
+            TypeUrl::Probe => return self.hello_acknowledged(&nonce, error, effects),
             // With a nonce, the message acknowledges the server's acknowledgement and is no report.
             TypeUrl::Health if !nonce.is_empty() => return,
             TypeUrl::Health => return effects.extend(report.map(Effect::Report)),
-            TypeUrl::Other(_) if !new_type => return effects.push(Effect::Note(Note::UnknownTypeAgain)),
-            TypeUrl::Other(text) => return effects.push(Effect::Note(Note::UnknownType(text))),
+            TypeUrl::Other(_) if !new_type => return effects.push(Effect::Event(Event::UnknownTypeAgain)),
+            TypeUrl::Other(text) => return effects.push(Effect::Event(Event::UnknownType(text))),
         };
-        match subscription.request(ask, &nonce, error, snapshot.settling()) {
-            Outcome::Taken => {}
-            Outcome::Nacked { text, is_new } => {
-                effects.push(Effect::Note(Note::Nacked { type_url, text, is_new }));
+        match state.request(subscription, &nonce, error, snapshot.startup_grace()) {
+            RequestResult::Taken => {}
+            RequestResult::Nacked { text, is_new } => {
+                effects.push(Effect::Event(Event::Nacked { type_url, text, is_new }));
             }
-            Outcome::TooMany => {
+            RequestResult::TooMany => {
                 let text = format!("resource_names: more than {} or 4 MiB on one stream", xds::NAMES_LIMIT);
                 effects.push(Effect::Close(Code::InvalidArgument, text));
             }
@@ -189,11 +189,11 @@ impl AdsStream {
     }
 
     /// Sends the responses that are due. Clusters are sent first, since assignments refer to them.
-    fn answer(&mut self, now: Duration, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
+    fn respond(&mut self, now: Duration, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
         let Some(viewer) = &self.viewer else { return };
         let context = |blocked| Context { now, snapshot, viewer, blocked };
         let nonce = (self.nonces + 1).to_string();
-        if let Some(response) = self.clusters.answer(&context(&|_| false), nonce) {
+        if let Some(response) = self.clusters.respond(&context(&|_| false), nonce) {
             self.nonces += 1;
             let pushed = response.resources.iter().map(|resource| resource.name.clone());
             self.endpoints.clusters_pushed(pushed);
@@ -205,7 +205,7 @@ impl AdsStream {
             clusters.subscribes() && !clusters.has(name) && snapshot.cluster(viewer, name).is_some()
         };
         let nonce = (self.nonces + 1).to_string();
-        if let Some(response) = self.endpoints.answer(&context(&blocked), nonce) {
+        if let Some(response) = self.endpoints.respond(&context(&blocked), nonce) {
             self.nonces += 1;
             effects.push(Effect::Send(response));
         }
@@ -213,7 +213,7 @@ impl AdsStream {
 
     fn hello(&mut self, hello: &Value, version: String) -> Response {
         let nonce = self.nonce();
-        let any = xds::hello(hello);
+        let any = xds::probe_config(hello);
         let resource = Resource {
             name: PROBE_NAME.into(),
             version: Version { hash: hash([version.as_bytes()]), endpoints: None },
@@ -224,7 +224,7 @@ impl AdsStream {
         Response { type_url: TypeUrl::Probe, version, nonce, resources, removed: Vec::new() }
     }
 
-    fn hello_answered(&mut self, nonce: &str, error: Option<String>, effects: &mut Vec<Effect>) {
+    fn hello_acknowledged(&mut self, nonce: &str, error: Option<String>, effects: &mut Vec<Effect>) {
         let Some((_, version)) = self.hello.take_if(|(sent, _)| sent == nonce) else { return };
         effects.push(match error {
             None => Effect::ProbeAcked(version),

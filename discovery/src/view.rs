@@ -7,12 +7,12 @@ use super::entries::WorkloadView;
 /// The response; `C` is the type of a client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct View<C> {
+pub struct WorkloadsResponse<C> {
     /// Name of this instance.
     pub instance: String,
     pub store: &'static str,
     /// True while agents may still reconnect after a start with an empty store.
-    pub settling: bool,
+    pub startup_grace: bool,
     pub config_errors: Vec<String>,
     /// Workloads sorted by namespace and name.
     pub workloads: Vec<WorkloadView>,
@@ -20,10 +20,10 @@ pub struct View<C> {
     pub clients: Vec<C>,
 }
 
-/// The part of [`View`] that the registry provides.
+/// The part of [`WorkloadsResponse`] that the registry provides.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overview {
-    pub settling: bool,
+pub struct RegistryView {
+    pub startup_grace: bool,
     pub config_errors: Vec<String>,
     pub workloads: Vec<WorkloadView>,
 }
@@ -41,7 +41,7 @@ pub struct Filter {
 
 impl Filter {
     /// Returns true if the filter matches the workload.
-    pub fn takes(&self, workload: &WorkloadView) -> bool {
+    pub fn matches(&self, workload: &WorkloadView) -> bool {
         let is_state = |state: &String| {
             let status = workload.condition.as_ref().map(|condition| condition.status.as_str());
             state.eq_ignore_ascii_case(workload.endpoint)

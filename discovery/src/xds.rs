@@ -12,10 +12,10 @@ use envoy_types::pb::google::rpc::Status;
 use prost::Message;
 
 use crate::entries::Report;
-use crate::message::{Ask, Request, Resource, Response, TypeUrl, Variant};
+use crate::message::{Request, Resource, ResourceSubscription, Response, TypeUrl, Variant};
 use workload_health::health_report::printable;
 
-pub use resources::{ClusterSpec, EndpointSpec, assignment, cluster, hello};
+pub use resources::{ClusterSpec, EndpointSpec, assignment, cluster, probe_config};
 
 /// Maximum size of a message in bytes.
 pub const MESSAGE_LIMIT: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub const METADATA_LIMIT: usize = 64 << 10;
 pub const NAMES_LIMIT: usize = 1 << 16;
 /// Message of an unhealthy report without text: `error_detail` marks a report as unhealthy, and its
 /// absence as healthy.
-const UNHEALTHY_TEXT: &str = "no text";
+const DEFAULT_UNHEALTHY_MESSAGE: &str = "no text";
 
 /// A request that is rejected, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,14 +120,15 @@ struct DeltaResource {
 ///
 /// # Errors
 /// Returns an error if the request is malformed; the stream then ends with `INVALID_ARGUMENT`.
-pub fn read(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
+pub fn decode(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
     let broken = |error: prost::DecodeError| Malformed::Message(printable(&error.to_string()));
-    let (node, type_url, nonce, error, ask) = match variant {
+    let (node, type_url, nonce, error, subscription) = match variant {
         Variant::Sotw => {
             let SotwRequest { version_info, node, resource_names, type_url, response_nonce, error_detail } =
                 SotwRequest::decode(bytes).map_err(broken)?;
-            let ask = Ask::Sotw { version: version_info, names: names(resource_names)? };
-            (node, type_url, response_nonce, error_detail, ask)
+            let subscription =
+                ResourceSubscription::Sotw { version: version_info, names: names(resource_names)? };
+            (node, type_url, response_nonce, error_detail, subscription)
         }
         Variant::Delta => {
             let request = DeltaRequest::decode(bytes).map_err(broken)?;
@@ -135,29 +136,29 @@ pub fn read(bytes: Bytes, variant: Variant) -> Result<Request, Malformed> {
             if initial.len() > NAMES_LIMIT {
                 return Err(Malformed::TooLarge("initial_resource_versions", "65536 names"));
             }
-            let ask = Ask::Delta {
+            let subscription = ResourceSubscription::Delta {
                 subscribe: names(request.subscribe)?,
                 unsubscribe: names(request.unsubscribe)?,
                 initial: initial.into_iter().collect::<BTreeMap<_, _>>(),
             };
-            (request.node, request.type_url, request.response_nonce, request.error_detail, ask)
+            (request.node, request.type_url, request.response_nonce, request.error_detail, subscription)
         }
     };
     let type_url = TypeUrl::parse(&type_url);
     let error = error.map(|status| match status.message.as_str() {
-        "" => UNHEALTHY_TEXT.to_owned(),
+        "" => DEFAULT_UNHEALTHY_MESSAGE.to_owned(),
         text => printable(text),
     });
     let (node, report) = match node {
         None => (None, None),
-        Some(bytes) => node::read(bytes)?,
+        Some(bytes) => node::decode(bytes)?,
     };
     let report = (type_url == TypeUrl::Health).then(|| match (report, &error) {
         (Some(report), _) => Report::AppHealth(report),
-        (None, None) => Report::Plain { healthy: true, message: String::new() },
-        (None, Some(text)) => Report::Plain { healthy: false, message: text.clone() },
+        (None, None) => Report::Istio { healthy: true, message: String::new() },
+        (None, Some(text)) => Report::Istio { healthy: false, message: text.clone() },
     });
-    Ok(Request { node: node.map(Box::new), type_url, nonce, error, ask, report })
+    Ok(Request { node: node.map(Box::new), type_url, nonce, error, subscription, report })
 }
 
 fn names(names: Vec<Bytes>) -> Result<Vec<String>, Malformed> {
@@ -172,7 +173,7 @@ fn names(names: Vec<Bytes>) -> Result<Vec<String>, Malformed> {
 }
 
 /// Encodes a response; the encoded resources are copied.
-pub fn write(response: Response, variant: Variant, buffer: &mut impl BufMut) {
+pub fn encode(response: Response, variant: Variant, buffer: &mut impl BufMut) {
     let Response { type_url, version, nonce, resources, removed } = response;
     let type_url = type_url.as_str().to_owned();
     let written = match variant {

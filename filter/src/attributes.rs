@@ -41,3 +41,6 @@ pub trait Attributes {
         self.read(header).unwrap_or_else(|Unreadable| Some(b":".to_vec()))
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use probe::path::PREFIXES;
 use probe::{GrpcMode, Reason, Redirect, Request};
 
+use crate::attributes::{Attribute, Attributes};
 use crate::config::{Config, DeclaredProbe};
 use crate::envoy_error;
 use crate::prober_plan::{Action, HeaderPairs, ProberPlan};
@@ -131,54 +132,29 @@ impl ProbeResponse {
     }
 }
 
-/// Attributes of a response that have to be read in addition to its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NeededAttributes {
-    None,
-    /// The header `location`.
-    Location,
-    /// The attributes `response.code_details` and `upstream.transport_failure_reason`.
-    ErrorDetails,
-}
-
-/// Returns what [`on_response`] needs to know about a response with this status.
-pub fn needed_attributes(plan: &ProberPlan, status: u16) -> NeededAttributes {
-    match (&plan.action, status) {
-        (Action::Http { .. }, status) if Redirect::is_redirect_status(status) => NeededAttributes::Location,
-        (_, ..400) => NeededAttributes::None,
-        _ => NeededAttributes::ErrorDetails,
-    }
-}
-
-/// The headers and attributes of a response that came through a route.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResponseHead<'a> {
-    /// The status, or 0 if `:status` is not a number.
-    pub status: u16,
-    /// Set for [`NeededAttributes::Location`].
-    pub location: Option<&'a [u8]>,
-    /// The attribute `response.code_details`, set for [`NeededAttributes::ErrorDetails`].
-    pub details: &'a [u8],
-    /// The attribute `upstream.transport_failure_reason`, set for
-    /// [`NeededAttributes::ErrorDetails`].
-    pub failure: &'a [u8],
-}
-
 /// Decides about a response that came through a route.
-pub fn on_response(config: &Config, plan: &ProberPlan, head: ResponseHead) -> ProbeResponse {
-    let envoy_reason = match head.status {
-        400.. => envoy_error::from_code_details(head.details, head.failure),
-        _ => None,
-    };
-    match (&plan.action, envoy_reason) {
-        // The connection was established and then closed; kubelet's TCP probe requires no more.
-        (Action::Tcp { .. }, Some(Reason::Closed)) => ProbeResponse::reply(Reason::Ok),
-        (_, Some(reason)) => ProbeResponse::of(plan, reason),
-        (Action::Http { request, .. }, None) => {
-            on_status(config, plan, request, 1, head.status, head.location)
+pub fn on_response(config: &Config, plan: &ProberPlan, envoy: &impl Attributes) -> ProbeResponse {
+    let status = parse_status(envoy.value(Attribute::ResponseHeader(":status")).as_deref());
+    if status >= 400 {
+        let details = envoy.value(Attribute::CodeDetails).unwrap_or_default();
+        let failure = envoy.value(Attribute::TransportFailure).unwrap_or_default();
+        match (&plan.action, envoy_error::from_code_details(&details, &failure)) {
+            (_, None) => {}
+            // The connection was established and then closed; kubelet's TCP probe requires no more.
+            (Action::Tcp { .. }, Some(Reason::Closed)) => return ProbeResponse::reply(Reason::Ok),
+            (_, Some(reason)) => return ProbeResponse::of(plan, reason),
+        }
+    }
+    match &plan.action {
+        Action::Http { request, .. } => {
+            let location = match Redirect::is_redirect_status(status) {
+                true => envoy.location(Attribute::ResponseHeader("location")),
+                false => None,
+            };
+            on_status(config, plan, request, 1, status, location.as_deref())
         }
         // Envoy's local 200: the connection was established.
-        _ if head.status == 200 => ProbeResponse::reply(Reason::Ok),
+        _ if status == 200 => ProbeResponse::reply(Reason::Ok),
         _ => ProbeResponse::of(plan, Reason::Configuration),
     }
 }
@@ -208,7 +184,7 @@ fn on_status(
 }
 
 /// Parses a `:status`; returns 0 if it is not a number.
-pub fn parse_status(status: Option<&[u8]>) -> u16 {
+fn parse_status(status: Option<&[u8]>) -> u16 {
     status.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(0)
 }
 

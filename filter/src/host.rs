@@ -4,21 +4,20 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 
-use crate::abi::{self, Action, BufferType, HeaderMap, LogLevel, Status};
-use crate::attributes::{Attribute, Attributes, Unreadable};
+use crate::abi::{self, Action, BufferType, LogLevel, Status};
 use crate::config::Config;
 use crate::decision::{CalloutSize, ChunkEdit, SPACES};
-use crate::encoding;
 use crate::stats;
 use crate::stream::{Effect, Orphans, Stream};
 
+mod effects;
+mod envoy;
 mod metrics;
 
+use effects::{Done, execute, reset};
+use envoy::Envoy;
 use metrics::Metrics;
-
-const SET_FILTER_STATE: &str = "set_envoy_filter_state";
 
 thread_local! {
     static WORKER: RefCell<Worker> = RefCell::default();
@@ -152,80 +151,5 @@ impl Worker {
                 Action::Pause
             }
         }
-    }
-}
-
-/// What has been done.
-enum Done {
-    Action(Action),
-    /// A callout with this token was started.
-    Called(u32),
-}
-
-/// Carries out an effect. An error is the status of the host call that failed.
-fn execute(effect: Effect, metrics: &mut Metrics) -> abi::Result<Done> {
-    let action = match effect {
-        Effect::Continue => Action::Continue,
-        Effect::Forward { filter_state, headers } => {
-            abi::foreign_function(SET_FILTER_STATE, filter_state)?;
-            abi::set_headers(HeaderMap::Request, &encoding::pairs(&headers))?;
-            Action::Continue
-        }
-        Effect::Callout(callout) => {
-            let timeout_ms = u32::try_from(callout.timeout.as_millis()).unwrap_or(u32::MAX);
-            let headers = encoding::pairs(&callout.headers);
-            return abi::http_call(callout.cluster, &headers, callout.body, timeout_ms).map(Done::Called);
-        }
-        Effect::ForwardStatus { status, probe, reason } => {
-            let status = status.to_string();
-            abi::set_headers(HeaderMap::Response, &encoding::pairs(&[(b":status", status.as_bytes())]))?;
-            metrics.record(&probe, reason);
-            Action::Continue
-        }
-        Effect::LocalReply { status, probe, reason } => {
-            match probe {
-                Some(probe) => metrics.record(&probe, reason),
-                None => metrics.increment(stats::UNKNOWN_PROBES_TOTAL),
-            }
-            match abi::send_local_response(status, reason.word(), &reason.body()) {
-                Ok(()) => Action::Pause,
-                Err(_) => reset(),
-            }
-        }
-        Effect::Reset { probe, reason } => {
-            metrics.record(&probe, reason);
-            reset()
-        }
-    };
-    Ok(Done::Action(action))
-}
-
-fn reset() -> Action {
-    let _ = abi::reset_request();
-    Action::Pause
-}
-
-/// Reads from the stream of the current callback.
-struct Envoy;
-
-impl Attributes for Envoy {
-    fn read(&self, attribute: Attribute) -> Result<Option<Vec<u8>>, Unreadable> {
-        match attribute {
-            Attribute::RequestHeader(name) => abi::header(HeaderMap::Request, name),
-            Attribute::ResponseHeader(name) => abi::header(HeaderMap::Response, name),
-            Attribute::CalloutHeader(name) => abi::header(HeaderMap::CallHeaders, name),
-            Attribute::CalloutTrailer(name) => abi::header(HeaderMap::CallTrailers, name),
-            Attribute::CalloutBody(max) => abi::buffer(BufferType::CallBody, max).map(Some),
-            Attribute::CodeDetails => abi::property("response\0code_details"),
-            Attribute::TransportFailure => abi::property("upstream\0transport_failure_reason"),
-        }
-        .map_err(|Status(_)| Unreadable)
-    }
-
-    fn elapsed(&self) -> Option<Duration> {
-        // The arrival time of the request's first byte, in nanoseconds since 1970.
-        let started = abi::property("request\0time").ok()??;
-        let started = u64::from_le_bytes(started.try_into().ok()?);
-        Some(Duration::from_nanos(abi::now().ok()?.saturating_sub(started)))
     }
 }

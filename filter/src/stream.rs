@@ -8,8 +8,8 @@ use probe::{Reason, Request};
 use crate::attributes::{Attribute, Attributes};
 use crate::config::{Config, DeclaredProbe};
 use crate::decision::{
-    self, BodyFilter, Callout, CalloutResult, CalloutSize, ChunkEdit, FirstRequest, NeededAttributes,
-    ProbeMatch, ProbeResponse, RedirectRequest, ResponseHead,
+    self, BodyFilter, Callout, CalloutResult, CalloutSize, ChunkEdit, FirstRequest, ProbeMatch,
+    ProbeResponse, RedirectRequest,
 };
 use crate::envoy_error;
 use crate::prober_plan::{self, HeaderPairs};
@@ -130,24 +130,7 @@ impl Stream {
         let (State::AwaitsResponse, Some(in_flight)) = (&self.state, &self.in_flight) else {
             return Effect::Continue;
         };
-        let plan = &in_flight.probe.plan;
-        let status = decision::parse_status(envoy.value(Attribute::ResponseHeader(":status")).as_deref());
-        let (mut location, mut details, mut failure) = (None, None, None);
-        match decision::needed_attributes(plan, status) {
-            NeededAttributes::None => {}
-            NeededAttributes::Location => location = envoy.location(Attribute::ResponseHeader("location")),
-            NeededAttributes::ErrorDetails => {
-                details = envoy.value(Attribute::CodeDetails);
-                failure = envoy.value(Attribute::TransportFailure);
-            }
-        }
-        let head = ResponseHead {
-            status,
-            location: location.as_deref(),
-            details: details.as_deref().unwrap_or_default(),
-            failure: failure.as_deref().unwrap_or_default(),
-        };
-        let response = decision::on_response(&in_flight.config, plan, head);
+        let response = decision::on_response(&in_flight.config, &in_flight.probe.plan, envoy);
         self.respond(response, 1, envoy)
     }
 

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use crate::pod;
-use crate::settings::{Mode, Settings};
+use crate::pod_overrides::{INJECT, PodOverrides};
+use crate::settings::{InjectionMode, Settings};
 use crate::warning::{Code, Warning, quote};
-use crate::wishes::{INJECT, Wishes};
 
 /// The name of Istio's sidecar.
 const ISTIO_PROXY: &str = "istio-proxy";
@@ -29,48 +29,56 @@ pub(super) enum Decision {
 }
 
 /// Decides about a Pod that [`pod::check`] has accepted.
-pub(super) fn decide(of: &Value, namespace: &str, wishes: &Wishes, settings: &Settings) -> Decision {
-    let spec = &of["spec"];
-    let sidecar = Presence::of(spec, &settings.sidecar_name);
+pub(super) fn decide(
+    pod: &Value,
+    namespace: &str,
+    overrides: &PodOverrides,
+    settings: &Settings,
+) -> Decision {
+    let spec = &pod["spec"];
+    let sidecar = SidecarPresence::of(spec, &settings.sidecar_name);
     let windows = pod::field(spec, "os").is_some_and(|os| pod::name(os) == "windows");
     if settings.ignored_namespaces.iter().any(|ignored| ignored == namespace)
-        || pod::annotation(of, "kubernetes.io/config.mirror").is_some()
+        || pod::annotation(pod, "kubernetes.io/config.mirror").is_some()
         || windows
     {
         return Decision::Skip(None);
     }
     if spec["hostNetwork"] == true {
-        let asked = sidecar != Presence::Absent || wishes.inject == Some(true);
+        let asked = sidecar != SidecarPresence::Absent || overrides.inject == Some(true);
         let text = "hostNetwork: the status port would be a port of the node";
-        return Decision::Skip(asked.then(|| Warning::of_pod(Code::HostNetwork, text)));
+        return Decision::Skip(asked.then(|| Warning::about_pod(Code::HostNetwork, text)));
     }
-    if wishes.inject == Some(false) {
+    if overrides.inject == Some(false) {
         return Decision::Skip(None);
     }
-    if settings.sidecar_name != ISTIO_PROXY && Presence::of(spec, ISTIO_PROXY) != Presence::Absent {
-        return Decision::Skip(Some(Warning::of_pod(
+    if settings.sidecar_name != ISTIO_PROXY
+        && SidecarPresence::of(spec, ISTIO_PROXY) != SidecarPresence::Absent
+    {
+        return Decision::Skip(Some(Warning::about_pod(
             Code::OtherInjector,
             "the Pod has Istio's sidecar, which handles the probes",
         )));
     }
-    let injecting = matches!(sidecar, Presence::Absent | Presence::Auto) && settings.mode == Mode::Auto;
-    if let Some(port) = clash(spec, wishes, injecting, &settings.sidecar_name) {
+    let injecting = matches!(sidecar, SidecarPresence::Absent | SidecarPresence::Auto)
+        && settings.mode == InjectionMode::Auto;
+    if let Some(port) = port_conflict(spec, overrides, injecting, &settings.sidecar_name) {
         let text = format!("containerPort {port} is a port of the proxy");
-        return Decision::Unchanged(Warning::of_pod(Code::PortClash, text));
+        return Decision::Unchanged(Warning::about_pod(Code::PortClash, text));
     }
     match sidecar {
-        Presence::NoSidecar => {
+        SidecarPresence::Invalid => {
             let text = format!("container {} is not a sidecar, or not unique", settings.sidecar_name);
-            Decision::Unchanged(Warning::of_pod(Code::Sidecar, text))
+            Decision::Unchanged(Warning::about_pod(Code::Sidecar, text))
         }
-        Presence::There => Decision::Rewrite,
-        Presence::Absent | Presence::Auto if !injecting => {
-            let asked = wishes.inject == Some(true);
+        SidecarPresence::Complete => Decision::Rewrite,
+        SidecarPresence::Absent | SidecarPresence::Auto if !injecting => {
+            let asked = overrides.inject == Some(true);
             let text = format!("{INJECT} is true, but the mode is rewrite-only");
-            Decision::Skip(asked.then(|| Warning::of_pod(Code::NoSidecar, text)))
+            Decision::Skip(asked.then(|| Warning::about_pod(Code::NoSidecar, text)))
         }
-        Presence::Absent | Presence::Auto => match taken(spec, settings) {
-            Some(text) => Decision::Unchanged(Warning::of_pod(Code::TemplateName, text)),
+        SidecarPresence::Absent | SidecarPresence::Auto => match name_conflict(spec, settings) {
+            Some(text) => Decision::Unchanged(Warning::about_pod(Code::TemplateName, text)),
             None => Decision::Inject,
         },
     }
@@ -78,33 +86,33 @@ pub(super) fn decide(of: &Value, namespace: &str, wishes: &Wishes, settings: &Se
 
 /// Whether and how a container of the given name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Presence {
+enum SidecarPresence {
     Absent,
     /// A complete sidecar container.
-    There,
+    Complete,
     /// A container with `image: auto`, which the injector shall complete.
     Auto,
     /// An init container that is not a native sidecar, or several containers of this name.
-    NoSidecar,
+    Invalid,
 }
 
-impl Presence {
+impl SidecarPresence {
     fn of(spec: &Value, name: &str) -> Self {
         let named = |key| pod::list(spec, key).iter().filter(move |container| pod::name(container) == name);
         let mut found = named("initContainers").chain(named("containers"));
         let ends = named("initContainers").any(|container| !pod::is_native_sidecar(container));
         match (found.next(), found.next()) {
             (None, _) => Self::Absent,
-            (Some(_), Some(_)) => Self::NoSidecar,
-            (Some(_), None) if ends => Self::NoSidecar,
+            (Some(_), Some(_)) => Self::Invalid,
+            (Some(_), None) if ends => Self::Invalid,
             (Some(container), None) if pod::text(container, "image") == AUTO_IMAGE => Self::Auto,
-            (Some(_), None) => Self::There,
+            (Some(_), None) => Self::Complete,
         }
     }
 }
 
 /// Returns a port of the proxy that another container declares.
-fn clash(spec: &Value, wishes: &Wishes, injecting: bool, sidecar: &str) -> Option<u16> {
+fn port_conflict(spec: &Value, overrides: &PodOverrides, injecting: bool, sidecar: &str) -> Option<u16> {
     let others = ["initContainers", "containers"].into_iter().flat_map(|key| pod::list(spec, key));
     let ports = others
         .filter(|container| pod::name(container) != sidecar)
@@ -112,11 +120,11 @@ fn clash(spec: &Value, wishes: &Wishes, injecting: bool, sidecar: &str) -> Optio
     let tcp = ports.filter(|port| matches!(pod::text(port, "protocol"), "" | "TCP"));
     let mut numbers =
         tcp.filter_map(|port| port["containerPort"].as_u64().and_then(|port| u16::try_from(port).ok()));
-    numbers.find(|port| *port == wishes.status_port || injecting && SIDECAR_PORTS.contains(port))
+    numbers.find(|port| *port == overrides.status_port || injecting && SIDECAR_PORTS.contains(port))
 }
 
 /// Returns an error text if a name of the template is already used in the Pod.
-fn taken(spec: &Value, settings: &Settings) -> Option<String> {
+fn name_conflict(spec: &Value, settings: &Settings) -> Option<String> {
     let template = &settings.template;
     let containers =
         template.containers.iter().chain(&template.init_containers).map(|name| ("container", name));

@@ -4,25 +4,23 @@ use serde_json::Value;
 
 use crate::settings::Settings;
 use crate::warning::Warning;
-use crate::workload::{self, Site};
-use crate::{Injection, Outcome, Probe, ProbeResult, Refused, Surroundings, apply};
+use crate::workload::{self, PodLocation};
+use crate::{Injection, InvalidPod, PodContext, PodOutcome, ProbeResult, ProbeSummary, apply};
 
 /// An object after injection.
 #[derive(Clone, Debug)]
-pub struct Injected {
+pub struct InjectedDocument {
     /// The object with its injected Pods.
     pub value: Value,
-    /// True if the object was changed.
     pub changed: bool,
     /// The Pods of the object with their results.
-    pub pods: Vec<(Site, Summary)>,
+    pub pods: Vec<(PodLocation, Summary)>,
 }
 
-/// The result of one Pod.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    pub outcome: Outcome,
-    pub probes: Vec<Probe>,
+    pub outcome: PodOutcome,
+    pub probes: Vec<ProbeSummary>,
     pub warnings: Vec<Warning>,
     /// `native` or `classic`, if the sidecar was injected.
     pub mode: Option<String>,
@@ -30,19 +28,19 @@ pub struct Summary {
 
 impl Summary {
     /// Returns a one-line description: `sidecar native; app/livez, app/readyz rewritten`.
-    pub fn line(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut parts = Vec::new();
         if let Some(mode) = &self.mode {
             parts.push(format!("sidecar {mode}"));
         }
-        for result in [ProbeResult::Rewritten, ProbeResult::Done, ProbeResult::Left] {
+        for result in [ProbeResult::Rewritten, ProbeResult::AlreadyRewritten, ProbeResult::NotRewritten] {
             let probes = self.probes.iter().filter(|probe| probe.result == result);
             let names: Vec<String> =
                 probes.map(|probe| format!("{}/{}", probe.container, probe.word)).collect();
             let word = match result {
                 ProbeResult::Rewritten => "rewritten",
-                ProbeResult::Done => "already rewritten",
-                ProbeResult::Left => "not rewritten",
+                ProbeResult::AlreadyRewritten => "already rewritten",
+                ProbeResult::NotRewritten => "not rewritten",
             };
             if !names.is_empty() {
                 parts.push(format!("{} {word}", names.join(", ")));
@@ -57,29 +55,29 @@ impl Summary {
 /// # Errors
 /// Fails if the document is not a mapping, or if a workload in it is malformed. The error names the
 /// field and what it must be.
-pub fn inject(document: &Value, settings: &Settings) -> Result<Injected, Refused> {
+pub fn inject(document: &Value, settings: &Settings) -> Result<InjectedDocument, InvalidPod> {
     if !document.is_object() && !document.is_null() {
-        return Err(Refused { field: String::new(), reason: "must be a mapping" });
+        return Err(InvalidPod { field: String::new(), reason: "must be a mapping" });
     }
     let mut value = document.clone();
     let mut pods = Vec::new();
     let mut changed = false;
-    for site in workload::sites(document)? {
-        let surroundings = Surroundings { namespace: &site.namespace, job: site.job };
-        let injection = apply(site.pod(document), surroundings, settings)
-            .map_err(|refused| Refused { field: site.field(&refused.field), ..refused })?;
+    for site in workload::find_pods(document)? {
+        let context = PodContext { namespace: &site.namespace, job: site.job };
+        let injection = apply(site.pod(document), context, settings)
+            .map_err(|refused| InvalidPod { field: site.field(&refused.field), ..refused })?;
         changed |= injection.pod != *site.pod(document);
         let summary = summary(&injection);
         *site.pod_mut(&mut value) = injection.pod;
         pods.push((site, summary));
     }
-    Ok(Injected { value, changed, pods })
+    Ok(InjectedDocument { value, changed, pods })
 }
 
 fn summary(injection: &Injection) -> Summary {
-    let injected = injection.outcome == Outcome::Injected;
+    let injected = injection.outcome == PodOutcome::Injected;
     let status = || {
-        let status = injection.pod["metadata"]["annotations"][super::STATUS].as_str()?;
+        let status = injection.pod["metadata"]["annotations"][super::STATUS_ANNOTATION].as_str()?;
         let status: Value = serde_json::from_str(status).ok()?;
         Some(status["mode"].as_str()?.to_owned())
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use clap::builder::BoolishValueParser;
 
-use crate::settings::{Mode, Settings, SidecarMode, may_be_status_port};
+use crate::settings::{InjectionMode, Settings, SidecarMode, is_valid_status_port};
 use crate::template::Template;
 
 /// Flags that `inject` and `webhook` share.
@@ -16,8 +16,8 @@ pub struct SettingsArgs {
     #[arg(long, env = "APP_HEALTH_SIDECAR_NAME", value_name = "NAME", default_value = "app-health-proxy")]
     pub sidecar_name: String,
     /// `auto` injects the sidecar if it is absent; `rewrite-only` only rewrites probes
-    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = Mode::Auto)]
-    pub mode: Mode,
+    #[arg(long, env = "APP_HEALTH_MODE", value_enum, default_value_t = InjectionMode::Auto)]
+    pub mode: InjectionMode,
     /// Sidecar template, a partial Pod as YAML. Default: the built-in template
     #[arg(long, env = "APP_HEALTH_TEMPLATE", value_name = "FILE")]
     pub template: Option<PathBuf>,
@@ -90,7 +90,7 @@ impl SettingsArgs {
         if name.is_empty() || name.len() > 63 || !name.iter().all(label) {
             return Err(format!("--sidecar-name = {sidecar_name:?}: must be a valid container name"));
         }
-        if status_port != 0 && !may_be_status_port(status_port) {
+        if status_port != 0 && !is_valid_status_port(status_port) {
             return Err(format!("--status-port = {status_port}: is already used by the proxy"));
         }
         let template = match text {

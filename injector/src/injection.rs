@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use crate::decision::{Decision, decide};
+use crate::pod_overrides::PodOverrides;
 use crate::settings::Settings;
 use crate::warning::{Code, Warning};
-use crate::wishes::Wishes;
-use crate::{STATUS, WARNINGS, pod, rewrite, sidecar};
+use crate::{STATUS_ANNOTATION, WARNINGS_ANNOTATION, pod, rewrite, sidecar};
 
 /// The error for a value that is not a valid Pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}{reason}", .field, if .field.is_empty() { "" } else { ": " })]
-pub struct Refused {
+pub struct InvalidPod {
     /// The dotted path inside the Pod; empty for the Pod itself.
     pub field: String,
     /// A text such as `must be a list`.
@@ -20,27 +20,24 @@ pub struct Refused {
 
 /// Attributes of a Pod that the Pod itself may not contain.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Surroundings<'a> {
+pub struct PodContext<'a> {
     /// The namespace of the Pod or of the object that contains it; empty if unknown.
     pub namespace: &'a str,
     /// True if the Pod is the template of a Job.
     pub job: bool,
 }
 
-/// The result of injecting a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// The sidecar was added.
+pub enum PodOutcome {
     Injected,
     /// The Pod had a sidecar and was changed.
     Rewritten,
-    /// The Pod was not changed.
     Unchanged,
     /// The Pod is not subject to injection.
     Skipped,
 }
 
-impl Outcome {
+impl PodOutcome {
     /// Returns the word in the audit annotation, the metric and the log.
     pub fn word(self) -> &'static str {
         match self {
@@ -52,15 +49,14 @@ impl Outcome {
     }
 }
 
-/// The result of rewriting a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeResult {
     /// The probe now targets the proxy.
     Rewritten,
     /// The probe targeted the proxy already.
-    Done,
+    AlreadyRewritten,
     /// The probe was not changed.
-    Left,
+    NotRewritten,
 }
 
 impl ProbeResult {
@@ -68,15 +64,15 @@ impl ProbeResult {
     pub fn word(self) -> &'static str {
         match self {
             Self::Rewritten => "rewritten",
-            Self::Done => "done",
-            Self::Left => "left",
+            Self::AlreadyRewritten => "already_rewritten",
+            Self::NotRewritten => "not_rewritten",
         }
     }
 }
 
 /// A probe or hook that uses the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct ProbeSummary {
     /// The container's name, or its list and index if the name is invalid.
     pub container: String,
     /// The last segment of the path, for example `livez`.
@@ -84,7 +80,7 @@ pub struct Probe {
     /// `httpGet`, `tcpSocket` or `grpc`; empty if the probe is malformed.
     pub handler: &'static str,
     pub result: ProbeResult,
-    /// The reason for [`ProbeResult::Left`].
+    /// The reason for [`ProbeResult::NotRewritten`].
     pub code: Option<Code>,
 }
 
@@ -95,72 +91,70 @@ pub struct Injection {
     /// The value of the environment variable with the declared probes, if it is set.
     pub table: Option<String>,
     pub warnings: Vec<Warning>,
-    pub outcome: Outcome,
-    /// The probes and hooks that use the network.
-    pub probes: Vec<Probe>,
+    pub outcome: PodOutcome,
+    pub probes: Vec<ProbeSummary>,
 }
 
 /// Adds the sidecar if it is absent, and rewrites the probes. The operation is idempotent.
 ///
 /// # Errors
 /// Fails if the value is not a valid Pod, for example with `spec.containers: must be a list`.
-pub fn apply(of: &Value, surroundings: Surroundings, settings: &Settings) -> Result<Injection, Refused> {
-    pod::check(of)?;
-    let wishes = Wishes::read(of, settings);
-    let decision = decide(of, surroundings.namespace, &wishes, settings);
+pub fn apply(pod: &Value, context: PodContext, settings: &Settings) -> Result<Injection, InvalidPod> {
+    pod::check(pod)?;
+    let overrides = PodOverrides::read(pod, settings);
+    let decision = decide(pod, context.namespace, &overrides, settings);
     let untouched = |warnings, outcome| {
-        Ok(Injection { pod: of.clone(), table: None, warnings, outcome, probes: Vec::new() })
+        Ok(Injection { pod: pod.clone(), table: None, warnings, outcome, probes: Vec::new() })
     };
-    let mut changed = of.clone();
-    let mut warnings = wishes.warnings.clone();
+    let mut changed = pod.clone();
+    let mut warnings = overrides.warnings.clone();
     match decision {
-        Decision::Skip(warning) => return untouched(warning.into_iter().collect(), Outcome::Skipped),
+        Decision::Skip(warning) => return untouched(warning.into_iter().collect(), PodOutcome::Skipped),
         Decision::Unchanged(warning) => {
             warnings.push(warning);
-            return untouched(warnings, Outcome::Unchanged);
+            return untouched(warnings, PodOutcome::Unchanged);
         }
-        Decision::Rewrite => warnings.extend(other_template(of, settings)),
+        Decision::Rewrite => warnings.extend(other_template(pod, settings)),
         Decision::Inject => {
-            let job = surroundings.job || is_of_job(of);
-            warnings.extend(sidecar::inject(&mut changed, &wishes, settings, job));
+            let job = context.job || is_owned_by_job(pod);
+            warnings.extend(sidecar::inject(&mut changed, &overrides, settings, job));
         }
     }
-    let mut rewriting = rewrite::Rewriting::default();
-    if wishes.rewrite {
-        rewriting = rewrite::rewrite(&mut changed, &settings.sidecar_name, wishes.status_port);
+    let mut rewriting = rewrite::RewriteResult::default();
+    if overrides.rewrite {
+        rewriting = rewrite::rewrite(&mut changed, &settings.sidecar_name, overrides.status_port);
         warnings.append(&mut rewriting.warnings);
     }
-    keep(&mut changed, &warnings);
+    record_warnings(&mut changed, &warnings);
     let outcome = match decision {
-        Decision::Inject => Outcome::Injected,
-        _ if changed == *of => Outcome::Unchanged,
-        _ => Outcome::Rewritten,
+        Decision::Inject => PodOutcome::Injected,
+        _ if changed == *pod => PodOutcome::Unchanged,
+        _ => PodOutcome::Rewritten,
     };
     Ok(Injection { pod: changed, table: rewriting.table, warnings, outcome, probes: rewriting.probes })
 }
 
-/// Returns true if a Job owns the Pod.
-fn is_of_job(of: &Value) -> bool {
-    let metadata = pod::field(of, "metadata").unwrap_or(&Value::Null);
+fn is_owned_by_job(pod: &Value) -> bool {
+    let metadata = pod::field(pod, "metadata").unwrap_or(&Value::Null);
     pod::list(metadata, "ownerReferences").iter().any(|owner| pod::text(owner, "kind") == "Job")
 }
 
 /// Warns if the sidecar was injected from another template than the current one.
-fn other_template(of: &Value, settings: &Settings) -> Option<Warning> {
-    let status = pod::annotation(of, STATUS)?.as_str()?;
+fn other_template(pod: &Value, settings: &Settings) -> Option<Warning> {
+    let status = pod::annotation(pod, STATUS_ANNOTATION)?.as_str()?;
     let status: Value = serde_json::from_str(status).ok()?;
     let template = status.get("template")?.as_str()?;
     let text = "the sidecar was injected from another template: inject the original manifest again";
-    (template != settings.template.hash).then(|| Warning::of_pod(Code::TemplateChanged, text))
+    (template != settings.template.hash).then(|| Warning::about_pod(Code::TemplateChanged, text))
 }
 
 /// Adds the warnings to an annotation. A Pod of a Deployment is created by a controller, which does
 /// not show the warnings of an admission response to users.
-fn keep(of: &mut Value, warnings: &[Warning]) {
+fn record_warnings(pod: &mut Value, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;
     }
-    let there = pod::annotation(of, WARNINGS).and_then(Value::as_str);
+    let there = pod::annotation(pod, WARNINGS_ANNOTATION).and_then(Value::as_str);
     let mut texts: Vec<String> = there.and_then(|texts| serde_json::from_str(texts).ok()).unwrap_or_default();
     let before = texts.len();
     for warning in warnings {
@@ -170,6 +164,6 @@ fn keep(of: &mut Value, warnings: &[Warning]) {
         }
     }
     if texts.len() > before {
-        pod::annotate(of, WARNINGS, Value::from(texts).to_string());
+        pod::annotate(pod, WARNINGS_ANNOTATION, Value::from(texts).to_string());
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::Refused;
+use crate::InvalidPod;
 
 /// Returns `value[key]` unless it is absent or `null`.
 pub(super) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
@@ -77,8 +77,8 @@ pub(super) fn object_of_metadata<'a>(pod: &'a mut Value, key: &str) -> &'a mut M
 }
 
 /// Checks the shape of a Pod on which the other functions rely.
-pub(super) fn check(pod: &Value) -> Result<(), Refused> {
-    let refuse = |field: &str, reason| Err(Refused { field: field.to_owned(), reason });
+pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
+    let refuse = |field: &str, reason| Err(InvalidPod { field: field.to_owned(), reason });
     let Some(fields) = pod.as_object() else { return refuse("", "must be an object") };
     if let Some(metadata) = field(pod, "metadata") {
         if !metadata.is_object() {

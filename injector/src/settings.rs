@@ -4,19 +4,16 @@ use crate::template::Template;
 
 /// The default status port of Istio and of this project.
 pub const STATUS_PORT: u16 = 15020;
-/// The default name of the sidecar container.
 pub const SIDECAR_NAME: &str = "app-health-proxy";
 
-/// Whether a missing sidecar is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Mode {
+pub enum InjectionMode {
     /// Inject the sidecar if it is absent, and rewrite the probes.
     Auto,
     /// Rewrite the probes of Pods that have a sidecar; never inject one.
     RewriteOnly,
 }
 
-/// The kind of container in which the sidecar runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SidecarMode {
     /// An init container with `restartPolicy: Always` (Kubernetes 1.29 or newer).
@@ -39,7 +36,7 @@ impl SidecarMode {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub sidecar_name: String,
-    pub mode: Mode,
+    pub mode: InjectionMode,
     pub template: Template,
     pub sidecar_mode: SidecarMode,
     /// True if the application waits for a classic sidecar.
@@ -53,6 +50,6 @@ pub struct Settings {
 
 /// Returns true if the sidecar may receive probes on `port`: it must not be another port of the
 /// proxy.
-pub fn may_be_status_port(port: u16) -> bool {
+pub fn is_valid_status_port(port: u16) -> bool {
     port == STATUS_PORT || !probe::ports::PROXY_PORTS.contains(&port)
 }

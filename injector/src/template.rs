@@ -14,9 +14,8 @@ const BUILT_IN: &str = include_str!("../../envoy-config/kubernetes/sidecar.yaml"
 /// The placeholder for the image in the built-in template.
 const BUILT_IN_IMAGE: &str = "app-health:<version>";
 /// Variables that only the injector may set.
-const RESERVED: [&str; 2] = [super::TABLE_VARIABLE, super::ADDRESS_VARIABLE];
+const RESERVED: [&str; 2] = [super::PROBERS_ENV, super::PROBE_ADDRESS_ENV];
 
-/// The error for an invalid template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("template: {0}")]
 pub struct TemplateError(String);
@@ -26,7 +25,6 @@ pub struct TemplateError(String);
 pub struct Template {
     /// The container of the sidecar, a JSON object with a name.
     pub(super) sidecar: Value,
-    /// The containers other than the sidecar.
     pub(super) containers: Vec<Value>,
     pub(super) init_containers: Vec<Value>,
     pub(super) volumes: Vec<Value>,

@@ -12,7 +12,7 @@ use clap::Parser as _;
 
 use super::document;
 use super::settings::Settings;
-use super::stream;
+use super::yaml_documents;
 use crate::flags::SettingsArgs;
 
 /// The flags that both commands have.
@@ -51,10 +51,10 @@ pub(crate) fn settings_of(text: &str) -> Settings {
     settings(first.strip_prefix("# app-health inject").unwrap_or_default())
 }
 
-/// Injects a stream; returns the comments (the result of each Pod, warnings), and the documents.
+/// Injects a yaml_documents; returns the comments (the result of each Pod, warnings), and the documents.
 fn injected(text: &str, settings: &Settings) -> (String, String) {
-    let (mut notes, mut stream) = (String::new(), String::new());
-    for document in stream::read(text) {
+    let (mut notes, mut yaml_documents) = (String::new(), String::new());
+    for document in yaml_documents::read(text) {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
@@ -65,23 +65,23 @@ fn injected(text: &str, settings: &Settings) -> (String, String) {
         match document::inject(&document.value, settings) {
             Ok(injected) => {
                 for (site, summary) in &injected.pods {
-                    writeln!(notes, "# {}: {}: {}", site.object, summary.outcome.word(), summary.line())
+                    writeln!(notes, "# {}: {}: {}", site.object, summary.outcome.word(), summary.describe())
                         .expect("a string");
                     for warning in &summary.warnings {
                         writeln!(notes, "# {warning}").expect("a string");
                     }
                 }
                 let bytes = if injected.changed {
-                    document.with(&injected.value, document.format)
+                    document.with_value(&injected.value, document.format)
                 } else {
                     document.text.to_owned()
                 };
-                stream.push_str(&bytes);
+                yaml_documents.push_str(&bytes);
             }
             Err(refused) => writeln!(notes, "# refused: {refused}").expect("a string"),
         }
     }
-    (notes, stream)
+    (notes, yaml_documents)
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn goldens() {
     let update = std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN");
     let mut wrong = Vec::new();
     for (file, text) in inputs() {
-        let (notes, stream) = injected(&text, &settings_of(&text));
-        let body: String = stream
+        let (notes, yaml_documents) = injected(&text, &settings_of(&text));
+        let body: String = yaml_documents
             .lines()
             .filter(|line| !line.starts_with("# app-health inject"))
             .fold(String::new(), |body, line| body + line + "\n");

@@ -106,13 +106,11 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns a warning about the Pod.
-    pub fn of_pod(code: Code, text: impl Into<String>) -> Self {
+    pub fn about_pod(code: Code, text: impl Into<String>) -> Self {
         Self { code, place: None, text: text.into() }
     }
 
-    /// Returns a warning about a field of a container.
-    pub fn of_field(
+    pub fn about_field(
         code: Code,
         container: impl Into<String>,
         field: impl Into<String>,
@@ -150,7 +148,7 @@ pub fn quote(value: &Value) -> String {
 
 /// Returns the text of an error of `probe`, without parts that may be secret: values of headers,
 /// and excerpts of objects and arrays.
-pub fn of_probe(error: &probe::ConfigError, key: &str) -> String {
+pub fn probe_error(error: &probe::ConfigError, key: &str) -> String {
     let place = error.key.strip_prefix(&format!("probers[\"{key}\"]")).unwrap_or(&error.key);
     let place = place.trim_start_matches('.');
     let scalar = !error.value.starts_with(['{', '[']);

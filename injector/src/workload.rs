@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{Refused, pod};
+use crate::{InvalidPod, pod};
 
 /// Kind, API group (any version), and path of the Pod template.
 const KINDS: [(&str, &str, &[&str]); 9] = [
@@ -20,7 +20,7 @@ const KINDS: [(&str, &str, &[&str]); 9] = [
 
 /// The location of a Pod or Pod template in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct PodLocation {
     /// The object that contains the Pod, for example `Deployment/shop`.
     pub object: String,
     /// The namespace of the object; empty if it is not set.
@@ -37,7 +37,7 @@ enum Step {
     Item(usize),
 }
 
-impl Site {
+impl PodLocation {
     pub fn pod<'a>(&self, document: &'a Value) -> &'a Value {
         self.path.iter().fold(document, |value, step| match step {
             Step::Key(key) => &value[*key],
@@ -86,7 +86,7 @@ pub fn object(document: &Value) -> String {
 ///
 /// # Errors
 /// Fails if a workload has no Pod template, or the items of a list are malformed.
-pub fn sites(document: &Value) -> Result<Vec<Site>, Refused> {
+pub fn find_pods(document: &Value) -> Result<Vec<PodLocation>, InvalidPod> {
     let mut sites = Vec::new();
     let (kind, version) = (pod::text(document, "kind"), pod::text(document, "apiVersion"));
     collect(document, kind, version, &mut Vec::new(), &mut sites)?;
@@ -98,16 +98,17 @@ fn collect(
     kind: &str,
     version: &str,
     path: &mut Vec<Step>,
-    sites: &mut Vec<Site>,
-) -> Result<(), Refused> {
+    sites: &mut Vec<PodLocation>,
+) -> Result<(), InvalidPod> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-    if let Some(of_items) = kind.strip_suffix("List").filter(|of| of.is_empty() || known(of, group).is_some())
+    if let Some(of_items) =
+        kind.strip_suffix("List").filter(|of| of.is_empty() || template_path(of, group).is_some())
     {
         return items(value, (of_items, version), path, sites);
     }
-    let Some(template) = known(kind, group) else { return Ok(()) };
+    let Some(template) = template_path(kind, group) else { return Ok(()) };
     let metadata = pod::field(value, "metadata").unwrap_or(&Value::Null);
-    let mut site = Site {
+    let mut site = PodLocation {
         object: object_of(kind, value),
         namespace: pod::text(metadata, "namespace").to_owned(),
         job: matches!(kind, "Job" | "CronJob"),
@@ -118,7 +119,7 @@ fn collect(
         site.path.push(Step::Key(key));
         match place.get(*key).filter(|value| value.is_object()) {
             Some(value) => place = value,
-            None => return Err(Refused { field: dotted(&site.path), reason: "must be a mapping" }),
+            None => return Err(InvalidPod { field: dotted(&site.path), reason: "must be a mapping" }),
         }
     }
     sites.push(site);
@@ -136,8 +137,8 @@ fn items(
     value: &Value,
     (kind, version): (&str, &str),
     path: &mut Vec<Step>,
-    sites: &mut Vec<Site>,
-) -> Result<(), Refused> {
+    sites: &mut Vec<PodLocation>,
+) -> Result<(), InvalidPod> {
     let at = |path: &[Step], rest: &str| match dotted(path).as_str() {
         "" => rest.to_owned(),
         path => format!("{path}.{rest}"),
@@ -145,11 +146,14 @@ fn items(
     let items = match pod::field(value, "items") {
         None => return Ok(()),
         Some(Value::Array(items)) => items,
-        Some(_) => return Err(Refused { field: at(path, "items"), reason: "must be a list" }),
+        Some(_) => return Err(InvalidPod { field: at(path, "items"), reason: "must be a list" }),
     };
     for (index, item) in items.iter().enumerate() {
         if !item.is_object() {
-            return Err(Refused { field: at(path, &format!("items[{index}]")), reason: "must be a mapping" });
+            return Err(InvalidPod {
+                field: at(path, &format!("items[{index}]")),
+                reason: "must be a mapping",
+            });
         }
         let own =
             |key, default| Some(pod::text(item, key)).filter(|text| !text.is_empty()).unwrap_or(default);
@@ -160,7 +164,7 @@ fn items(
     Ok(())
 }
 
-fn known(kind: &str, group: &str) -> Option<&'static [&'static str]> {
+fn template_path(kind: &str, group: &str) -> Option<&'static [&'static str]> {
     KINDS.iter().find(|(known, of, _)| *known == kind && *of == group).map(|(_, _, template)| *template)
 }
 

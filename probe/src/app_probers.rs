@@ -11,6 +11,7 @@ use crate::path::ProbePath;
 use crate::ports::ProxyPorts;
 use crate::prober::{GrpcMode, Handler, Prober, ReadContext, Scheme};
 
+const MAX_BYTES: usize = 1 << 20;
 const MAX_PROBERS: usize = 10_000;
 
 /// The declared probes by path, at most 10000.
@@ -18,6 +19,28 @@ const MAX_PROBERS: usize = 10_000;
 pub struct AppProbers(BTreeMap<ProbePath, Prober>);
 
 impl AppProbers {
+    /// Parses the value of `ISTIO_KUBE_APP_PROBERS`; an empty text and `null` declare no probe.
+    /// `warnings` gets a line for each field that is ignored but may have been meant.
+    ///
+    /// # Errors
+    /// One invalid entry rejects all of them; the error names its key, value and the reason.
+    pub fn parse(
+        text: &str,
+        proxy_ports: &ProxyPorts,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, ConfigError> {
+        if text.len() > MAX_BYTES {
+            return Err(ConfigError::too_large("probers", "1 MiB"));
+        }
+        match text.trim_ascii() {
+            "" => Ok(Self::default()),
+            _ => match Json::parse("probers", text.as_bytes())? {
+                Json::Null => Ok(Self::default()),
+                value => Self::read(&value, proxy_ports, warnings),
+            },
+        }
+    }
+
     /// Reads the probes; one invalid entry rejects all of them. `warnings` gets a line for each
     /// field that is ignored but may have been meant.
     pub(crate) fn read(

@@ -7,16 +7,13 @@
 //! [`plugin_config`] read them from JSON; [`request`], [`url`] and [`redirect`] compute what
 //! kubelet would send; [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the
 //! results.
-//!
-//! Probes of virtual machines, which have no kubelet: [`workload_probe`] and [`workload_group`]
-//! define the configuration, read with [`fields`]; [`health_state`] applies the thresholds;
-//! [`health_report`] defines the messages between agent and discovery server.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod app_probers;
 pub mod error;
+pub mod go;
 pub mod grpc_health;
 pub mod json;
 pub mod path;

@@ -139,11 +139,7 @@ fn probers(
 ) -> Result<AppProbers, ConfigError> {
     match json::field(fields, "probers", false) {
         None => Ok(AppProbers::default()),
-        Some(Json::String(text)) if text.trim_ascii().is_empty() => Ok(AppProbers::default()),
-        Some(Json::String(text)) => match Json::parse("probers", text.as_bytes())? {
-            Json::Null => Ok(AppProbers::default()),
-            table => AppProbers::read(&table, proxy_ports, warnings),
-        },
+        Some(Json::String(text)) => AppProbers::parse(text, proxy_ports, warnings),
         Some(table) => AppProbers::read(table, proxy_ports, warnings),
     }
 }

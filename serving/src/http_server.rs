@@ -1,211 +1,221 @@
-//! HTTP/1.1 servers, with or without TLS, that limit everything a client controls.
+//! HTTP/1.1 server that limits every resource that a client controls.
 
 mod activity;
+mod body;
+mod connection;
+mod connections;
+mod listener;
+mod metrics;
+mod transport;
 
-use std::convert::Infallible;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, StatusCode, Uri};
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use activity::{Activity, Watched};
+use crate::log_limiter::LogLimiter;
+pub use body::{Body, Chunks};
+use connections::Connections;
+pub use connections::Slot;
+pub use listener::{Listener, Peer, bind, bind_unix};
+pub use metrics::{GaugeGuard, ServerMetrics};
+pub use transport::{Plaintext, Tls, Transport};
 
-/// Maximum size of a request's header section in bytes; a larger one is answered with 431.
-const HEAD_LIMIT: usize = 16 << 10;
-/// Maximum number of header fields; more are answered with 431.
-const FIELD_LIMIT: usize = 64;
-/// Timeout from the start of a connection to its first complete header section, and from the first
-/// to the last byte of a later one.
-const HEAD: Duration = Duration::from_secs(5);
-/// Timeout of an idle connection. It is longer than the clients' own (Go: 90 s), so that clients
-/// close first: a request that arrives on a closing connection would be lost.
-const IDLE: Duration = Duration::from_secs(120);
-/// How often these timeouts are checked.
-const LOOK: Duration = Duration::from_millis(250);
-/// Length of the listen queue: agents that reconnect at the same time wait there and not in our
-/// memory.
-const BACKLOG: i32 = 4096;
-/// Pause after a failed `accept`, which means that file descriptors or memory are exhausted.
+/// Pause after a failed accept, when file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long requests in flight may take when the server shuts down.
-const CLOSE: Duration = Duration::from_secs(10);
 
-/// A response with its body in memory.
-pub type Response = hyper::Response<Full<Bytes>>;
+pub type Response = hyper::Response<Body>;
 
-/// Address of the client; an extension of each request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+/// Response extension: time for the client to read the response, instead of [`Limits::response`].
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseTimeout(pub Duration);
+
+/// Limits on what clients may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Maximum number of connections. A further connection replaces the one that has been idle, or
+    /// has sent an incomplete request head, for the longest time.
+    pub connections: usize,
+    /// Maximum size of a request head in bytes; a larger one is answered with 431.
+    pub head_bytes: usize,
+    /// Time for the TLS handshake, and for the first request head from then on; time from the first
+    /// to the last byte of each later one.
+    pub head: Duration,
+    /// Time from the response to its last byte, and to the next request if the connection is kept.
+    pub response: Duration,
+    /// True if connections are kept after a response.
+    pub keep_alive: bool,
+    /// True if requests may have a body.
+    pub bodies: bool,
+    /// Time for requests in flight to finish when the server shuts down.
+    pub shutdown: Duration,
+}
+
+impl Limits {
+    /// One request without a body for each connection.
+    pub const ONE_REQUEST: Self = Self {
+        connections: 64,
+        head_bytes: 8 << 10,
+        head: Duration::from_secs(5),
+        response: Duration::from_secs(5),
+        keep_alive: false,
+        bodies: false,
+        shutdown: Duration::from_secs(1),
+    };
+
+    /// Any number of requests with bodies on a connection, which the handler limits. Idle
+    /// connections are kept longer than clients do (Go: 90 s), so that clients close first: a
+    /// request that arrives on a closing connection would be lost.
+    pub const KEEP_ALIVE: Self = Self {
+        connections: 64,
+        head_bytes: 16 << 10,
+        head: Duration::from_secs(5),
+        response: Duration::from_secs(120),
+        keep_alive: true,
+        bodies: true,
+        shutdown: Duration::from_secs(10),
+    };
+}
+
+/// A request and its connection.
+pub struct HttpRequest {
+    /// Peer of the connection; no header affects it.
+    pub peer: Peer,
+    /// Slot of this connection in the connection limit.
+    pub slot: Slot,
+    pub method: Method,
+    /// In origin form: path and query as received.
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    /// Empty unless [`Limits::bodies`] allows one.
+    pub body: Incoming,
+}
+
+impl HttpRequest {
+    /// Returns the bytes before `?`.
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// Returns the bytes after `?`.
+    pub fn query(&self) -> &str {
+        self.uri.query().unwrap_or_default()
+    }
+
+    /// True for GET and HEAD.
+    pub fn is_read(&self) -> bool {
+        self.method == Method::GET || self.method == Method::HEAD
+    }
+}
+
+/// Name, limits and metrics of a server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Name in metrics, such as `ready`.
+    pub name: &'static str,
+    /// Paths that metrics name; all other paths count as `other`.
+    pub paths: &'static [&'static str],
+    pub limits: Limits,
+    pub metrics: ServerMetrics,
+}
 
 /// Stages of a shutdown.
 #[derive(Clone, Debug, Default)]
-pub struct Ending {
+pub struct Stages {
     /// Connections are closed after the current request.
     pub leaving: CancellationToken,
     /// No more connections are accepted.
     pub closing: CancellationToken,
 }
 
-/// Binds a listener. `[::]` accepts IPv4 too, and falls back to IPv4 on a machine without IPv6.
-pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let bind = |address: SocketAddr| {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(false)?;
-        }
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        TcpListener::from_std(socket.into())
-    };
-    match bind(address) {
-        Err(_) if address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
-            bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()))
-        }
-        bound => bound,
-    }
-}
-
-/// Serves until `ending.closing` is cancelled, then completes requests in flight. The TLS
-/// configuration is loaded for each connection; without one, connections are plaintext.
-pub async fn serve<H, F>(
-    listener: TcpListener,
-    tls: Option<Arc<ArcSwap<ServerConfig>>>,
-    connections: usize,
-    ending: Ending,
+/// Serves until `stages.closing` is cancelled, then waits for requests in flight. `handler` answers
+/// every request in origin form.
+pub async fn serve<T, H, F>(
+    listener: impl Into<Listener>,
+    transport: T,
+    server: Server,
+    stages: Stages,
     handler: H,
 ) where
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    T: Transport,
+    H: Fn(HttpRequest) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(connections));
+    let listener = listener.into();
+    let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
     let tracker = TaskTracker::new();
+    let mut failures = LogLimiter::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = ending.closing.cancelled() => break,
+            () = stages.closing.cancelled() => break,
         };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
+        match accepted {
+            Ok((stream, peer)) => match connections::admit(&connections) {
+                Some(admitted) => {
+                    let (transport, handler) = (transport.clone(), handler.clone());
+                    let (server, stages) = (server.clone(), stages.clone());
+                    tracker.spawn(async move {
+                        connection::serve(stream, peer, admitted, transport, server, stages, handler).await;
+                    });
+                    // The task reads what its socket has received before the next connection is
+                    // accepted and may evict it: a request head that has already arrived must not
+                    // be discarded.
+                    yield_now().await;
+                }
+                None => {
+                    debug!("connection closed: connection limit reached");
+                    server.metrics.connection_closed(server.name, "full");
+                }
+            },
             Err(error) => {
-                warn!(%error, "accepting a connection failed");
+                if let Some(times) = failures.record(Instant::now()) {
+                    warn!(%error, times, "accept failed");
+                }
                 sleep(ACCEPT_PAUSE).await;
-                continue;
             }
-        };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            debug!("connection limit reached, new connection closed");
-            continue;
-        };
-        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
-        let (ending, handler) = (ending.clone(), handler.clone());
-        tracker.spawn(async move {
-            greet(stream, Peer(peer), acceptor, ending, handler).await;
-            drop(place);
-        });
+        }
     }
     drop(listener);
     tracker.close();
-    // Connections that are still open end with the process.
-    let _ = timeout(CLOSE, tracker.wait()).await;
+    // Connections that are still open are closed when the process exits.
+    let _ = timeout(server.limits.shutdown, tracker.wait()).await;
 }
 
-async fn greet<H, F>(stream: TcpStream, peer: Peer, acceptor: Option<TlsAcceptor>, ending: Ending, handler: H)
-where
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response> + Send + 'static,
-{
-    // A response is one small write, which must not wait for the acknowledgement of the previous
-    // one.
-    let _ = stream.set_nodelay(true);
-    match acceptor {
-        None => connection(stream, peer, ending, handler).await,
-        Some(acceptor) => match timeout(HEAD, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => connection(stream, peer, ending, handler).await,
-            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
-            Err(_) => debug!("TLS handshake timed out"),
-        },
-    }
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
+    response(status, "text/plain; charset=utf-8", body.into())
 }
 
-async fn connection<S, H, F>(stream: S, peer: Peer, ending: Ending, handler: H)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response> + Send + 'static,
-{
-    let activity = Activity::new();
-    let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        let (activity, leaving) = (activity.clone(), ending.leaving.clone());
-        activity.request();
-        let answer = handler(request);
-        async move {
-            let mut response = answer.await;
-            if leaving.is_cancelled() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            activity.answered();
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(None)
-        .max_headers(FIELD_LIMIT)
-        .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(Watched::new(stream, activity.clone())), service);
-    tokio::pin!(connection);
-    let mut closing = false;
-    loop {
-        tokio::select! {
-            _ = &mut connection => return,
-            () = ending.closing.cancelled(), if !closing => {
-                closing = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            () = sleep(LOOK) => if activity.is_stale(HEAD, IDLE) { return },
-        }
-    }
+pub fn json(status: StatusCode, body: Bytes) -> Response {
+    response(status, "application/json", body)
 }
 
-/// Returns a plain-text response of one line.
-pub fn text(status: StatusCode, line: &str) -> Response {
-    response(status, "text/plain; charset=utf-8", Bytes::from(format!("{line}\n")))
+/// Builds the 404 response for a path that this port does not serve.
+pub fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "not found\n")
 }
 
-/// Returns 405 for a path that only allows the method `allow`.
+/// Builds the 405 response for a path that this port serves; `allow` is a list such as `GET, HEAD`.
 pub fn not_allowed(allow: &'static str) -> Response {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
 }
 
-/// Returns a response with a body.
 pub fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Creates the tokio runtime and raises the file descriptor limit.
+//! The tokio runtime, and the limit of open file descriptors.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -8,16 +8,27 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::Failure;
 
-/// Creates a runtime with this number of threads; 1 means the calling thread only.
-pub fn new(threads: usize) -> Result<Runtime, Failure> {
-    let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+/// Builds a runtime with I/O and time. The builder says whether it has threads of its own.
+pub fn build(builder: &mut Builder) -> Result<Runtime, Failure> {
     room()
-        .and_then(|()| builder.worker_threads(threads).enable_all().build())
-        .map_err(|error| Failure::Machine(format!("cannot start: {error}")))
+        .and_then(|()| builder.enable_all().build())
+        .map_err(|error| Failure::Os(format!("cannot start: {error}")))
 }
 
-/// Checks that file descriptors are available: tokio panics if it cannot create the socket pair
-/// that it uses for signals.
+/// Runs a command to completion. Blocking tasks, such as a hanging name lookup, do not delay the
+/// return.
+pub fn block_on<T>(
+    builder: &mut Builder,
+    command: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = build(builder)?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_background();
+    ended
+}
+
+/// Checks that enough file descriptors are free: tokio panics if it cannot create the socket pair
+/// that it needs for signals.
 fn room() -> io::Result<()> {
     let _pairs = (UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?);
     Ok(())
@@ -32,3 +43,6 @@ pub fn raise_descriptors() -> nix::Result<u64> {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     Ok(hard)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,143 +1,130 @@
-//! Builds TLS server configurations from PEM and validates them.
+//! PEM files, and TLS server configurations made of them.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
-    SignatureScheme,
-};
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use thiserror::Error;
 
-/// A certificate or key that cannot be used.
-#[derive(Debug, thiserror::Error)]
+use crate::exit::Failure;
+use crate::files;
+
+/// A certificate or key that cannot be used. The text names the flag and the file.
+#[derive(Debug, Error)]
 pub enum TlsError {
-    /// The file is not PEM, or does not contain an object of this kind.
-    #[error("{0}: contains no {1} in PEM format")]
-    Pem(&'static str, &'static str),
-    /// Certificate and key do not match, or the CA is invalid.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{name}: {source}")]
+    Read { name: String, source: io::Error },
+    #[error("{name}: the file contains no PEM-encoded {what}")]
+    Pem { name: String, what: &'static str },
+    /// The certificate and the key do not match, or the CA is invalid.
+    #[error("{name}: {text}")]
+    Rejected { name: String, text: String },
 }
 
-/// Which client certificates the server accepts.
-#[derive(Clone, Debug)]
-pub struct ClientAuth {
-    /// CAs that sign client certificates, PEM.
-    pub ca: Vec<u8>,
-    /// Common name or subject alternative name that a client certificate must have.
-    pub name: Option<String>,
-}
-
-/// Returns a server configuration for this certificate chain and key with TLS 1.2 and 1.3; ALPN
-/// offers HTTP/1.1 only.
-pub fn server_config(
-    chain: &[u8],
-    key: &[u8],
-    client: Option<&ClientAuth>,
-) -> Result<ServerConfig, TlsError> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().unwrap_or_default();
-    if chain.is_empty() {
-        return Err(TlsError::Pem("tls.crt", "certificate"));
+impl TlsError {
+    /// Returns the error for a file that was read but cannot be used.
+    pub fn rejected(file: &Pem, error: impl ToString) -> Self {
+        Self::Rejected { name: file.name.clone(), text: error.to_string() }
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::Pem("tls.key", "private key"))?;
-    let builder = ServerConfig::builder();
-    let builder = match client {
-        None => builder.with_no_client_auth(),
-        Some(client) => builder.with_client_cert_verifier(verifier(client)?),
-    };
-    let refused = |error: Error| TlsError::Refused(format!("tls.crt and tls.key: {error}"));
-    let mut config = builder.with_single_cert(chain, key).map_err(refused)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
 }
 
-/// Returns when the first certificate of a chain expires, in seconds since 1970.
-pub fn not_after(chain: &[u8]) -> Option<i64> {
-    let certificate = CertificateDer::from_pem_slice(chain).ok()?;
-    let (_, certificate) = X509Certificate::from_der(&certificate).ok()?;
-    Some(certificate.validity().not_after.timestamp())
-}
-
-fn verifier(client: &ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_slice_iter(&client.ca).filter_map(Result::ok);
-    if roots.add_parsable_certificates(certificates).0 == 0 {
-        return Err(TlsError::Pem("--client-ca", "certificate"));
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
+        match error {
+            TlsError::Read { .. } => Self::CannotRead(error.to_string()),
+            TlsError::Pem { .. } | TlsError::Rejected { .. } => Self::Settings(error.to_string()),
+        }
     }
-    let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
-    let verifier = verifier.map_err(|error| TlsError::Refused(format!("--client-ca: {error}")))?;
-    Ok(match &client.name {
-        None => verifier,
-        Some(name) => Arc::new(Named { verifier, name: name.clone() }),
-    })
 }
 
-/// A verifier that also requires a name.
-#[derive(Debug)]
-struct Named {
-    verifier: Arc<dyn ClientCertVerifier>,
+/// Content of a PEM file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// Name in error texts, such as `--tls-cert = "/etc/tls.crt"`.
     name: String,
+    content: Vec<u8>,
 }
 
-impl Named {
-    fn is_meant(&self, certificate: &CertificateDer) -> bool {
-        let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return false };
-        let mut common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
-        let alternative = certificate.subject_alternative_name().ok().flatten();
-        let mut alternative = alternative.iter().flat_map(|names| &names.value.general_names);
-        common.any(|name| name == self.name)
-            || alternative.any(|name| match name {
-                GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
-                    *name == self.name
-                }
-                _ => false,
-            })
-    }
-}
-
-impl ClientCertVerifier for Named {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.verifier.root_hint_subjects()
+impl Pem {
+    pub fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), content: content.into() }
     }
 
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
-        if self.is_meant(end_entity) {
-            Ok(verified)
-        } else {
-            Err(CertificateError::ApplicationVerificationFailure.into())
+    /// Reads the file that was given with `flag`.
+    pub fn read(flag: &str, file: &Path) -> Result<Self, TlsError> {
+        let name = format!("{flag} = {file:?}");
+        match files::read(file) {
+            Ok(content) => Ok(Self { name, content }),
+            Err(source) => Err(TlsError::Read { name, source }),
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.content
     }
 
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
+    /// Returns all certificates, at least one.
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.content).collect();
+        let certificates = certificates.ok().filter(|certificates| !certificates.is_empty());
+        certificates.ok_or_else(|| self.contains_no("certificate"))
     }
 
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+    pub fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+        PrivateKeyDer::from_pem_slice(&self.content).map_err(|_| self.contains_no("private key"))
+    }
+
+    /// Returns the CA certificates that can be parsed, at least one.
+    pub fn roots(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        let certificates = CertificateDer::pem_slice_iter(&self.content).filter_map(Result::ok);
+        match roots.add_parsable_certificates(certificates).0 {
+            0 => Err(self.contains_no("certificate")),
+            _ => Ok(roots),
+        }
+    }
+
+    fn contains_no(&self, what: &'static str) -> TlsError {
+        TlsError::Pem { name: self.name.clone(), what }
     }
 }
+
+/// Makes the default cryptography the one of this process, which [`server_config`] and kube use.
+pub fn install_crypto() -> Result<(), Failure> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let installed = provider.install_default();
+    installed.map_err(|_| Failure::Software("a rustls crypto provider is already installed".to_owned()))
+}
+
+/// Returns a server configuration for this certificate chain and key with TLS 1.2 and 1.3, which
+/// offers `protocol` by ALPN. Client certificates are required if there is a verifier.
+pub fn server_config(
+    chain: &Pem,
+    key: &Pem,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    protocol: &[u8],
+) -> Result<ServerConfig, TlsError> {
+    let builder = ServerConfig::builder();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+    };
+    let made = builder.with_single_cert(chain.certificates()?, key.key()?);
+    let mut config = made.map_err(|error| TlsError::rejected(chain, error))?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(config)
+}
+
+/// Returns a verifier that accepts client certificates of these CAs.
+pub fn client_verifier(ca: &Pem) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let verifier = WebPkiClientVerifier::builder(Arc::new(ca.roots()?)).build();
+    Ok(verifier.map_err(|error| TlsError::rejected(ca, error))?)
+}
+
+#[cfg(test)]
+mod tests;

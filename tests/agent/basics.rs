@@ -1,8 +1,8 @@
 //! Tests of the agent's binary next to a real Envoy that it does not start itself.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use kit::agent;
 use kit::app::{App, answer};
@@ -10,6 +10,7 @@ use kit::caller::{self, Answer};
 use kit::envoy::{self, Version};
 use kit::net;
 use kit::pod::Pod;
+use kit::wait;
 use serde_json::{Value, json};
 use tokio::process::Child;
 
@@ -33,15 +34,15 @@ fn start(address: SocketAddr, folder: &Path) -> Child {
 
 /// Requests the readiness until the response has this status and this body.
 async fn until(address: SocketAddr, status: u16, body: &str) {
-    let mut last = Answer::default();
-    for _ in 0..1000 {
-        last = ready(address, "").await;
-        if last.status == status && last.text().trim() == body {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("expected {status} {body:?}, last response was {} {:?}", last.status, last.text());
+    let last = Cell::new(Answer::default());
+    let what = || format!("the agent answers {status} {body:?}, not {:?}", last.take());
+    wait::until_or(what, async || {
+        let answer = ready(address, "").await;
+        let is_expected = answer.status == status && answer.text().trim() == body;
+        last.set(answer);
+        is_expected
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -109,7 +110,7 @@ async fn wait_becomes_the_command_once_envoy_is_ready() {
     let address = SocketAddr::new(ip, 15021);
     let url = format!("http://{address}/healthz/ready");
     let folder = envoy::folder("agent-wait");
-    let wait = ["wait", "--timeoutSeconds", "30", "--url", &url, "--", "sh", "-c", "echo $$"];
+    let wait = ["wait", "--timeoutSeconds", "120", "--url", &url, "--", "sh", "-c", "echo $$"];
     let waiting = agent::command(&wait).spawn().expect("the agent starts");
     let pid = waiting.id().expect("a pid");
     let _running = start(address, &folder);
@@ -129,7 +130,8 @@ async fn wait_becomes_the_command_once_envoy_is_ready() {
 async fn the_printed_bootstrap_serves() {
     let ip = net::loopback();
     let app = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
-    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}}).to_string();
+    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}, "timeoutSeconds": 60}});
+    let table = table.to_string();
     let folder = envoy::folder("agent-bootstrap");
     let (ip_text, listener) = (ip.to_string(), envoy::probe_listener(ip));
     for inline in [false, true] {

@@ -22,7 +22,7 @@ async fn envoy_has_as_many_as_it_may_have() {
         ["1000", "3000"],
         "limits of the agent and of the commands of its probes"
     );
-    assert_eq!(limits(&sidecar.envoy().to_string()), ["3000", "3000"]);
+    assert_eq!(limits(&sidecar.envoy_pid().to_string()), ["3000", "3000"]);
 }
 
 /// With fewer than five descriptors the agent cannot print an error; with three, the dynamic loader

@@ -1,21 +1,23 @@
 //! Tests of how a sidecar with a real Envoy terminates: by signals, and by the commands `drain` and
 //! `quit`.
 
-use std::time::Duration;
-
 use kit::agent;
 use kit::caller;
 use kit::envoy;
-use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::process::is_alive;
+use kit::sidecar::{Builder, Sidecar};
+use kit::wait;
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use crate::run::user_config;
 
 /// The port of the listener in the user's configuration.
 const THEIRS: u16 = 18080;
+
+/// Flags with a minimum that outlasts every wait, so that a test that does not skip it fails.
+const ENDLESS: [&str; 4] = ["--drain-seconds", "600", "--drain-deadline-seconds", "1200"];
 
 /// Starts a sidecar whose user configuration has a listener, and waits until it is ready.
 async fn ready(name: &str, flags: &[&str]) -> Sidecar {
@@ -41,11 +43,15 @@ async fn connection(sidecar: &Sidecar) -> TcpStream {
 async fn a_drain_lasts_until_connections_are_gone() {
     let sidecar = ready("drain", &["--drain-seconds", "1"]).await;
     let open = connection(&sidecar).await;
-    let envoy = sidecar.envoy();
+    let envoy = sidecar.envoy_pid();
     sidecar.signal(Signal::SIGTERM);
     sidecar.until(503, "draining").await;
-    // `--drain-seconds` is over by then, but the connection is still open.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // The agent counts the connections once `--drain-seconds` is over.
+    wait::until_or(
+        || format!("connections are counted\n{}", sidecar.log()),
+        async || sidecar.log().contains("connections=Some(1)"),
+    )
+    .await;
     assert_eq!(sidecar.ready("").await.text(), "draining\n");
     assert!(is_alive(envoy));
     let probe = caller::probe(envoy::probe_listener(sidecar.ip), "/app-health/~/readyz").await;
@@ -55,7 +61,7 @@ async fn a_drain_lasts_until_connections_are_gone() {
     assert_eq!(code, Some(0), "{log}");
     assert!(!is_alive(envoy));
     let steps = [
-        "drain started reason=\"SIGTERM\"",
+        "drain started",
         "connections=Some(1)",
         "connections=Some(0)",
         "reason=\"terminating\"",
@@ -77,22 +83,21 @@ async fn the_deadline_ends_what_does_not_end() {
 
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
-    let sidecar = ready("drain-twice", &["--drain-seconds", "25"]).await;
-    let (envoy, began) = (sidecar.envoy(), Instant::now());
+    let sidecar = ready("drain-twice", &ENDLESS).await;
+    let envoy = sidecar.envoy_pid();
     sidecar.signal(Signal::SIGTERM);
     sidecar.until(503, "draining").await;
     sidecar.signal(Signal::SIGINT);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("envoy killed with SIGKILL") && !is_alive(envoy), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(15), "the drain was not aborted: {log}");
 }
 
 #[tokio::test]
 async fn drain_and_then_a_signal_needs_no_minimum() {
-    let sidecar = ready("drain-before", &["--drain-seconds", "25"]).await;
+    let sidecar = ready("drain-before", &ENDLESS).await;
     let url = format!("http://{}", sidecar.local_address());
-    let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "10"], &[]).await;
+    let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "60"], &[]).await;
     assert_eq!(drained.code, Some(0), "{drained:?}");
     assert_eq!(sidecar.ready("").await.text(), "draining\n");
     assert_eq!(
@@ -100,12 +105,10 @@ async fn drain_and_then_a_signal_needs_no_minimum() {
         Some(0),
         "a second drain must have no effect"
     );
-    assert!(is_alive(sidecar.envoy()), "Envoy still runs");
-    let began = Instant::now();
+    assert!(is_alive(sidecar.envoy_pid()), "Envoy still runs");
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(15), "the agent waited for --drain-seconds again: {log}");
 }
 
 #[tokio::test]
@@ -118,13 +121,11 @@ async fn readiness_may_stay() {
 
 #[tokio::test]
 async fn before_readiness_nothing_is_drained() {
-    let sidecar = Builder::new("drain-early").args(&["--dynamic", "on", "--drain-seconds", "25"]).start();
+    let sidecar = Builder::new("drain-early").args(&["--dynamic", "on"]).args(&ENDLESS).start();
     sidecar.until(503, "clusters not received\nlisteners not received").await;
-    let began = Instant::now();
     sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(began.elapsed() < Duration::from_secs(15), "{log}");
 }
 
 #[tokio::test]
@@ -154,6 +155,6 @@ async fn an_envoy_of_somebody_else_is_never_signalled() {
     watching.signal(Signal::SIGTERM);
     let (code, log) = watching.end().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(is_alive(theirs.envoy()));
+    assert!(is_alive(theirs.envoy_pid()));
     assert_eq!(theirs.ready("").await.status, 200);
 }

@@ -1,13 +1,17 @@
 //! Tests of traffic while Envoy drains: requests in flight finish, and outbound traffic works until
 //! Envoy exits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::app::{App, Step};
 use kit::caller;
-use kit::sidecar::{Builder, is_alive};
+use kit::process::is_alive;
+use kit::sidecar::Builder;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::run::user_config;
 
@@ -37,23 +41,29 @@ fn config(ip: std::net::IpAddr, app: &App) -> Value {
 #[tokio::test]
 async fn what_is_in_flight_finishes_and_outbound_goes_on() {
     let builder = Builder::new("traffic");
-    let body = b"slowly".to_vec();
+    let finish = Arc::new(Notify::new());
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n".to_vec();
-    let steps = vec![Step::Read, Step::Write(head), Step::Drip(body, Duration::from_millis(800))];
+    let steps = vec![
+        Step::Read,
+        Step::Write(head),
+        Step::Until(Arc::clone(&finish)),
+        Step::Write(b"slowly".to_vec()),
+    ];
     let app = App::start(builder.ip, steps).await;
     let user = builder.folder.join("user.json");
     std::fs::write(&user, config(builder.ip, &app).to_string()).expect("a writable folder");
     let flags = ["--user-config", user.to_str().expect("a path"), "--drain-seconds", "1"];
     let sidecar = builder.args(&flags).start();
     sidecar.until(200, "ready").await;
-    let (envoy, ip) = (sidecar.envoy(), sidecar.ip);
+    let (envoy, ip) = (sidecar.envoy_pid(), sidecar.ip);
 
     let in_flight = tokio::spawn(async move { caller::get((ip, INBOUND).into(), "/", &[]).await });
     app.seen_at_least(1).await;
     sidecar.signal(Signal::SIGTERM);
     sidecar.until(503, "draining").await;
-    let mut calls = 0;
-    while !in_flight.is_finished() {
+    // `--drain-seconds` is over long before the response is complete.
+    let (mut calls, began) = (0, Instant::now());
+    while calls < 20 || began.elapsed() < Duration::from_secs(3) {
         // `caller::get` opens a new connection for each call.
         let answer = caller::get((ip, OUTBOUND).into(), "/", &[]).await;
         assert_eq!((answer.status, answer.text().as_str()), (200, "theirs"), "after {calls} calls");
@@ -61,8 +71,8 @@ async fn what_is_in_flight_finishes_and_outbound_goes_on() {
         calls += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // `--drain-seconds` is over long before the response is complete.
-    assert!(calls > 20, "{calls} calls: {}", sidecar.log());
+    assert!(!in_flight.is_finished());
+    finish.notify_one();
     let answer = in_flight.await.expect("a caller");
     assert_eq!((answer.status, answer.complete, answer.text().as_str()), (200, true, "slowly"), "{answer:?}");
     let (code, log) = sidecar.end().await;

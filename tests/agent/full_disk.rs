@@ -9,7 +9,6 @@ use kit::envoy::Version;
 use kit::not_tested;
 use kit::sidecar::{Builder, Sidecar};
 use nix::sys::signal::Signal;
-use nix::unistd::geteuid;
 
 /// The content of the state directory that an earlier agent has left.
 const OLD: &str = "envoy.json: old\n";
@@ -42,8 +41,7 @@ exit "$code"
 
 /// Returns `None` and reports NOT TESTED without root.
 fn in_namespace(builder: Builder, kib: u32, filled: bool) -> Option<Builder> {
-    if !geteuid().is_root() {
-        not_tested::say("full disks and the termination log", "a mount namespace needs root");
+    if !not_tested::has_root_and("full disks and the termination log", &["unshare", "mount"]) {
         return None;
     }
     let folder = builder.folder.clone();
@@ -81,8 +79,9 @@ async fn a_disk_that_fills_later_changes_nothing() {
     fill(&sidecar);
     sidecar.signal(Signal::SIGHUP);
     assert_eq!(sidecar.local("GET /stats/prometheus", "Host: localhost\r\n").await.status, 200);
-    sidecar.signal(Signal::SIGTERM);
+    assert_eq!(sidecar.local("POST /drain", "").await.status, 200);
     sidecar.until(503, "draining").await;
+    sidecar.signal(Signal::SIGTERM);
     let (code, log) = sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
 }

@@ -1,13 +1,13 @@
 //! Tests of which clients may use the local port.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use kit::agent;
 use kit::app::{App, answer};
 use kit::caller;
 use kit::envoy;
 use kit::sidecar::Builder;
+use kit::wait;
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
@@ -36,14 +36,8 @@ async fn only_this_machine_and_nobody_in_between() {
         let answer = sidecar.local(request, lines).await;
         assert_eq!(answer.status, status, "{request} {lines:?}: {answer:?}");
     }
-    for round in 0.. {
-        // The agent probes the data path every five seconds and logs that at the level DEBUG.
-        if sidecar.log().contains("DEBUG") {
-            break;
-        }
-        assert!(round < 200, "the log level did not change: {}", sidecar.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    // The agent probes the data path every five seconds and logs that at the level DEBUG.
+    wait::until("the log level has changed", async || sidecar.log().contains("DEBUG")).await;
 
     // Envoy's connections for captured traffic have this source address.
     let socket = TcpSocket::new_v4().expect("a socket");

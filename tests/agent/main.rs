@@ -1,6 +1,8 @@
-//! Tests of the agent as a process, mostly with a real Envoy.
+//! Tests of the agent: commands, readiness, metrics, drain and exit codes, with a real Envoy or a scripted
+//! admin interface, and the demo.
 
 mod basics;
+mod demo;
 mod descriptors;
 mod drain;
 mod drain_traffic;

@@ -9,10 +9,10 @@ use kit::envoy::workspace;
 /// Introduction of docs/agent.md.
 const HEAD: &str = "# The agent's command line
 
-Generated from the definition of the command line; `--help` prints the same texts. A flag takes precedence
-over its environment variable, and that over Istio's variable for the same setting, where one exists. An
-empty variable counts as unset. The responses and the exit codes of the commands are in
-[configuration.md](configuration.md#the-agent).
+Which flags does the agent have? `app-health-agent reference` generates this page from the definition
+of the command line; `--help` shows the same text. A flag overrides its environment variable, which
+overrides Istio's name for the setting, if there is one. An empty variable counts as absent. The
+endpoints and the exit codes are in [configuration.md](configuration.md#the-agent).
 ";
 
 /// Renders docs/agent.md.

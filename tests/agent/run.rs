@@ -8,11 +8,14 @@ use kit::app::{App, answer};
 use kit::caller;
 use kit::envoy;
 use kit::envoy::Version;
-use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::process::is_alive;
+use kit::sidecar::{Builder, Sidecar};
 use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
+/// Metric that counts how often the agent became not ready.
+const NOT_READY: &str = "app_health_agent_readiness_changes_total{to=\"not-ready\"";
 const SECRET: &str = "Bearer do-not-tell";
 
 async fn verbose(sidecar: &Sidecar) -> Value {
@@ -25,8 +28,7 @@ async fn envoy_is_started_and_answers_probes() {
         let builder = Builder::of(&format!("run-{version:?}"), version);
         let app = App::start(builder.ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
         let headers = json!([{"name": "Authorization", "value": SECRET}]);
-        let table =
-            json!({"/app-health/app/readyz": {"httpGet": {"port": app.port(), "httpHeaders": headers}}});
+        let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port(), "httpHeaders": headers}, "timeoutSeconds": 60}});
         let sidecar = builder.env("ISTIO_KUBE_APP_PROBERS", &table.to_string()).start();
         sidecar.until(200, "ready").await;
         let listener = envoy::probe_listener(sidecar.ip);
@@ -39,12 +41,13 @@ async fn envoy_is_started_and_answers_probes() {
         assert!(std::fs::read_to_string(state.join("envoy.json")).expect("readable").contains(SECRET));
         let shown = sidecar.local("GET /debug/bootstrap", "").await.text();
         assert!(shown.contains("***") && !shown.contains(SECRET), "{shown}");
-        let environment = std::fs::read(format!("/proc/{}/environ", sidecar.envoy())).expect("Envoy runs");
+        let environment =
+            std::fs::read(format!("/proc/{}/environ", sidecar.envoy_pid())).expect("Envoy runs");
         assert!(!String::from_utf8_lossy(&environment).contains("ISTIO_KUBE_APP_PROBERS"));
         let first = verbose(&sidecar).await;
         assert_eq!((&first["phase"], &first["epoch"]), (&json!("ready"), &json!(1)));
 
-        let envoy = sidecar.envoy();
+        let envoy = sidecar.envoy_pid();
         sidecar.local("POST /quitquitquit", "").await;
         let (code, log) = sidecar.end().await;
         assert_eq!(code, Some(0), "{log}");
@@ -89,9 +92,9 @@ pub(crate) fn user_config(ip: std::net::IpAddr, port: u16) -> Value {
 async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
     let sidecar = Builder::new("run-stopped").start();
     sidecar.until(200, "ready").await;
-    kill(sidecar.envoy(), Signal::SIGSTOP).expect("Envoy runs");
+    kill(sidecar.envoy_pid(), Signal::SIGSTOP).expect("Envoy runs");
     sidecar.until(503, "probe listener not answering").await;
-    kill(sidecar.envoy(), Signal::SIGCONT).expect("Envoy is there");
+    kill(sidecar.envoy_pid(), Signal::SIGCONT).expect("Envoy is there");
     sidecar.until(200, "ready").await;
 }
 
@@ -110,15 +113,10 @@ async fn an_agent_that_stood_still_has_seen_nothing() {
     sidecar.signal(Signal::SIGSTOP);
     tokio::time::sleep(Duration::from_secs(15)).await;
     sidecar.signal(Signal::SIGCONT);
-    // By then the agent has acted on any timeout that passed meanwhile.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // The first request that completes may be the one that was in flight.
+    sidecar.until_data_path_requests(2.0).await;
     assert_eq!(sidecar.ready("").await.status, 200);
-    let log = sidecar.log();
-    assert_eq!(
-        log.matches(" pending condition=\"data-path\"").count(),
-        1,
-        "only the one from the start is expected: {log}"
-    );
+    assert_eq!(sidecar.metric(NOT_READY).await, 0.0, "{}", sidecar.log());
 }
 
 #[tokio::test]
@@ -177,12 +175,10 @@ async fn callers_cannot_take_the_poller_s_descriptors() {
                 idle.push(TcpStream::connect(address).await.expect("the port is open"));
             }
         }
-        // The agent probes the data path twice a second meanwhile.
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        watching.until_data_path_requests(1.0).await;
         assert_eq!(watching.ready("").await.status, 200);
     }
-    let log = watching.log();
-    assert_eq!(log.matches(" pending condition=\"process\"").count(), 0, "{log}");
+    assert_eq!(watching.metric(NOT_READY).await, 0.0, "{}", watching.log());
 }
 
 #[tokio::test]

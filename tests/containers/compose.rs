@@ -1,9 +1,9 @@
 //! Tests of the compose files: their flags and volumes without a daemon, and their behavior with
 //! one.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use app_health_agent::args::{Args, Command};
 use app_health_agent::config::{BootstrapConfig, Environment};
@@ -13,6 +13,7 @@ use kit::docker::Daemon;
 use kit::envoy::workspace;
 use kit::example;
 use kit::not_tested;
+use kit::wait;
 use serde_json::Value;
 
 const STATE_DIR: &str = "/var/run/app-health/state";
@@ -81,14 +82,12 @@ fn an_envoy_apart_and_its_agent_mean_the_same_files() {
 /// Checks what the README of the compose files promises. The files run one after the other, because
 /// they publish the same ports.
 pub(crate) async fn both_files(daemon: &Daemon) {
+    if !daemon.has_compose() {
+        return not_tested::report("the compose files", "needs docker-compose");
+    }
     for (name, proxy) in [("compose.yaml", "sidecar"), ("envoy-apart.yaml", "envoy")] {
         let file = file(name);
-        if daemon.compose(&file, &["up", "--detach", "--no-build"]).is_none() {
-            return not_tested::say(
-                "the compose files",
-                "neither `docker compose` nor docker-compose is installed",
-            );
-        }
+        daemon.compose(&file, &["up", "--detach", "--no-build"]);
         // The application starts only after the proxy is ready.
         answers(15021, "/healthz/ready", 200).await;
         answers(15020, "/app-health/app/readyz", 200).await;
@@ -118,13 +117,12 @@ pub(crate) async fn both_files(daemon: &Daemon) {
 /// Requests `path` from the published port until the response has this status, and returns its
 /// body.
 async fn answers(port: u16, path: &str, status: u16) -> String {
-    let mut last = caller::Answer::default();
-    for _ in 0..1500 {
-        last = caller::get(SocketAddr::from(([127, 0, 0, 1], port)), path, &[]).await;
-        if last.status == status {
-            return last.text();
-        }
-        tokio::time::sleep(Duration::from_millis(40)).await;
-    }
-    panic!("{path}: expected status {status}, last response was {}: {}", last.status, last.text());
+    let last = Cell::new(0);
+    let what = || format!("{path} on port {port} answers {status}, not {}", last.get());
+    wait::until_some(what, async || {
+        let answer = caller::get(SocketAddr::from(([127, 0, 0, 1], port)), path, &[]).await;
+        last.set(answer.status);
+        (answer.status == status).then(|| answer.text())
+    })
+    .await
 }

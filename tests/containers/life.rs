@@ -73,12 +73,13 @@ pub(crate) async fn image(daemon: &Daemon) {
 }
 
 pub(crate) async fn drained(daemon: &Daemon) {
-    let sidecar = sidecar(daemon, &STATE);
+    // Long enough to be observed on a busy machine.
+    let sidecar = sidecar(daemon, &[&STATE[..], &["--env", "APP_HEALTH_DRAIN_SECONDS=20"]].concat());
     sidecar.until_ready().await;
     sidecar.signal("TERM");
     assert_eq!(sidecar.until(15021, "/healthz/ready", 503).await.text().trim(), "draining");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
-    assert!(sidecar.logs().contains("envoy exited status=with code 0"), "{}", sidecar.logs());
+    sidecar.until_logged("with code 0").await;
 }
 
 /// Runs the commands for hooks and Jobs by `exec`, as the kubelet does.
@@ -97,21 +98,17 @@ pub(crate) async fn killed(daemon: &Daemon) {
     sidecar.until_ready().await;
     kill_envoy(&sidecar);
     assert_eq!(sidecar.end().await, 70);
-    let log = sidecar.logs();
-    assert!(log.contains("app-health-agent: Envoy exited unexpectedly, terminated by SIGKILL"), "{log}");
+    sidecar.until_logged("app-health-agent: Envoy exited unexpectedly, terminated by SIGKILL").await;
 }
 
 pub(crate) async fn restarted(daemon: &Daemon) {
     let sidecar = sidecar(daemon, &[&STATE[..], &["--restart", "on-failure"]].concat());
     sidecar.until_ready().await;
     kill_envoy(&sidecar);
-    for _ in 0..1000 {
-        if sidecar.inspect("/RestartCount") == 1 && sidecar.inspect("/State/Running") == true {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert_eq!(sidecar.inspect("/RestartCount"), 1);
+    kit::wait::until("the container is restarted", async || {
+        sidecar.inspect("/RestartCount") == 1 && sidecar.inspect("/State/Running") == true
+    })
+    .await;
     sidecar.until_ready().await;
 }
 
@@ -122,14 +119,14 @@ pub(crate) async fn orphans(daemon: &Daemon) {
     let script = "for i in $(seq 200); do (sleep 5 &); done; grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | wc -l
         until [ -z \"$(pidof sleep)\" ] && ! grep -q '^State:.Z' /proc/[0-9]*/status; do sleep 0.1; done 2>/dev/null; echo none";
     let namespace = sidecar.namespace();
-    let words = ["run", "--rm", "--pid", &namespace, BUSYBOX, "timeout", "60", "sh", "-c", script];
+    let words = ["run", "--rm", "--pid", &namespace, BUSYBOX, "timeout", "90", "sh", "-c", script];
     let counts = daemon.docker(&words).stdout;
     let orphans = counts.lines().next().and_then(|count| count.trim().parse().ok()).unwrap_or(0);
     assert!(
         orphans > 100 && counts.ends_with("none\n"),
         "number of orphans, then `none` once all are reaped: {counts}"
     );
-    assert!(sidecar.logs().contains("ready seconds="), "{}", sidecar.logs());
+    sidecar.until_logged("ready seconds=").await;
     sidecar.signal("TERM");
     assert_eq!(sidecar.end().await, 0, "{}", sidecar.logs());
 }
@@ -163,7 +160,7 @@ pub(crate) async fn state(daemon: &Daemon) {
     sidecar(daemon, &["--read-only=false"]).until_ready().await;
     let nowhere = sidecar(daemon, &[]);
     assert_eq!(nowhere.end().await, 73);
-    assert!(nowhere.logs().contains("/var/run/app-health/state"), "{}", nowhere.logs());
+    nowhere.until_logged("/var/run/app-health/state").await;
 }
 
 pub(crate) async fn wrong(daemon: &Daemon) {
@@ -185,10 +182,9 @@ pub(crate) async fn held(daemon: &Daemon) {
     let network = ["--network", &pod.namespace()];
     let words = ["--user", "0", HELD, "wait", "--", "sh", "-c", APP];
     let app = daemon.run(&[&network[..], &words].concat());
-    while !app.logs().contains("connection refused") {
-        assert_eq!(app.inspect("/State/Running"), true, "{}", app.logs());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    // By then `wait` has sent its first request.
+    app.until_logged("connection refused").await;
+    assert_eq!(app.inspect("/State/Running"), true, "{}", app.logs());
     assert_eq!(
         kit::caller::get(pod.address(8080), "/ready", &[]).await.status,
         0,
@@ -196,6 +192,6 @@ pub(crate) async fn held(daemon: &Daemon) {
     );
     sidecar(daemon, &[&STATE[..], &network].concat());
     assert_eq!(pod.until(8080, "/ready", 200).await.text(), "yes\n");
-    assert!(app.logs().contains("ready after"), "{}", app.logs());
+    app.until_logged("ready after").await;
     pod.until(15020, READY, 200).await;
 }

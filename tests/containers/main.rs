@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of the images and the Compose files in real containers, and of the application that they probe.
 
 mod application;
 mod compose;

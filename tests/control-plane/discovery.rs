@@ -3,13 +3,13 @@
 use time::OffsetDateTime;
 use tonic::Code;
 
-use crate::discovery_kit::{
+use crate::discovery_support::{
     CDS, CLIENT, Discovery, EDS, GATEWAY, MACHINE, PAYMENTS, Peer, acknowledgement, client, has_machine,
     health, reporter, request,
 };
 
 #[tokio::test]
-async fn a_plain_reporter_is_heard_and_told_nothing() {
+async fn a_report_is_processed_without_a_response() {
     let discovery = Discovery::start("plain", &[]);
     let mut client = client(&discovery).await;
     client.assignment(|bytes| !has_machine(bytes)).await;
@@ -26,14 +26,14 @@ async fn a_plain_reporter_is_heard_and_told_nothing() {
 }
 
 #[tokio::test]
-async fn who_proves_something_else_changes_nothing() {
+async fn reports_of_another_identity_are_rejected() {
     let discovery = Discovery::start("identity", &[]);
     let mut client = client(&discovery).await;
     let reporter = reporter(&discovery).await;
     reporter.send(health("")).await;
     let before = client.assignment(has_machine).await;
     let expired = discovery.ca.sign_uri(PAYMENTS, Some(OffsetDateTime::now_utc() - time::Duration::days(1)));
-    let stranger = crate::webhook_kit::Ca::new("untrusted CA");
+    let stranger = crate::webhook_support::Ca::new("untrusted CA");
     let rows = [
         (
             "another namespace",
@@ -76,13 +76,13 @@ async fn who_proves_something_else_changes_nothing() {
     }
     assert!(client.is_quiet().await, "no push is sent");
     drop(client);
-    let mut again = crate::discovery_kit::client(&discovery).await;
+    let mut again = crate::discovery_support::client(&discovery).await;
     assert_eq!(again.assignment(|_| true).await, before);
     drop(reporter);
 }
 
 #[tokio::test]
-async fn limits_end_the_stream_and_no_more() {
+async fn exceeded_limits_end_only_the_stream() {
     let discovery = Discovery::start("limits", &[]);
     let mut client = client(&discovery).await;
     client.assignment(|_| true).await;
@@ -116,7 +116,7 @@ async fn limits_end_the_stream_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_shown_and_stops_nobody_else() {
+async fn a_nack_is_reported_and_affects_no_other_client() {
     let discovery = Discovery::start("nack", &[]);
     let first = request(CDS, &[], &CLIENT);
     let mut refuses =
@@ -139,7 +139,7 @@ async fn a_refusal_is_shown_and_stops_nobody_else() {
 }
 
 #[tokio::test]
-async fn many_agents_cost_little_each() {
+async fn memory_per_agent_is_bounded() {
     const AGENTS: u8 = 250;
     let discovery = Discovery::start("many", &["--accept-rate", "2000"]);
     let tls = discovery.identity(PAYMENTS);

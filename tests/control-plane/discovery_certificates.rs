@@ -6,17 +6,17 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 use tonic::Code;
 
-use crate::discovery_kit::{
+use crate::discovery_support::{
     CLIENT, Discovery, EDS, GATEWAY, MACHINE, NAME, PAY, PAYMENTS, Peer, client, has_machine, health,
     reporter, request,
 };
-use crate::webhook_kit::{self, Ca};
+use crate::webhook_support::{self, Ca};
 
 /// Longer than the interval at which files are checked.
 const POLLED: Duration = Duration::from_secs(6);
 
 #[tokio::test]
-async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
+async fn reloaded_certificates_apply_to_new_connections_only() {
     let discovery = Discovery::start("reload", &[]);
     let mut client = client(&discovery).await;
     client.assignment(|_| true).await;
@@ -49,9 +49,9 @@ async fn new_certificates_serve_new_connections_and_old_streams_go_on() {
 
 /// Returns whether a server with a certificate of this CA opens a stream for this account, which is
 /// not used elsewhere.
-async fn serves(discovery: &Discovery, server: &Ca, account: &str) -> bool {
+async fn accepts_client(discovery: &Discovery, server: &Ca, account: &str) -> bool {
     let uri = format!("spiffe://cluster.local/ns/shop/sa/{account}");
-    let tls = webhook_kit::client(&server.pem, Some(&discovery.ca.sign_uri(&uri, None)));
+    let tls = webhook_support::client(&server.pem, Some(&discovery.ca.sign_uri(&uri, None)));
     match Peer::open(discovery.secure, tls, request(EDS, &[PAY], &CLIENT)).await {
         Err(_) => false,
         Ok(mut peer) => peer.next().await.is_ok(),
@@ -59,7 +59,7 @@ async fn serves(discovery: &Discovery, server: &Ca, account: &str) -> bool {
 }
 
 #[tokio::test]
-async fn another_pair_of_the_server_costs_no_report() {
+async fn no_report_is_lost_when_the_server_certificate_changes() {
     let discovery = Discovery::start("pair", &[]);
     let (mut client, reporter) = (client(&discovery).await, reporter(&discovery).await);
     let next = Ca::new("the next one");
@@ -81,12 +81,12 @@ async fn another_pair_of_the_server_costs_no_report() {
         // A certificate without its key cannot be used, so the previous pair stays in use.
         std::fs::write(discovery.folder.join("tls.crt"), &pair.0).expect("a file");
         sleep(POLLED).await;
-        assert!(serves(&discovery, &discovery.ca, "old").await, "{}", discovery.log());
-        assert!(!serves(&discovery, &next, "early").await);
-        webhook_kit::write_pair(&discovery.folder, &pair);
+        assert!(accepts_client(&discovery, &discovery.ca, "old").await, "{}", discovery.log());
+        assert!(!accepts_client(&discovery, &next, "early").await);
+        webhook_support::write_pair(&discovery.folder, &pair);
         sleep(POLLED).await;
-        assert!(serves(&discovery, &next, "new").await, "{}", discovery.log());
-        assert!(!serves(&discovery, &discovery.ca, "late").await);
+        assert!(accepts_client(&discovery, &next, "new").await, "{}", discovery.log());
+        assert!(!accepts_client(&discovery, &discovery.ca, "late").await);
     };
     let (flips, ()) = tokio::join!(flips, swap);
     assert!(flips > 5, "{flips}");
@@ -95,7 +95,7 @@ async fn another_pair_of_the_server_costs_no_report() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_first_message_after_its_certificate() {
+async fn an_expired_client_certificate_ends_the_stream_at_its_next_message() {
     let discovery = Discovery::start("expires", &["--disconnect-grace", "300s"]);
     let mut client = client(&discovery).await;
     let until = OffsetDateTime::now_utc() + time::Duration::seconds(5);

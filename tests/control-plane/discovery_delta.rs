@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Streaming;
 
-use crate::discovery_kit::{
+use crate::discovery_support::{
     CLIENT, Discovery, EDS, GATEWAY, HEALTH, LONG, MACHINE, PAY, PAYMENTS, SHORT, connect, has_machine,
     health, request,
 };
@@ -67,7 +67,7 @@ impl Peer {
 }
 
 #[tokio::test]
-async fn a_plain_reporter_is_heard_and_told_nothing_in_delta_too() {
+async fn a_delta_report_is_processed_without_a_response() {
     let discovery = Discovery::start("delta", &[]);
     let mut client = Peer::open(&discovery, GATEWAY, delta(EDS, &[PAY], &CLIENT)).await;
     client.assignment(|bytes| !has_machine(bytes)).await;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tonic::Code;
 
-use crate::discovery_kit::{CLIENT, Discovery, EDS, Peer, client, has_machine, health, reporter, request};
+use crate::discovery_support::{
+    CLIENT, Discovery, EDS, Peer, client, has_machine, health, reporter, request,
+};
 
 const UNKNOWN: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 

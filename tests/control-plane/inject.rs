@@ -104,12 +104,12 @@ fn exit_codes() {
         (
             &["-f", "warned.yaml"],
             0,
-            "app-health: warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe: host \"db.test\"",
+            "app-health: warned.yaml:1: document 1 (Pod/warned): app.livenessProbe: host \"db.test\"",
         ),
         (
             &["-f", "warned.yaml", "--strict"],
             65,
-            "warned.yaml:1: document 1 (Pod/warned): app-health: app.livenessProbe",
+            "app-health: warned.yaml:1: document 1 (Pod/warned): app.livenessProbe",
         ),
         (&["--in-place"], 64, "cannot be used with stdin"),
         (&["--in-place", "-f", "pod.yaml", "-o", "x"], 64, "cannot be used with"),
@@ -140,7 +140,7 @@ fn exit_codes() {
 }
 
 #[test]
-fn a_stream_keeps_what_it_need_not_change() {
+fn unchanged_documents_keep_their_bytes() {
     let folder = Folder::new("stream", &[]);
     let stream = format!("{OTHER}---\n{POD}---\n{OTHER}");
     let ended = inject(&folder.0, &[], &stream);
@@ -153,7 +153,7 @@ fn a_stream_keeps_what_it_need_not_change() {
 }
 
 #[test]
-fn files_and_folders_become_one_stream_in_order() {
+fn files_and_directories_become_one_stream_in_order() {
     let folder = Folder::new(
         "folders",
         &[
@@ -176,7 +176,7 @@ fn files_and_folders_become_one_stream_in_order() {
 }
 
 #[test]
-fn all_or_nothing() {
+fn one_invalid_input_leaves_all_files_unchanged() {
     let wrong = format!("{POD}---\nkind: Pod\napiVersion: v1\nspec: {{}}\n");
     let files = [("a.yaml", POD), ("b.yaml", wrong.as_str())];
     let folder = Folder::new("nothing", &files);
@@ -207,7 +207,7 @@ fn all_or_nothing() {
 }
 
 #[test]
-fn in_place_gives_each_file_its_own_back() {
+fn in_place_writes_each_document_to_its_file() {
     let folder = Folder::new("place", &[("a.yaml", POD), ("b.yaml", OTHER), ("real/c.yaml", POD)]);
     std::os::unix::fs::symlink("real/c.yaml", folder.0.join("c.yaml")).expect("a link");
     let ended = inject(&folder.0, &["-f", "a.yaml", "-f", "b.yaml", "-f", "c.yaml", "--in-place"], "");
@@ -220,7 +220,7 @@ fn in_place_gives_each_file_its_own_back() {
 }
 
 #[test]
-fn diff_and_dry_run_say_what_would_change() {
+fn diff_and_dry_run_print_changes_only() {
     let stream = format!("{OTHER}---\n{POD}");
     let folder = Folder::new("diff", &[("shop.yaml", &stream)]);
     let diff = inject(&folder.0, &["-f", "shop.yaml", "--diff"], "");

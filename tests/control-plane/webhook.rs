@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::webhook_kit::{Ca, Call, NAME, Webhook, review, write_pair};
+use crate::webhook_support::{Ca, Call, NAME, Webhook, review, write_pair};
 
 #[test]
 fn reviews_on_one_connection() {
@@ -25,7 +25,9 @@ fn reviews_on_one_connection() {
     webhook.wait_for_metric("app_health_webhook_reviews_total{result=\"injected\"} 4");
     webhook.wait_for_metric("app_health_webhook_probes_total{handler=\"httpGet\",result=\"rewritten\"} 4");
     assert!(
-        webhook.log().contains("namespace=\"default\" name=\"shop\" result=\"injected\" rewritten=1 left=0")
+        webhook
+            .log()
+            .contains("namespace=\"default\" name=\"shop\" result=\"injected\" rewritten=1 unchanged=0")
     );
     assert_eq!(webhook.page("/other").expect("a page").0, 404);
     assert_eq!(webhook.page("/healthz/live").expect("a page").0, 200);
@@ -109,17 +111,17 @@ impl Load {
 }
 
 #[test]
-fn another_certificate_under_load() {
+fn certificate_reload_under_load() {
     let webhook = Webhook::start("rotation", &[], &[]);
     let next = Ca::new("the next one");
-    let both = crate::webhook_kit::client(&(webhook.ca.pem.clone() + &next.pem), None);
+    let both = crate::webhook_support::client(&(webhook.ca.pem.clone() + &next.pem), None);
     let load = Load::start(&webhook, &both);
     fs::write(webhook.folder.join("tls.crt"), "broken").expect("a file");
-    webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"certificate\",result=\"failure\"} 1");
+    webhook.wait_for_metric("app_health_webhook_reloads_total{kind=\"certificate\",result=\"failure\"} 1");
     assert_eq!(webhook.call().post(&review("a")).expect("the previous certificate is served").status, 200);
     write_pair(&webhook.folder, &next.sign("webhook", &[NAME]));
-    webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"certificate\",result=\"success\"} 1");
-    let trusting_the_next = crate::webhook_kit::client(&next.pem, None);
+    webhook.wait_for_metric("app_health_webhook_reloads_total{kind=\"certificate\",result=\"success\"} 1");
+    let trusting_the_next = crate::webhook_support::client(&next.pem, None);
     let mut call = Call::new(webhook.address, &trusting_the_next).expect("the new certificate is served");
     assert_eq!(call.post(&review("a")).expect("an answer").status, 200);
     let (reviews, errors) = load.stop();
@@ -127,22 +129,22 @@ fn another_certificate_under_load() {
 }
 
 #[test]
-fn another_template() {
+fn template_reload() {
     let template = "spec: {containers: [{name: app-health-proxy, image: \"first:1\"}]}";
     let webhook =
         Webhook::start("template", &["--template", "{}/template.yaml"], &[("template.yaml", template)]);
     let hash = |webhook: &Webhook| webhook.call().post(&review("a")).expect("an answer").body;
     let first = hash(&webhook);
     fs::write(webhook.folder.join("template.yaml"), "spec: {}").expect("a file");
-    webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"template\",result=\"failure\"} 1");
+    webhook.wait_for_metric("app_health_webhook_reloads_total{kind=\"template\",result=\"failure\"} 1");
     assert_eq!(hash(&webhook), first);
     fs::write(webhook.folder.join("template.yaml"), template.replace("first", "second")).expect("a file");
-    webhook.wait_for_metric("app_health_webhook_reloads_total{what=\"template\",result=\"success\"} 1");
+    webhook.wait_for_metric("app_health_webhook_reloads_total{kind=\"template\",result=\"success\"} 1");
     assert_ne!(hash(&webhook), first);
 }
 
 #[test]
-fn an_end_under_load_loses_no_review() {
+fn shutdown_under_load_loses_no_review() {
     let mut webhook = Webhook::start("end", &["--shutdown-grace", "2s"], &[]);
     let client = webhook.client(None);
     let load = Load::start(&webhook, &client);
@@ -157,7 +159,7 @@ fn an_end_under_load_loses_no_review() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn invalid_settings_are_rejected() {
     let start = |flags: &[&str]| {
         let output = std::process::Command::new(kit::agent::binary_of("app-health"))
             .args(["webhook", "--address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0"])

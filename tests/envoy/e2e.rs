@@ -6,7 +6,7 @@ use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step};
 use kit::envoy::Version;
-use kit::net;
+use kit::net::{self, ClosedPort};
 use kit::pod::Pod;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) enum Listens {
     /// A gRPC server that always gives this answer, over TLS if one is set.
     Grpc(Option<Tls>, GrpcAnswer),
     /// The port is closed.
-    Nobody,
+    Closed,
 }
 
 /// One application, one prober, and the expected response to the probe.
@@ -38,7 +38,7 @@ pub(crate) struct Row {
 enum Running {
     App(App),
     Grpc(GrpcApp),
-    Nobody(u16),
+    Closed(ClosedPort),
 }
 
 impl Running {
@@ -46,7 +46,7 @@ impl Running {
         match self {
             Self::App(app) => app.port(),
             Self::Grpc(app) => app.port(),
-            Self::Nobody(port) => *port,
+            Self::Closed(port) => port.port(),
         }
     }
 }
@@ -73,10 +73,14 @@ pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
                 let acceptor = tls.as_ref().map(Tls::acceptor);
                 Running::Grpc(GrpcApp::scripted(ip, acceptor, answer.clone()).await)
             }
-            Listens::Nobody => Running::Nobody(App::start(ip, Vec::new()).await.port()),
+            Listens::Closed => Running::Closed(ClosedPort::new(ip)),
         };
         let prober = row.prober.to_string().replace("\"PORT\"", &app.port().to_string());
-        let prober = serde_json::from_str(&prober).expect("a prober is JSON");
+        let mut prober: Value = serde_json::from_str(&prober).expect("a prober is JSON");
+        // Only an expected timeout comes after Kubernetes' default, a second.
+        if row.status != 504 && prober["timeoutSeconds"].is_null() {
+            prober["timeoutSeconds"] = 60.into();
+        }
         let before = table.insert(format!("/app-health/{}/readyz", row.name), prober);
         assert!(before.is_none(), "two rows have the name {}", row.name);
         running.push(app);

@@ -73,8 +73,8 @@ fn rows() -> Vec<Row> {
             status: 521,
             word: "grpc_not_serving",
         },
-        Row { name: "refused", app: Listens::Nobody, prober: grpc(), status: 502, word: "refused" },
-        Row { name: "tls-refused", app: Listens::Nobody, prober: over_tls(), status: 502, word: "refused" },
+        Row { name: "refused", app: Listens::Closed, prober: grpc(), status: 502, word: "refused" },
+        Row { name: "tls-refused", app: Listens::Closed, prober: over_tls(), status: 502, word: "refused" },
         plain(
             "tls-plaintext",
             vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())],

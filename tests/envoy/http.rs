@@ -106,7 +106,7 @@ async fn headers() {
 async fn connections() {
     let second = Duration::from_millis(900);
     let rows = vec![
-        Row { name: "refused", app: Listens::Nobody, prober: http_get(), status: 502, word: "refused" },
+        Row { name: "refused", app: Listens::Closed, prober: http_get(), status: 502, word: "refused" },
         row("closed", vec![Step::Read], 520, "closed"),
         row("closed-unread", vec![], 520, "closed"),
         row("reset", vec![Step::Read, Step::Reset], 520, "closed"),
@@ -128,7 +128,7 @@ async fn connections() {
                 Step::Wait(Duration::from_millis(1500)),
                 Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
             ]),
-            prober: json!({"httpGet": {"port": "PORT"}, "timeoutSeconds": 3}),
+            prober: json!({"httpGet": {"port": "PORT"}, "timeoutSeconds": 30}),
             status: 200,
             word: "",
         },
@@ -162,7 +162,7 @@ async fn every_reason_of_http_on_the_oldest_envoy() {
     let rows = vec![
         row("ok", answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), 200, ""),
         row("application", answer("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"), 500, ""),
-        Row { name: "refused", app: Listens::Nobody, prober: http_get(), status: 502, word: "refused" },
+        Row { name: "refused", app: Listens::Closed, prober: http_get(), status: 502, word: "refused" },
         row("closed", vec![Step::Read], 520, "closed"),
         row("timeout", vec![Step::Hang], 504, "timeout"),
         row("protocol", answer("nonsense\r\n\r\n"), 527, "protocol"),

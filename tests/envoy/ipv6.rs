@@ -1,5 +1,5 @@
-//! Tests of probes over IPv6 through a real Envoy. With root they run in a new network namespace
-//! and come from `::6`, otherwise from `::1`.
+//! Tests of probes over IPv6 through a real Envoy. They run in a new network namespace, because `::1`
+//! is shared by all processes of a machine, and because `lo` needs the source address `::6`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::Command;
@@ -8,9 +8,10 @@ use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, answer};
 use kit::caller;
-use kit::envoy::Version;
+use kit::envoy::{Version, probe_listener};
+use kit::net::ClosedPort;
 use kit::not_tested;
-use kit::pod::Pod;
+use kit::pod::{Pod, with_long_timeouts};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::json;
 
@@ -19,29 +20,29 @@ const IP: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const SOURCE: IpAddr = IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6));
 
 /// Moves this thread into a new network namespace whose `lo` has the address `::6`.
-fn namespace() -> bool {
-    let ip = |arguments: &str| {
-        let status = Command::new("ip").args(arguments.split(' ')).status();
-        status.is_ok_and(|status| status.success())
-    };
-    unshare(CloneFlags::CLONE_NEWNET).is_ok() && ip("link set lo up") && ip("-6 address add ::6/128 dev lo")
+fn enter_namespace() {
+    unshare(CloneFlags::CLONE_NEWNET).expect("root can create a network namespace");
+    for arguments in ["link set lo up", "-6 address add ::6/128 dev lo nodad"] {
+        let status = Command::new("ip").args(arguments.split(' ')).status().expect("`ip` starts");
+        assert!(status.success(), "ip {arguments}");
+    }
 }
 
 #[test]
 fn every_kind_over_ipv6() {
+    if !not_tested::has_root_and("probes over IPv6", &["ip"]) {
+        return;
+    }
     // A separate thread, because the namespace applies to this thread only and ends with it.
     let test = std::thread::spawn(|| {
-        let own_namespace = namespace();
-        if !own_namespace {
-            not_tested::say("the source address ::6", "needs root and the program `ip`");
-        }
+        enter_namespace();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(probes(own_namespace));
+        runtime.block_on(probes());
     });
     test.join().expect("every kind works over IPv6");
 }
 
-async fn probes(own_namespace: bool) {
+async fn probes() {
     tls::install_provider();
     let app = App::start(IP, answer(OK)).await;
     let over_tls = App::start_tls(IP, Tls::default().acceptor(), answer(OK)).await;
@@ -51,23 +52,19 @@ async fn probes(own_namespace: bool) {
         answer(format!("HTTP/1.1 302 Found\r\nLocation: http://{target}/\r\nContent-Length: 0\r\n\r\n"))
     };
     let redirect = App::routes(SocketAddr::new(IP, 0), None, hop).await;
-    let nobody = App::start(IP, Vec::new()).await.port();
-    let free = App::start(IP, Vec::new()).await.port();
+    let closed = ClosedPort::new(IP);
     let table = json!({
         "/app-health/http/readyz": {"httpGet": {"port": app.port()}},
         "/app-health/https/readyz": {"httpGet": {"port": over_tls.port(), "scheme": "HTTPS"}},
         "/app-health/tcp/readyz": {"tcpSocket": {"port": app.port()}},
         "/app-health/grpc/readyz": {"grpc": {"port": health.port()}},
         "/app-health/redirect/readyz": {"httpGet": {"port": redirect.port()}},
-        "/app-health/refused/readyz": {"httpGet": {"port": nobody}},
-        "/app-health/tcp-refused/readyz": {"tcpSocket": {"port": nobody}},
+        "/app-health/refused/readyz": {"httpGet": {"port": closed.port()}},
+        "/app-health/tcp-refused/readyz": {"tcpSocket": {"port": closed.port()}},
     });
-    let mut bootstrap = Pod::bootstrap("ipv6", IP, &table);
-    bootstrap.probe_address = SocketAddr::new(IP, free);
-    bootstrap.stats_address = None;
-    if own_namespace {
-        bootstrap.sources = vec![SOURCE];
-    }
+    let mut bootstrap = Pod::bootstrap("ipv6", IP, &with_long_timeouts(table));
+    bootstrap.probe_address = probe_listener(IP);
+    bootstrap.sources = vec![SOURCE];
     let pod = Pod::with("ipv6", Version::Newest, &bootstrap).await;
     for (container, status) in [
         ("http", 200),
@@ -82,9 +79,9 @@ async fn probes(own_namespace: bool) {
         let answer = caller::probe(pod.listener, &path).await;
         assert_eq!(answer.status, status, "{container}: {answer:?}\n{}", pod.envoy.log());
     }
-    let seen = app.seen();
+    let seen = app.seen_at_least(1).await;
     let first = seen.first().expect("a connection");
     assert_eq!(first.header("Host"), Some(app.address.to_string()));
-    assert_eq!(first.peer.ip(), if own_namespace { SOURCE } else { IP });
+    assert_eq!(first.peer.ip(), SOURCE);
     pod.envoy.stop().await;
 }

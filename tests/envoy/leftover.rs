@@ -1,8 +1,6 @@
 //! Tests through a real Envoy that a connection or callout of an earlier probe does not affect the
 //! result of the next one.
 
-use std::time::Duration;
-
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step, answer};
@@ -39,9 +37,13 @@ async fn a_hanging_handshake_hangs_one_probe() {
             });
         }
     });
-    let table = json!({"/app-health/app/readyz": {"httpGet": {"port": port, "scheme": "HTTPS"}}});
+    let http = json!({"port": port, "scheme": "HTTPS"});
+    let table = json!({
+        "/app-health/hanging/readyz": {"httpGet": http, "timeoutSeconds": 1},
+        "/app-health/app/readyz": {"httpGet": http},
+    });
     let pod = Pod::start("leftover-tls", ip, &table).await;
-    assert_eq!(pod.probe("app").await.status, 504);
+    assert_eq!(pod.probe("hanging").await.status, 504);
     for _ in 0..3 {
         assert_eq!(pod.probe("app").await.status, 200, "{}", pod.envoy.log());
     }
@@ -56,19 +58,18 @@ async fn callouts_of_callers_that_left_keep_their_places() {
     let hung = App::start(ip, vec![Step::Hang]).await;
     let good = GrpcApp::scripted(ip, None, GrpcAnswer::serving(1)).await;
     let table = json!({
-        "/app-health/hung/readyz": {"grpc": {"port": hung.port()}, "timeoutSeconds": 60},
+        "/app-health/hung/readyz": {"grpc": {"port": hung.port()}, "timeoutSeconds": 600},
         "/app-health/good/readyz": {"grpc": {"port": good.port()}},
     });
     let pod = Pod::start("leftover-callouts", ip, &table).await;
-    for _ in 0..100 {
+    for number in 1..=100 {
         let mut stream = TcpStream::connect(pod.listener).await.expect("Envoy listens");
         stream.write_all(b"GET /app-health/hung/readyz HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("sent");
-        // Long enough for Envoy to read the request before it gets the FIN.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        // Envoy has read the request before it gets the FIN.
+        pod.envoy.until_stat("http.app_health.downstream_rq_total", number).await;
     }
     assert_eq!(pod.probe("good").await.status, 200, "{}", pod.envoy.log());
-    let active = pod.envoy.stat("cluster.app_health_grpc.upstream_rq_active").await.expect("a gauge");
-    assert!(active <= 8, "{active} callouts");
+    pod.envoy.until_stat("cluster.app_health_grpc.upstream_rq_active", 8).await;
     let answer = pod.probe("hung").await;
     assert_eq!((answer.status, answer.word().as_str()), (429, "busy"));
     pod.envoy.stop().await;

@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of the filter and of every shipped Envoy configuration in the real Envoy, in two versions.
 
 mod body;
 mod config;

@@ -87,7 +87,9 @@ async fn every_kind() {
             (format!("/app-health/{}/readyz", container(row)), prober)
         })
         .collect();
-    let pod = Pod::start("redirect", ip, &Value::Object(table)).await;
+    let mut table = Value::Object(table);
+    table["/app-health/to-silence_x/readyz"]["timeoutSeconds"] = 1.into();
+    let pod = Pod::start("redirect", ip, &table).await;
     for (row, status, word) in rows {
         let answer = pod.probe(&container(row)).await;
         assert_eq!((answer.status, answer.word().as_str()), (status, word), "{row}: {}", pod.envoy.log());
@@ -112,7 +114,7 @@ async fn hops_share_one_deadline() {
     };
     let app = App::routes(SocketAddr::new(ip, 0), None, slow).await;
     let prober = |seconds| json!({"httpGet": {"port": app.port(), "path": "/"}, "timeoutSeconds": seconds});
-    let table = json!({"/app-health/short/readyz": prober(1), "/app-health/long/readyz": prober(3)});
+    let table = json!({"/app-health/short/readyz": prober(1), "/app-health/long/readyz": prober(60)});
     let pod = Pod::start("redirect-deadline", ip, &table).await;
     let answer = pod.probe("short").await;
     assert_eq!((answer.status, answer.word().as_str()), (504, "timeout"));

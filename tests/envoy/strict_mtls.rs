@@ -113,10 +113,13 @@ fn the_same_pod_with_plain_probes_and_with_ours() {
         by_itself(async {
             let injected = Injected::new("strict", SHOP).await;
             let Some(network) = Network::new().await else {
-                return not_tested::say("strict mutual TLS in a network namespace", "needs root");
+                return not_tested::report("strict mutual TLS in a network namespace", "needs root");
             };
             if container_tools::find("iptables-restore").is_none() {
-                return not_tested::say("strict mutual TLS in a network namespace", "needs iptables-restore");
+                return not_tested::report(
+                    "strict mutual TLS in a network namespace",
+                    "needs iptables-restore",
+                );
             }
             network.in_pod(async { injected.capture() }).await;
             run(&network, &injected).await;

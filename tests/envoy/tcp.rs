@@ -26,7 +26,7 @@ async fn connections_on_both_envoys() {
                 200,
                 "",
             ),
-            row("refused", Listens::Nobody, 502, "refused"),
+            row("refused", Listens::Closed, 502, "refused"),
         ];
         check_with(name, version, rows).await;
     }
@@ -50,20 +50,19 @@ async fn no_byte_is_sent() {
 /// out.
 #[tokio::test]
 async fn a_full_backlog_is_a_timeout() {
+    const BACKLOG: u32 = 1;
     let ip = net::loopback();
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind((ip, 0).into()).expect("a free port");
-    let listener = socket.listen(1).expect("a listener");
+    let listener = socket.listen(BACKLOG).expect("a listener");
     let address = listener.local_addr().expect("bound");
     let mut waiting = Vec::new();
-    loop {
-        let connect = tokio::net::TcpStream::connect(address);
-        match tokio::time::timeout(std::time::Duration::from_secs(2), connect).await {
-            Ok(stream) => waiting.push(stream.expect("a place in the backlog")),
-            Err(_) => break,
-        }
+    // The kernel accepts one connection more than the backlog.
+    while net::accept_queue(address) <= BACKLOG {
+        waiting.push(tokio::net::TcpStream::connect(address).await.expect("a place in the backlog"));
     }
-    let table = json!({"/app-health/app/readyz": {"tcpSocket": {"port": address.port()}}});
+    let table =
+        json!({"/app-health/app/readyz": {"tcpSocket": {"port": address.port()}, "timeoutSeconds": 1}});
     let pod = Pod::start("tcp-backlog", ip, &table).await;
     let answer = pod.probe("app").await;
     assert_eq!((answer.status, answer.word().as_str()), (504, "timeout"));

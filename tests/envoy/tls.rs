@@ -68,7 +68,7 @@ fn rows() -> Vec<Row> {
             status: 527,
             word: "protocol",
         },
-        Row { name: "refused", app: Listens::Nobody, prober: https_get(), status: 502, word: "refused" },
+        Row { name: "refused", app: Listens::Closed, prober: https_get(), status: 502, word: "refused" },
         // An HTTP server answers a ClientHello in plaintext with 400.
         plain("plaintext", vec![Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())], 525, "tls"),
         plain("handshake-hangs", vec![Step::Hang], 504, "timeout"),

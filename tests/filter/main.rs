@@ -1,4 +1,5 @@
-//! TODO
+//! Tests of the shipped wasm file in a proxy-wasm host on wasmtime: callbacks in any order, failing host
+//! calls, limits of memory and size.
 
 mod answers;
 mod config;

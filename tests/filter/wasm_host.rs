@@ -191,10 +191,10 @@ fn a_stale_or_missing_wasm_is_refused() {
     assert_eq!(found, newer);
     let file = FilterFile { wasm, sources: sources.to_vec() };
     let error = Filter::from_file(&file).unwrap_err().to_string();
-    assert!(error.ends_with("src/deep/host.rs; ./justw wasm builds the filter"), "{error}");
+    assert!(error.ends_with("src/deep/host.rs; run ./justw wasm to build the filter"), "{error}");
     let missing = FilterFile { wasm: folder.0.join("other.wasm"), ..file };
     let error = Filter::from_file(&missing).unwrap_err().to_string();
-    assert!(error.ends_with("other.wasm cannot be read; ./justw wasm builds the filter"), "{error}");
+    assert!(error.ends_with("other.wasm cannot be read; run ./justw wasm to build the filter"), "{error}");
     let gone = [folder.0.join("gone")];
     assert!(
         matches!(check_fresh(&folder.file("x.wasm", 0), &gone), Err(LoadError::Read { .. })),

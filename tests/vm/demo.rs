@@ -1,11 +1,12 @@
 //! Tests of `./justw demo-vm`, and of the example configuration and the systemd units for VMs.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use kit::agent;
 use kit::envoy::workspace;
 use kit::net;
-use kit::vm::scene::SOON;
+use kit::vm::wait::{self, TIMEOUT};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -16,10 +17,13 @@ async fn the_demo_shows_everything_and_ends_well() {
     demo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let outcome = agent::finish(demo.spawn().expect("the demo starts")).await;
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
-    for wanted in
-        ["answers 503: gone", "hangs: gone", "killed: gone after the grace", "requests through Envoy"]
-    {
-        assert!(outcome.stdout.contains(wanted), "{wanted:?} is missing from {}", outcome.stdout);
+    for wanted in [
+        "with 503: removed",
+        "hangs: removed",
+        "killed: removed after grace period",
+        "requests through Envoy",
+    ] {
+        assert!(outcome.stdout.contains(wanted), "{wanted}: not in {}", outcome.stdout);
     }
 }
 
@@ -33,10 +37,10 @@ async fn its_keys_do_what_the_table_says() {
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
     // The effects of a key may appear in any order.
     let steps: [(&[&str], &str); 4] = [
-        (&["payments-1: in Envoy", "payments-3: in Envoy"], "1"),
-        (&["payments-1: its application answers 503", "payments-1: gone from Envoy"], "9"),
-        (&["payments-3: its agent is killed", "payments-3: gone from Envoy"], "1"),
-        (&["payments-1: in Envoy, "], "q"),
+        (&["payments-1: added to Envoy", "payments-3: added to Envoy"], "1"),
+        (&["payments-1: application responds with 503", "payments-1: removed from Envoy"], "9"),
+        (&["payments-3: agent killed", "payments-3: removed from Envoy"], "1"),
+        (&["payments-1: added to Envoy, "], "q"),
     ];
     for (wanted, key) in steps {
         let mut wanted = wanted.to_vec();
@@ -49,13 +53,35 @@ async fn its_keys_do_what_the_table_says() {
             }
         };
         // The assertion below reports which words are missing after the timeout.
-        let _ = tokio::time::timeout(SOON, seen).await;
+        let _ = tokio::time::timeout(TIMEOUT, seen).await;
         assert!(wanted.is_empty(), "not shown: {wanted:?}");
         keys.write_all(key.as_bytes()).await.expect("the demo reads");
     }
     let rest = async { while let Ok(Some(_)) = lines.next_line().await {} };
-    tokio::time::timeout(SOON, rest).await.expect("the demo ends");
+    tokio::time::timeout(TIMEOUT, rest).await.expect("the demo ends");
     assert_eq!(demo.wait().await.expect("a child").code(), Some(0));
+}
+
+/// Returns the command lines of the processes whose files are in this folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let folder = format!("{}/", folder.display());
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(&folder)).collect()
+}
+
+#[tokio::test]
+async fn its_processes_end_when_it_is_killed() {
+    let first = net::loopbacks(5);
+    let folder = workspace().join("target/demo-vm").join(first.to_string());
+    let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
+    demo.args(["--addresses", &first.to_string()]).kill_on_drop(true);
+    let mut demo = demo.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the demo starts");
+    // Discovery, three agents and Envoy.
+    wait::until("five processes", async || processes_of(&folder).len() == 5).await;
+    demo.kill().await.expect("the demo runs");
+    wait::until("the end of all processes", async || processes_of(&folder).is_empty()).await;
 }
 
 #[tokio::test]

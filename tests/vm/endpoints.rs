@@ -10,10 +10,13 @@ use kit::vm::client::Way;
 use kit::vm::documents::{CLUSTER, group, probe, service};
 use kit::vm::scene::{Plan, Scene};
 use kit::vm::traffic::Traffic;
+use kit::vm::wait;
 use serde_json::json;
 
 /// Long enough for an unwanted push to arrive.
 const A_WHILE: Duration = Duration::from_millis(700);
+/// The number of requests through a changed cluster.
+const REQUESTS: u64 = 100;
 
 fn own_eds_cluster(discovery: SocketAddr) -> Way {
     Way { dynamic: false, ..Way::sotw(discovery) }
@@ -39,7 +42,11 @@ async fn come_and_go(name: &str, way: fn(SocketAddr) -> Way, agents: Vec<&'stati
     assert_eq!(second.requests(), asked, "the unhealthy machine must get no request");
 
     first.behave(Behaviour::Hanging);
+    let mut impatient = probe();
+    impatient["timeoutSeconds"] = json!(1);
+    scene.discovery.configure(&group(&impatient));
     scene.until_endpoints(&[]).await;
+    scene.discovery.configure(&group(&probe()));
     let asked = (first.requests(), second.requests());
     for _ in 0..20 {
         let answer = scene.client.request().await;
@@ -90,17 +97,15 @@ async fn changes(name: &str, way: fn(SocketAddr) -> Way) {
         let updates = scene.client.envoy.stat("cluster_manager.cluster_modified").await.expect("a counter");
         service["spec"]["ports"][0]["protocol"] = json!(protocol);
         scene.discovery.configure(&service);
-        for _ in 0..1000 {
-            if scene.client.envoy.stat("cluster_manager.cluster_modified").await > Some(updates) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let modified = scene.client.envoy.stat("cluster_manager.cluster_modified").await;
-        assert!(modified > Some(updates), "{protocol}: no new cluster\n{}", scene.state().await);
-        // Let some requests use the new cluster too.
-        tokio::time::sleep(A_WHILE).await;
-        assert_eq!(scene.client.envoy.stat("cluster_manager.warming_clusters").await, Some(0), "{protocol}");
+        wait::until(&format!("the cluster with {protocol}"), async || {
+            let envoy = &scene.client.envoy;
+            envoy.stat("cluster_manager.cluster_modified").await > Some(updates)
+                && envoy.stat("cluster_manager.warming_clusters").await == Some(0)
+        })
+        .await;
+        let before = traffic.responses();
+        wait::until("requests through the new cluster", async || traffic.responses() >= before + REQUESTS)
+            .await;
         scene.until_endpoints(&[0, 1]).await;
         let tally = traffic.take();
         let served: u64 =
@@ -142,13 +147,8 @@ async fn has_cluster(scene: &Scene, cluster: &str) -> bool {
 }
 
 async fn until_cluster(scene: &Scene, cluster: &str, wanted: bool) {
-    for _ in 0..1000 {
-        if has_cluster(scene, cluster).await == wanted {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{cluster} is not {}\n{}", if wanted { "present" } else { "removed" }, scene.state().await);
+    let what = format!("{cluster} to be {}", if wanted { "present" } else { "removed" });
+    wait::until(&what, async || has_cluster(scene, cluster).await == wanted).await;
 }
 
 #[tokio::test]

@@ -16,14 +16,15 @@ async fn the_last_endpoint_stays_until_it_says_goodbye() {
     let mut scene = Scene::start("vm-last", plan).await;
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
-    // The condition's time, in seconds, decides which endpoint failed last, and within the same
-    // second the name does.
-    scene.stays(&[1], Duration::from_millis(1100)).await;
+    // The condition's time decides which endpoint failed last. It is rounded to seconds, and within
+    // the same second the name decides.
+    scene.until_view(0, |workload| workload["condition"]["status"] == "False").await;
+    scene.stays(&[1], Duration::from_secs(3)).await;
     scene.machines[1].application.behave(Behaviour::Failing);
     let workload = scene.until_view(1, |workload| workload["keptAsLast"] == true).await;
     assert_eq!(workload["condition"]["status"], "False", "{workload:#}");
-    scene.stays(&[1], Duration::from_secs(1)).await;
-    // The agent of the kept endpoint crashes: its entry would otherwise be deleted.
+    // The agent of the kept endpoint crashes: its entry would otherwise be deleted after the grace
+    // period.
     scene.machines[1].kill_agent().await;
     scene.stays(&[1], Duration::from_secs(4)).await;
     scene.machines[1].start_agent().expect("the agent starts");

@@ -6,32 +6,35 @@ use std::time::Duration;
 use kit::app::switched::Behaviour;
 use kit::vm::documents::{PORT, group, probe};
 use kit::vm::scene::{Plan, Scene};
+use kit::vm::wait;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn an_edited_probe_reaches_the_agents_without_a_flap() {
     let scene = Scene::start("vm-edit", Plan::default()).await;
+    let before = scene.changes().await;
     let mut edited = probe();
     edited["httpGet"]["path"] = json!("/somewhere-else");
     edited["failureThreshold"] = json!(2);
     scene.discovery.configure(&group(&edited));
-    let asks = async {
-        while !is_probed(&scene, 0, |probe| probe["httpGet"]["path"] == "/somewhere-else").await {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), asks).await.expect("the agent gets the new probe");
-    let view = scene.until_view(0, |workload| workload["agent"]["probeNack"].is_null()).await;
-    assert_eq!(view["agent"]["generation"], 1, "no flip: {view:#}");
-    scene.stays(&[0, 1], Duration::from_millis(1500)).await;
+    for machine in [0, 1] {
+        wait::until("the agent to probe the new path", async || {
+            is_probed(&scene, machine, |probe| probe["httpGet"]["path"] == "/somewhere-else").await
+        })
+        .await;
+        let view = scene.until_view(machine, |workload| workload["agent"]["probeNack"].is_null()).await;
+        assert_eq!(view["agent"]["generation"], 1, "no flip: {view:#}");
+    }
     // The health now depends on the new probe.
     scene.machines[1].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[0]).await;
+    scene.has_changed_only(before, 1).await;
 }
 
 #[tokio::test]
 async fn a_probe_that_an_agent_refuses_leaves_the_old_one_in_force() {
     let scene = Scene::start("vm-nack", Plan::default()).await;
+    let before = scene.changes().await;
     let exec = json!({"periodSeconds": 1, "failureThreshold": 1, "exec": {"command": ["/bin/false"]}});
     scene.discovery.configure(&group(&exec));
     let view = scene.until_view(0, |workload| workload["agent"]["probeNack"].is_string()).await;
@@ -40,11 +43,11 @@ async fn a_probe_that_an_agent_refuses_leaves_the_old_one_in_force() {
         "spec.probe.exec: rejected, pushed exec probes require --allow-pushed-exec",
         "{view:#}"
     );
-    scene.stays(&[0, 1], Duration::from_millis(1500)).await;
     assert!(is_probed(&scene, 0, |probe| probe["httpGet"]["port"] == PORT).await);
     // The old probe continues, and the next valid one is accepted.
     scene.machines[0].application.behave(Behaviour::Failing);
     scene.until_endpoints(&[1]).await;
+    scene.has_changed_only(before, 1).await;
     scene.discovery.configure(&group(&json!({"periodSeconds": 1, "tcpSocket": {"port": PORT}})));
     scene.until_endpoints(&[0, 1]).await;
     scene.until_view(0, |workload| workload["agent"]["probeNack"].is_null()).await;
@@ -56,27 +59,16 @@ async fn a_document_with_a_mistake_is_named_and_changes_nothing() {
     let mut broken = probe();
     broken["httpGet"]["port"] = json!(0);
     scene.discovery.configure(&group(&broken));
-    let mut errors = Value::Null;
-    for _ in 0..500 {
-        errors = scene.discovery.view().await["configErrors"].clone();
-        if errors[0].is_string() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let error = errors[0].as_str().unwrap_or_default();
+    let errors = async || scene.discovery.view().await["configErrors"].clone();
+    wait::until("an error", async || errors().await[0].is_string()).await;
+    let errors_now = errors().await;
+    let error = errors_now[0].as_str().unwrap_or_default();
     let wanted = "spec.probe.httpGet.port: must be between 1 and 65535, got 0";
-    assert!(error.starts_with("WorkloadGroup-payments.yaml:") && error.ends_with(wanted), "{errors}");
+    assert!(error.starts_with("WorkloadGroup-payments.yaml:") && error.ends_with(wanted), "{errors_now}");
     scene.stays(&[0, 1], Duration::from_secs(1)).await;
     assert!(is_probed(&scene, 0, |probe| probe["httpGet"]["port"] == PORT).await);
     scene.discovery.configure(&group(&probe()));
-    for _ in 0..500 {
-        if scene.discovery.view().await["configErrors"] == json!([]) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the error is still reported\n{}", scene.state().await);
+    wait::until("no error", async || errors().await == json!([])).await;
 }
 
 /// Returns whether the probe that this agent currently runs fulfils the condition.

@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of virtual machines: discovery with real agents, applications and Envoys.
 
 mod demo;
 mod end;

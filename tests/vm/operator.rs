@@ -3,6 +3,7 @@
 use kit::agent;
 use kit::app::switched::Behaviour;
 use kit::vm::scene::{Plan, Scene};
+use kit::vm::wait;
 use serde_json::Value;
 
 #[tokio::test]
@@ -25,18 +26,23 @@ async fn the_table_says_who_is_served_and_why_not() {
         table.stdout
     );
     assert!(line(1).contains("removed") && line(1).contains("HTTP status 503"), "{}", table.stdout);
-    let json = scene.discovery.print_workloads(&["--output", "json"]).await;
-    let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
-    assert_eq!(json["workloads"].as_array().map(Vec::len), Some(2), "{json:#}");
-    let client = |kind: &str| -> Value {
-        let mut clients = json["clients"].as_array().into_iter().flatten();
-        clients.find(|found| found["node"] == "client" && found["type"] == kind).cloned().unwrap_or_default()
+    let view = async || -> Value {
+        let json = scene.discovery.print_workloads(&["--output", "json"]).await;
+        serde_json::from_str(&json.stdout).expect("JSON")
     };
-    for kind in ["CDS", "EDS"] {
-        let client = client(kind);
-        assert!(client["acked"].is_string() && client["acked"] == client["version"], "{client:#}");
-        assert!(client["nack"].is_null(), "{client:#}");
-    }
+    assert_eq!(view().await["workloads"].as_array().map(Vec::len), Some(2));
+    // Envoy acknowledges a response after it has applied it.
+    wait::until("acknowledgements of CDS and EDS", async || {
+        let view = view().await;
+        ["CDS", "EDS"].iter().all(|kind| {
+            let mut clients = view["clients"].as_array().into_iter().flatten();
+            let client = clients.find(|found| found["node"] == "client" && found["type"] == **kind);
+            let client = client.unwrap_or(&Value::Null);
+            assert!(client["nack"].is_null(), "{client:#}");
+            client["acked"].is_string() && client["acked"] == client["version"]
+        })
+    })
+    .await;
     let none = scene.discovery.print_workloads(&["--namespace", "other"]).await;
     assert_eq!((none.code, none.stdout.lines().count() <= 1), (Some(0), true), "{}", none.stdout);
 }

@@ -1,20 +1,20 @@
 //! Support for tests of an agent that probes an application itself, without a kubelet: starting it,
 //! and reading its verdict.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use kit::app::{App, Step};
+use kit::app::{App, Seen, Step};
 use kit::caller;
 use kit::net;
 use kit::sidecar::{Builder, Sidecar};
+use kit::vm::wait;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-/// The limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(20);
+/// The timeout of probes that are not expected to reach it, in seconds.
+pub(crate) const TIMEOUT: u64 = 60;
 
 /// A running agent that probes, and the file of its WorkloadGroup.
 pub(crate) struct Vm {
@@ -77,15 +77,10 @@ impl Vm {
 
     /// Requests the view until `is_there` accepts it.
     pub(crate) async fn until(&self, what: &str, is_there: impl Fn(&Value) -> bool) -> Value {
-        let mut view = Value::Null;
-        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
-            view = self.view().await;
-            if is_there(&view) {
-                return view;
-            }
-            tokio::time::sleep(PAUSE).await;
+        match wait::try_poll(async || Some(self.view().await).filter(&is_there)).await {
+            Some(view) => view,
+            None => panic!("{what}: {:#}\n{}", self.view().await, self.sidecar.log()),
         }
-        panic!("{what}: {view:#}\n{}", self.sidecar.log());
     }
 
     /// Waits for the first verdict, and returns `Healthy`, or reason and message.
@@ -104,7 +99,7 @@ impl Vm {
 
 /// A probe whose first result decides, with a timeout that is long enough for a busy machine.
 pub(crate) fn quick(handler: &str, fields: Value) -> Value {
-    json!({ handler: fields, "periodSeconds": 1, "timeoutSeconds": 15, "failureThreshold": 1 })
+    json!({ handler: fields, "periodSeconds": 1, "timeoutSeconds": TIMEOUT, "failureThreshold": 1 })
 }
 
 /// Returns the verdict on an application that does `steps` with each connection, and the number of
@@ -118,5 +113,23 @@ pub(crate) async fn asked(name: &str, handler: &str, steps: Vec<Step>, expected:
         probe["timeoutSeconds"] = 1.into();
     }
     let verdict = plan.start(&probe).verdict().await;
-    (verdict, app.seen().len())
+    (verdict, accepted(&app).await.len())
+}
+
+/// Returns all connections to the application so far, including those that it has not accepted yet.
+pub(crate) async fn accepted(app: &App) -> Vec<Seen> {
+    let mut address = app.address;
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv6Addr::LOCALHOST.into());
+    }
+    // Connections are accepted in order, so all earlier ones are known once this one is.
+    let last = TcpStream::connect(address).await.expect("the application listens");
+    let last = last.local_addr().expect("a connected socket has an address").port();
+    let before = wait::try_poll(async || {
+        let mut seen = app.seen();
+        let position = seen.iter().position(|seen| seen.peer.port() == last)?;
+        seen.truncate(position);
+        Some(seen)
+    });
+    before.await.expect("the application accepts a connection")
 }

@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use kit::app::{App, answer};
 use kit::container_tools;
 use kit::not_tested;
+use kit::reserved_port::ReservedPort;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use serde_json::json;
 
-use crate::prober::{Plan, quick};
+use crate::prober::{OK, Plan, accepted, quick};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 /// The IPv4 address of the machine, which is on `lo` because only this machine connects to it.
 const V4: &str = "10.77.0.7";
 const V6: &str = "fd77::7";
@@ -46,7 +46,7 @@ fn captured_probes_reach_the_application() {
     // A separate thread, because the namespace applies to this thread only and ends with it.
     let test = std::thread::spawn(|| {
         if !geteuid().is_root() || container_tools::find("iptables").is_none() {
-            not_tested::say("probes under capture rules", "needs root and iptables");
+            not_tested::report("probes under capture rules", "needs root and iptables");
             return;
         }
         assert!(namespace(), "root can create a network namespace with rules");
@@ -62,7 +62,8 @@ async fn probes() {
     let envoy = App::routes("[::]:15006".parse().expect("an address"), None, |_| answer(OK)).await;
     let app = App::routes(SocketAddr::new(v4, 0), None, |_| answer(OK)).await;
     let app6 = App::routes(SocketAddr::new(v6, 0), None, |_| answer(OK)).await;
-    let closed = App::start(v4, Vec::new()).await.port();
+    let reserved = ReservedPort::new(v4);
+    let closed = reserved.port();
     let verdict = async |ip: IpAddr, capture: &str, handler: &str, port: u16| {
         let plan = Plan::new(&format!("vm-capture-{capture}-{handler}-{port}"));
         // The agent's own ports are on another address, so the probe names its target.
@@ -85,15 +86,18 @@ async fn probes() {
         let refused = format!("ConnectionRefused: {V4}:{closed}: connection refused");
         assert_eq!(verdict(v4, "on", handler, closed).await, refused, "{handler}");
     }
-    let before = envoy.seen().len();
+    let before = accepted(&envoy).await.len();
     for handler in ["tcpSocket", "httpGet"] {
         assert_eq!(verdict(v4, "on", handler, app.port()).await, "Healthy", "{handler}");
     }
-    assert!(app.seen().len() >= 2 && app.seen().iter().all(|seen| seen.peer.ip().to_string() == "127.0.0.6"));
+    let seen = app.seen_at_least(2).await;
+    assert!(seen.iter().all(|seen| seen.peer.ip().to_string() == "127.0.0.6"), "{seen:?}");
     let missing = "CannotRun: --capture on probes from ::6, which is not an address of this machine: ip -6 address add ::6/128 dev lo";
     assert_eq!(verdict(v6, "on", "tcpSocket", app6.port()).await, missing);
     assert!(run("ip -6 address add ::6/128 dev lo nodad"));
     assert_eq!(verdict(v6, "on", "httpGet", app6.port()).await, "Healthy");
-    assert!(app6.seen().iter().all(|seen| seen.peer.ip().to_string() == "::6"), "{:?}", app6.seen());
-    assert_eq!(envoy.seen().len(), before, "no probe must go through Envoy");
+    let seen = app6.seen_at_least(1).await;
+    assert!(seen.iter().all(|seen| seen.peer.ip().to_string() == "::6"), "{seen:?}");
+    // The connection that `accepted` opened itself is the only new one.
+    assert_eq!(accepted(&envoy).await.len(), before + 1, "no probe must go through Envoy");
 }

@@ -1,19 +1,16 @@
 //! Tests of the agent's TCP and gRPC probes, and of targets that it does not connect to.
 
-use std::net::SocketAddr;
-
+use futures_util::future::join_all;
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
-use kit::app::{App, Step, answer};
-use kit::net;
+use kit::app::{Step, answer};
+use kit::reserved_port::ReservedPort;
 use serde_json::json;
-use tokio::task::JoinSet;
 
-use crate::prober::{Plan, asked, quick};
+use crate::prober::{Plan, TIMEOUT, asked, quick};
 
 #[tokio::test]
 async fn tcp_and_grpc() {
     const BROKEN: &str = "BadResponse: the health response is missing or malformed";
-    let ip = net::loopback();
     let answers = [
         (GrpcAnswer::serving(1), "Healthy"),
         (GrpcAnswer::serving(2), "GrpcNotServing: gRPC health status NOT_SERVING"),
@@ -28,17 +25,13 @@ async fn tcp_and_grpc() {
             "BadResponse: not a gRPC response",
         ),
     ];
-    let mut all = JoinSet::new();
-    for (index, (answer, expected)) in answers.into_iter().enumerate() {
-        all.spawn(async move {
-            let plan = Plan::new(&format!("vm-grpc-{index}"));
-            let app = GrpcApp::scripted(plan.ip, None, answer).await;
-            let vm = plan.start(&quick("grpc", json!({"port": app.port(), "service": "payments"})));
-            assert_eq!(vm.verdict().await, expected);
-        });
-    }
-    all.join_all().await;
-    let closed = App::start(ip, Vec::new()).await.address;
+    let checks = answers.into_iter().enumerate().map(async |(index, (answer, expected))| {
+        let plan = Plan::new(&format!("vm-grpc-{index}"));
+        let app = GrpcApp::scripted(plan.ip, None, answer).await;
+        let vm = plan.start(&quick("grpc", json!({"port": app.port(), "service": "payments"})));
+        assert_eq!(vm.verdict().await, expected);
+    });
+    join_all(checks).await;
     for (name, handler, steps, expected) in [
         ("tcp", "tcpSocket", Vec::new(), "Healthy"),
         ("tcp-reset", "tcpSocket", vec![Step::Reset], "Healthy"),
@@ -66,13 +59,10 @@ async fn tcp_and_grpc() {
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {
         let plan = Plan::new(&format!("vm-closed-{handler}"));
-        let address = SocketAddr::new(plan.ip, closed.port());
+        let closed = ReservedPort::new(plan.ip);
         let vm = plan.start(&quick(handler, json!({"port": closed.port()})));
-        assert_eq!(
-            vm.verdict().await,
-            format!("ConnectionRefused: {address}: connection refused"),
-            "{handler}"
-        );
+        let expected = format!("ConnectionRefused: {}: connection refused", closed.address);
+        assert_eq!(vm.verdict().await, expected, "{handler}");
     }
 }
 
@@ -93,7 +83,8 @@ async fn only_this_machine() {
         let vm = Plan::new("vm-target").args(&flags).start(&quick("tcpSocket", fields.clone()));
         let found = vm.verdict().await;
         // On a machine without a DNS resolver the lookup may time out first.
-        let is_slow = found == "Timeout: no response within 15 s" && fields["host"] != "192.0.2.1";
+        let is_slow =
+            found == format!("Timeout: no response within {TIMEOUT} s") && fields["host"] != "192.0.2.1";
         assert!(found.starts_with(expected) || is_slow, "{found}");
     }
 }

@@ -10,13 +10,12 @@ use kit::app::{App, answer};
 use kit::envoy;
 use kit::net;
 use kit::sidecar::Builder;
+use kit::vm::wait;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use crate::prober::{Plan, Vm, quick, write};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+use crate::prober::{OK, Plan, TIMEOUT, Vm, accepted, quick, write};
 
 fn is(name: &'static str, value: &'static str) -> impl Fn(&Value) -> bool {
     move |view| view[name] == value
@@ -33,16 +32,17 @@ async fn an_edited_file_acts_without_a_flap() {
     assert_eq!(
         view["probe"],
         json!({
-            "initialDelaySeconds": 0, "timeoutSeconds": 15, "periodSeconds": 1, "successThreshold": 1, "failureThreshold": 1,
+            "initialDelaySeconds": 0, "timeoutSeconds": TIMEOUT, "periodSeconds": 1, "successThreshold": 1, "failureThreshold": 1,
             "httpGet": {"path": "/old", "port": app.port(), "scheme": "HTTP"},
         })
     );
 
     write(&vm.file, &probe("/new"));
     vm.until("the new path", |view| view["probe"]["httpGet"]["path"] == "/new").await;
-    let asked = app.seen().len();
-    let seen = app.seen_at_least(asked + 2).await;
-    assert!(seen.last().is_some_and(|seen| seen.request_line().starts_with("GET /new ")), "{seen:?}");
+    wait::until("a request for the new path", async || {
+        app.seen().iter().any(|seen| seen.request_line().starts_with("GET /new "))
+    })
+    .await;
 
     write(&vm.file, &quick("httpGet", json!({"port": 0})));
     let error = "spec.probe.httpGet.port: must be between 1 and 65535, got 0";
@@ -61,12 +61,10 @@ async fn an_edited_file_acts_without_a_flap() {
         (&json!("Healthy"), &json!(1)),
         "the state must not change"
     );
-    assert_eq!(
-        vm.sidecar.log().matches("the workload group is not taken").count(),
-        2,
-        "{}",
-        vm.sidecar.log()
-    );
+    wait::until("both errors in the log", async || {
+        vm.sidecar.log().matches("WorkloadGroup rejected, keeping the previous one").count() == 2
+    })
+    .await;
 
     write(&vm.file, &Value::Null);
     let view = vm.until("no probe", is("reason", "NoProbe")).await;
@@ -100,23 +98,31 @@ async fn envoy_comes_first() {
     let view = vm.until("a verdict", is("state", "Unhealthy")).await;
     assert_eq!(view["reason"], "EnvoyNotReady");
     assert!(view["message"].as_str().is_some_and(|text| text.starts_with("Envoy is not ready: ")), "{view}");
-    assert_eq!(app.seen().len(), 0, "the application must not be probed");
+    assert_eq!(accepted(&app).await, [], "the application must not be probed");
 }
 
+/// An agent that is stopped for six periods does not repeat the missed probes.
 #[tokio::test]
 async fn a_stopped_agent_makes_up_for_nothing() {
+    const PERIODS: u32 = 6;
+    const PERIOD: Duration = Duration::from_secs(1);
     let plan = Plan::new("vm-stopped");
     let app = App::start(plan.ip, answer(OK)).await;
     let vm = plan.start(&quick("httpGet", json!({"port": app.port()})));
     app.seen_at_least(2).await;
     vm.sidecar.signal(Signal::SIGSTOP);
-    let before = app.seen().len();
-    sleep(Duration::from_secs(6)).await;
-    assert!(app.seen().len() <= before + 1, "a stopped agent must not probe");
+    let before = accepted(&app).await.len();
+    sleep(PERIOD * PERIODS).await;
+    // The connection of `accepted` itself is counted too.
+    let after = accepted(&app).await.len();
+    assert_eq!(after, before + 1, "a stopped agent must not probe");
+    let begin = Instant::now();
     vm.sidecar.signal(Signal::SIGCONT);
-    app.seen_at_least(before + 1).await;
-    sleep(Duration::from_millis(600)).await;
-    assert!(app.seen().len() <= before + 3, "{} probes at once", app.seen().len() - before);
+    // The first probe may follow at once; each other one begins at least one period after the
+    // previous one.
+    let probes = PERIODS as usize;
+    wait::until("the next probes", async || app.seen().len() > after + probes).await;
+    assert!(begin.elapsed() >= PERIOD * (PERIODS - 2), "{probes} probes in {:?}", begin.elapsed());
     assert_eq!(vm.view().await["generation"], 1);
 }
 
@@ -147,15 +153,19 @@ async fn the_initial_delay_holds_nothing_up() {
     assert_eq!(vm.sidecar.end().await.0, Some(0));
 }
 
-/// Returns `/proc/<pid>/stat` of every descendant of the process `root`, including zombies.
-fn descendants(root: i32) -> Vec<String> {
-    let stat = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = |pid: i32| -> Option<i32> { stat(pid).rsplit(") ").next()?.split(' ').nth(1)?.parse().ok() };
+/// Returns PID and start time of every descendant of the process `root`, including zombies.
+fn descendants(root: i32) -> Vec<(i32, u64)> {
+    // The fields after the name of the program, which may contain spaces.
+    let field = |pid: i32, index: usize| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(") ").next()?.split(' ').nth(index)?.parse::<u64>().ok()
+    };
+    let parent = |pid: i32| i32::try_from(field(pid, 1)?).ok();
     let pids = std::fs::read_dir(Path::new("/proc"))
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let is_below = |pid: &i32| std::iter::successors(parent(*pid), |pid| parent(*pid)).any(|pid| pid == root);
-    pids.filter(is_below).map(stat).collect()
+    pids.filter(is_below).filter_map(|pid| Some((pid, field(pid, 19)?))).collect()
 }
 
 #[tokio::test]
@@ -165,27 +175,16 @@ async fn commands_leave_nothing() {
     let vm = Plan::new("vm-exec-group").start(&probe);
     assert_eq!(vm.verdict().await, "ExecTimeout: did not exit within 1 s");
     let root = vm.sidecar.pid().as_raw();
-    let mut left = Vec::new();
-    for _ in 0..200 {
-        // The next probe may start at any time, so this only waits for a moment without a command.
-        left = descendants(root);
-        if left.is_empty() {
-            break;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    // The period is as long as the timeout, so the next command may already run, but only one.
-    assert!(left.len() <= 3, "{left:?}");
+    let started = wait::try_poll(async || Some(descendants(root)).filter(|pids| !pids.is_empty()));
+    let started = started.await.expect("the command runs again");
+    wait::until("the end of the command and of its children", async || {
+        let left = descendants(root);
+        !started.iter().any(|process| left.contains(process))
+    })
+    .await;
     write(&vm.file, &quick("exec", json!({"command": ["true"]})));
     vm.until("the next one", is("state", "Healthy")).await;
-    for _ in 0..500 {
-        left = descendants(root);
-        if left.is_empty() {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{left:?}");
+    wait::until("a moment without a command", async || descendants(root).is_empty()).await;
 }
 
 #[tokio::test]
@@ -206,15 +205,11 @@ fn peak(pid: i32) -> u64 {
 
 #[tokio::test]
 async fn output_costs_no_memory() {
-    let command = |script: &str| {
-        let mut probe = quick("exec", json!({"command": ["sh", "-c", script]}));
-        probe["timeoutSeconds"] = 20.into();
-        probe
-    };
+    let command = |script: &str| quick("exec", json!({"command": ["sh", "-c", script]}));
     let vm = Plan::new("vm-exec-output").start(&command("true"));
     vm.until("healthy", is("state", "Healthy")).await;
     let before = peak(vm.sidecar.pid().as_raw());
-    write(&vm.file, &command("head -c 1073741824 /dev/zero && exit 7"));
+    write(&vm.file, &command("head -c 67108864 /dev/zero && exit 7"));
     let view = vm.until("a verdict", is("state", "Unhealthy")).await;
     assert_eq!(view["message"], "exit code 7");
     let after = peak(vm.sidecar.pid().as_raw());
@@ -233,5 +228,7 @@ async fn what_it_counts() {
     ] {
         assert!(answer.text().contains(line), "{line}\n{}", answer.text());
     }
+    vm.until("three probes", |view| view["counters"]["failures"].as_u64() >= Some(3)).await;
+    wait::until("the first failure in the log", async || vm.sidecar.log().contains("probe failed")).await;
     assert_eq!(vm.sidecar.log().matches("probe failed").count(), 1, "{}", vm.sidecar.log());
 }

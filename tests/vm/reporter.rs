@@ -1,18 +1,14 @@
 //! Tests of the messages that the agent sends to a discovery server: in the order of Istio's agent,
 //! with the project's own report, for pushed probes, and at its termination.
 
-use std::time::Duration;
-
+use kit::net;
 use kit::plain_server::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, PlainServer, Script, Seen, Variant};
+use kit::reserved_port::ReservedPort;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::time::timeout;
 
 use crate::reporter_kit::{Vm, is_last, level};
-
-/// The limit for a termination, in which each step waits at most two seconds.
-const SOON: Duration = Duration::from_secs(15);
 
 fn hello() -> Value {
     json!({"session": 17, "heartbeatSeconds": 60})
@@ -100,12 +96,10 @@ async fn our_server_hears_the_level() {
             "a report of another state than Healthy must have an error: {report:#?}"
         );
     }
-    vm.until_logged("app-health session established").await;
-    let stream = vm.view().await["stream"].clone();
-    assert_eq!(
-        (&stream["connected"], &stream["server"], &stream["session"]),
-        (&json!(true), &json!("app-health"), &json!(17))
-    );
+    vm.until_stream("the session", |stream| {
+        stream["connected"] == true && stream["server"] == "app-health" && stream["session"] == 17
+    })
+    .await;
     let metrics = vm.metrics().await;
     for line in [
         "app_health_agent_discovery_connected 1",
@@ -118,10 +112,12 @@ async fn our_server_hears_the_level() {
 
 #[tokio::test]
 async fn pushed_probes_are_answered() {
-    let target = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = target.local_addr().expect("an address").port();
+    let reserved = ReservedPort::new(net::loopback());
+    let target = TcpListener::bind(reserved.address).await.expect("a free port");
     let probe = |probe: Value| json!({"session": 3, "heartbeatSeconds": 60, "probe": probe});
-    let good = probe(json!({"periodSeconds": 1, "tcpSocket": {"port": port, "host": "127.0.0.1"}}));
+    let good = probe(json!({"periodSeconds": 1, "timeoutSeconds": 60, "tcpSocket": {
+        "port": reserved.port(), "host": reserved.address.ip().to_string(),
+    }}));
     let server = PlainServer::start(Script::ours(good.clone())).await;
     let _vm = Vm::new("reporter-pushed").reports_to(&server).args(&["--group", "payments"]).start();
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
@@ -172,7 +168,7 @@ async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
         server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     }
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
+    let (code, log) = vm.sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
     server.seen()
 }
@@ -200,9 +196,9 @@ async fn goodbye_to_a_server_that_is_silent() {
 async fn an_end_without_a_server() {
     let vm =
         Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
-    vm.until_logged("disconnected from the discovery server").await;
+    vm.until_disconnected("refused").await;
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
+    let (code, log) = vm.sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
 }
 
@@ -217,6 +213,6 @@ async fn a_drain_is_told_and_the_stream_stays() {
     server.until("draining, and heartbeats of it", |seen| drained(seen) >= 3).await;
     assert_eq!(server.streams(), 1);
     vm.sidecar.signal(Signal::SIGTERM);
-    let (code, log) = timeout(SOON, vm.sidecar.end()).await.expect("the agent exits in time");
+    let (code, log) = vm.sidecar.end().await;
     assert_eq!(code, Some(0), "{log}");
 }

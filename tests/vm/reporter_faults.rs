@@ -1,17 +1,20 @@
 //! Tests of how the agent recovers from failures of the server and of the network.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use kit::net;
 use kit::plain_server::{self, PlainServer, Script, Seen};
 use kit::process::Process;
+use kit::vm::wait;
 use serde_json::json;
-use tokio::time::{sleep, timeout};
 use tonic::Code;
 
 use crate::reporter_kit::{Vm, is_last, level};
 
-/// The agent detects a dead peer within 30 s; the rest is a margin for a slow machine.
-const FOUND: Duration = Duration::from_secs(60);
+/// istiod rejects a client that sends PINGs less than 15 s apart. The agent sends one every 20 s; two
+/// seconds less than the minimum are a margin for a busy machine that receives one late.
+const ISTIOD_MINIMUM: Duration = Duration::from_secs(13);
 
 fn ours() -> Script {
     Script::ours(json!({"session": 17, "heartbeatSeconds": 60}))
@@ -33,14 +36,15 @@ async fn a_report_that_nobody_acknowledges_is_said_again_then_elsewhere() {
 
 #[tokio::test]
 async fn the_newest_state_alone_survives_an_outage() {
-    let server = PlainServer::start(ours()).await;
-    let (address, vm) = (server.address, Vm::probed("faults-outage").reports_to(&server).start());
+    // The port is reserved for the second server.
+    let address = SocketAddr::new(net::loopback(), 15010);
+    let server = PlainServer::listen(address, ours(), None).await;
+    let vm = Vm::probed("faults-outage").reports_to(&server).start();
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
     drop(server);
-    vm.until_logged("disconnected from the discovery server").await;
+    vm.until_disconnected("").await;
     for healthy in [false, true, false] {
-        vm.set(healthy);
-        sleep(Duration::from_millis(1500)).await;
+        vm.set_and_wait(healthy).await;
     }
     let server = PlainServer::listen(address, ours(), None).await;
     server.until("the state", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
@@ -56,13 +60,7 @@ async fn a_connection_that_closes_after_goaway_is_replaced() {
     server.go_away();
     let again = |seen: &[Seen]| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours());
     server.until("another stream", again).await;
-    timeout(FOUND, async {
-        while server.connections() != 1 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-    .expect("the old connection is closed");
+    wait::until("the end of the old connection", async || server.connections() == 1).await;
 }
 
 #[tokio::test]
@@ -70,8 +68,8 @@ async fn a_refusal_is_told_and_is_not_for_ever() {
     let ends = Some((Duration::ZERO, Code::PermissionDenied));
     let server = PlainServer::start(Script { ends, ..ours() }).await;
     let vm = Vm::probed("faults-refused").reports_to(&server).start();
-    vm.until_logged("PermissionDenied: as the script says").await;
-    assert!(vm.metrics().await.contains("discovery_connects_total{result=\"refused\"} 1"));
+    vm.until_disconnected("PermissionDenied: ended by the script").await;
+    assert!(vm.metric("app_health_agent_discovery_connects_total{result=\"refused\"}").await > 0);
     server.change(|script| script.ends = None);
     server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
 }
@@ -82,29 +80,19 @@ async fn a_mute_server_is_found() {
     let (address, accepted) = plain_server::mute().await;
     let address = address.to_string();
     let _vm = Vm::probed("faults-mute").args(&["--discovery", &address, "--discovery-plaintext"]).start();
-    timeout(FOUND, async {
-        while *accepted.lock().expect("no holder of the lock panicked") < 2 {
-            sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await
-    .expect("another attempt");
+    wait::until("another attempt", async || *accepted.lock().expect("no holder of the lock panicked") >= 2)
+        .await;
 }
 
 #[tokio::test]
 async fn istiod_gets_no_pings_that_it_refuses() {
     let server = PlainServer::start(Script::plain()).await;
     let _vm = Vm::probed("faults-pings").reports_to(&server).start();
-    timeout(FOUND, async {
-        while server.pings().len() < 2 {
-            sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await
-    .expect("two pings");
+    wait::until("two pings", async || server.pings().len() >= 2).await;
     let pings = server.pings();
     let gaps: Vec<Duration> = pings.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(gaps.iter().all(|gap| *gap >= Duration::from_secs(15)), "{gaps:?}");
+    // A ping that is received late shortens the next gap.
+    assert!(gaps.iter().all(|gap| *gap >= ISTIOD_MINIMUM), "{gaps:?}");
     assert_eq!(server.streams(), 1);
 }
 
@@ -112,20 +100,19 @@ async fn istiod_gets_no_pings_that_it_refuses() {
 async fn an_outage_costs_no_memory() {
     let vm =
         Vm::probed("faults-memory").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
-    vm.until_logged("disconnected from the discovery server").await;
-    sleep(Duration::from_secs(3)).await;
+    vm.until_disconnected("refused").await;
+    let rounds = async |count: u32| {
+        for _ in 0..count {
+            vm.set_and_wait(false).await;
+            vm.set_and_wait(true).await;
+        }
+    };
+    // The first rounds allocate what the agent needs once.
+    rounds(2).await;
     let pid = u32::try_from(vm.sidecar.pid().as_raw()).expect("a number");
     let before = Process::new(pid).rss();
-    for round in 0..10 {
-        vm.set(round % 2 == 1);
-        sleep(Duration::from_millis(1200)).await;
-    }
+    rounds(5).await;
     let after = Process::new(pid).rss();
     assert!(after < before + (1 << 20), "{before} to {after} bytes");
-    let view = vm.view().await;
-    assert!(
-        view["generation"].as_u64().is_some_and(|generation| generation >= 5),
-        "probing must continue: {view}"
-    );
-    assert_eq!(view["stream"]["connected"], json!(false));
+    assert_eq!(vm.view().await["stream"]["connected"], json!(false));
 }

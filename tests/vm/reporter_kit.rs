@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use kit::plain_server::{PlainServer, Seen};
 use kit::sidecar::{Builder, Sidecar};
+use kit::vm::wait;
 use serde_json::Value;
 
 /// A machine whose agent is not started yet.
@@ -35,7 +36,7 @@ impl Vm {
         let vm = Self::new(name);
         let group = format!(
             "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {{name: payments, namespace: shop}}\n\
-             spec:\n  template: {{serviceAccount: pay}}\n  probe:\n    periodSeconds: 1\n    failureThreshold: 1\n    \
+             spec:\n  template: {{serviceAccount: pay}}\n  probe:\n    periodSeconds: 1\n    timeoutSeconds: 60\n    failureThreshold: 1\n    \
              exec: {{command: [test, -e, {}]}}\n",
             vm.alive.display()
         );
@@ -71,7 +72,31 @@ impl Running {
     /// Requests `/debug/vm-health`.
     pub(crate) async fn view(&self) -> Value {
         let answer = self.sidecar.local("GET /debug/vm-health", "Host: localhost\r\n").await;
-        serde_json::from_str(&answer.text()).expect("JSON")
+        serde_json::from_str(&answer.text()).unwrap_or_default()
+    }
+
+    /// Requests the view until `is_wanted` accepts its object `stream`.
+    pub(crate) async fn until_stream(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) {
+        let stream = async || self.view().await["stream"].clone();
+        if wait::try_poll(async || is_wanted(&stream().await).then_some(())).await.is_none() {
+            panic!("timed out waiting for {what}: {:#}\n{}", stream().await, self.sidecar.log());
+        }
+    }
+
+    /// Waits until the agent has no stream, and until the error of the last attempt contains these
+    /// words.
+    pub(crate) async fn until_disconnected(&self, words: &str) {
+        let has_error =
+            |stream: &Value| stream["lastError"].as_str().is_some_and(|text| text.contains(words));
+        let what = format!("the error {words:?}");
+        self.until_stream(&what, |stream| stream["connected"] == false && has_error(stream)).await;
+    }
+
+    /// Makes the workload healthy or unhealthy, and waits until the agent has noticed.
+    pub(crate) async fn set_and_wait(&self, healthy: bool) {
+        self.set(healthy);
+        let state = if healthy { "Healthy" } else { "Unhealthy" };
+        wait::until(state, async || self.view().await["state"] == state).await;
     }
 
     /// Requests `/metrics` from the local port.
@@ -79,15 +104,12 @@ impl Running {
         self.sidecar.local("GET /metrics", "Host: localhost\r\n").await.text()
     }
 
-    /// Waits until the agent's log contains these words.
-    pub(crate) async fn until_logged(&self, words: &str) {
-        for _ in 0..2000 {
-            if self.sidecar.log().contains(words) {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        panic!("{words:?} was not logged within 40 s:\n{}", self.sidecar.log());
+    /// Returns the value of a metric, given its name and labels as they are written; 0 if it does
+    /// not exist.
+    pub(crate) async fn metric(&self, series: &str) -> u64 {
+        let metrics = self.metrics().await;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_default()
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use kit::app::switched::Behaviour;
 use kit::net;
 use kit::vm::client::{Client, Way};
-use kit::vm::scene::{Plan, SOON, Scene};
+use kit::vm::scene::{Plan, Scene};
 use kit::vm::traffic::Traffic;
+use kit::vm::wait;
 use serde_json::Value;
 
 /// Returns address and condition status of each workload.
@@ -24,7 +25,7 @@ async fn statuses(scene: &Scene) -> Vec<(String, String)> {
 async fn a_killed_discovery_comes_back_as_it_was() {
     let plan = Plan {
         machines: 3,
-        discovery: vec!["--disconnect-grace", "2s", "--restart-grace", "60s"],
+        discovery: vec!["--disconnect-grace", "2s", "--restart-grace", "3600s"],
         ..Plan::default()
     };
     let mut scene = Scene::start("vm-kill", plan).await;
@@ -70,12 +71,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
         let behaviour = if healthy[machine] { Behaviour::Serving } else { Behaviour::Failing };
         scene.machines[machine].application.behave(behaviour);
         let state = if healthy[machine] { "Healthy" } else { "Unhealthy" };
-        let acknowledged = async {
-            while !is_acknowledged(&scene, machine, state).await {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(SOON, acknowledged).await.expect("an acknowledgement");
+        wait::until("an acknowledgement", async || is_acknowledged(&scene, machine, state).await).await;
         scene.discovery.kill().await;
         // No agent can repeat the report.
         for machine in &mut scene.machines {
@@ -128,39 +124,59 @@ async fn crashes_in_the_midst_of_changes_leave_the_truth() {
     assert!(!tally.contains_key(&(503, String::new())), "Envoy must always have an endpoint: {tally:?}");
 }
 
-/// The store is lost while Envoy and the agents run: no endpoint is removed before all agents had
-/// time to register again.
-async fn lost_store(name: &str, way: fn(SocketAddr) -> Way) {
-    let plan = Plan {
-        machines: 3,
-        way,
-        discovery: vec!["--disconnect-grace", "1s", "--restart-grace", "8s"],
-        ..Plan::default()
-    };
+/// Loses the store while Envoy and the agents run, except for the agent of the third machine, whose
+/// endpoint only Envoy still knows. Returns after both others have registered again.
+async fn lost_store(name: &str, way: fn(SocketAddr) -> Way, grace: &'static str) -> (Scene, u64) {
+    let discovery = vec!["--disconnect-grace", "1s", "--restart-grace", grace];
+    let plan = Plan { machines: 3, way, discovery, ..Plan::default() };
     let mut scene = Scene::start(name, plan).await;
-    // The third agent never reconnects, and only Envoy still knows its endpoint.
-    scene.machines[2].kill_agent().await;
+    let before = scene.changes().await;
     scene.discovery.kill().await;
+    scene.machines[2].kill_agent().await;
     std::fs::remove_file(scene.discovery.store()).expect("the store exists");
     scene.discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
-    scene.stays(&[0, 1, 2], Duration::from_secs(4)).await;
+    for machine in [0, 1] {
+        scene.until_view(machine, |workload| workload["condition"]["status"] == "True").await;
+    }
+    (scene, before)
+}
+
+/// No endpoint is removed before all agents had time to register again.
+async fn lost_store_removes_nothing(name: &str, way: fn(SocketAddr) -> Way) {
+    let (scene, before) = lost_store(name, way, "3600s").await;
+    scene.stays(&[0, 1, 2], Duration::from_secs(1)).await;
+    scene.has_changed_only(before, 0).await;
     let view = scene.discovery.view().await;
-    assert_eq!(view["settling"], true, "{view:#}");
+    assert_eq!(view["startupGrace"], true, "{view:#}");
+}
+
+async fn lost_store_settles(name: &str, way: fn(SocketAddr) -> Way) {
+    let (scene, _) = lost_store(name, way, "2s").await;
     scene.until_endpoints(&[0, 1]).await;
-    let connected = |workload: &Value| workload["condition"]["status"] == "True";
-    scene.until_view(0, connected).await;
-    scene.until_view(1, connected).await;
-    assert_eq!(scene.discovery.view().await["settling"], false);
+    wait::until("the end of the startup grace period", async || {
+        scene.discovery.view().await["startupGrace"] == false
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn a_lost_store_shrinks_no_set_by_state_of_the_world() {
-    lost_store("vm-lost", Way::sotw).await;
+async fn a_lost_store_removes_no_endpoint_sotw() {
+    lost_store_removes_nothing("vm-lost", Way::sotw).await;
 }
 
 #[tokio::test]
-async fn a_lost_store_shrinks_no_set_incrementally() {
-    lost_store("vm-lost-d", Way::delta).await;
+async fn a_lost_store_removes_no_endpoint_delta() {
+    lost_store_removes_nothing("vm-lost-d", Way::delta).await;
+}
+
+#[tokio::test]
+async fn endpoints_without_an_agent_are_removed_after_the_startup_grace_period_sotw() {
+    lost_store_settles("vm-settled", Way::sotw).await;
+}
+
+#[tokio::test]
+async fn endpoints_without_an_agent_are_removed_after_the_startup_grace_period_delta() {
+    lost_store_settles("vm-settled-d", Way::delta).await;
 }
 
 #[tokio::test]

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use kit::app::tls;
 use kit::vm::fleet::{Crowd, Size};
+use kit::vm::wait::TIMEOUT;
 use tokio::time::sleep;
 
-/// The limit of each wait, with a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(60);
 const AGENTS: u32 = 500;
 /// The number of times that a tenth of the agents change their health.
 const FLAPS: u32 = 6;
@@ -25,7 +24,7 @@ async fn five_hundred_agents_come_back_to_a_server_that_was_killed_and_no_endpoi
     let killed = crowd.fleet.tally.now();
     crowd.discovery.start().await.expect("the discovery server restarts");
     crowd.until_registered(killed).await.expect("all agents register again");
-    crowd.until_exact(SOON).await.expect("Envoy has every endpoint");
+    crowd.until_exact(TIMEOUT).await.expect("Envoy has every endpoint");
     assert!(crowd.observer.sets().shrinks.is_empty(), "{:?}", crowd.observer.sets().shrinks);
 
     // The last change leaves every second one of them unhealthy.
@@ -36,6 +35,6 @@ async fn five_hundred_agents_come_back_to_a_server_that_was_killed_and_no_endpoi
         }
         sleep(PAUSE).await;
     }
-    crowd.until_exact(SOON).await.expect("the endpoints are those of the healthy ones");
+    crowd.until_exact(TIMEOUT).await.expect("the endpoints are those of the healthy ones");
     assert_eq!(crowd.observer.sets().total(), (AGENTS - AGENTS / 20) as usize);
 }

@@ -14,6 +14,7 @@ use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
 use kit::vm::machine::Machine;
 use kit::vm::scene::Scene;
 use kit::vm::traffic::Traffic;
+use kit::vm::wait;
 use tokio::time::Instant;
 
 /// A discovery server, machines and Envoy, which are connected only by mutual TLS. Machine `n` has
@@ -108,14 +109,12 @@ async fn who_is_not_whom_he_says_changes_nothing() {
 
 /// Waits until the server has rejected the agent, and returns the error.
 async fn turned_away(machine: &Machine) -> String {
-    for _ in 0..1000 {
+    let error = wait::try_poll(async || {
         let stream = machine.view().await["stream"].clone();
-        if let (Some(false), Some(error)) = (stream["connected"].as_bool(), stream["lastError"].as_str()) {
-            return error.to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{} was not rejected:\n{}", machine.name, machine.log());
+        let error = stream["lastError"].as_str()?.to_owned();
+        (stream["connected"] == false).then_some(error)
+    });
+    error.await.unwrap_or_else(|| panic!("{} was not rejected:\n{}", machine.name, machine.log()))
 }
 
 /// Returns the session number of each entry. Each stream of an agent starts a new session.
@@ -158,11 +157,7 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
         if is_shown && now.iter().zip(&before).any(|(now, before)| now > before) {
             break;
         }
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "{now:?}, before {before:?}\n{}",
-            scene.state().await
-        );
+        assert!(began.elapsed() < wait::TIMEOUT, "{now:?}, before {before:?}\n{}", scene.state().await);
     }
     let new = shown(scene.discovery.secure(), &secured.files).await;
     assert!(new != old, "the server must use the new certificate");
@@ -170,9 +165,18 @@ async fn certificates_change_under_load_and_no_report_is_lost() {
     std::fs::write(&files.key, "no key").expect("a writable folder");
     std::fs::write(scene.folder.join("m1-key.pem"), "no key").expect("a writable folder");
     let broken = Instant::now();
-    while broken.elapsed() < Duration::from_secs(7) {
+    loop {
         follows(scene).await;
+        let server = scene.discovery.metrics().await;
+        let agent = scene.machines[0].metrics().await;
+        if server.contains("app_health_discovery_tls_reloads_total{result=\"failure\"}")
+            && agent.contains("app_health_agent_tls_reload_total{result=\"failed\"}")
+        {
+            break;
+        }
+        assert!(broken.elapsed() < wait::TIMEOUT, "the files were not read\n{}", scene.state().await);
     }
+    follows(scene).await;
     assert!(shown(scene.discovery.secure(), &secured.files).await == new);
     let tally = traffic.take();
     assert!(!tally.contains_key(&(503, String::new())), "Envoy always had an endpoint: {tally:?}");

@@ -20,9 +20,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// `spec.probe.grpc.port: must be between 1 and 65535, got 0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Errors reject the document.
     pub errors: Vec<String>,
-    /// Warnings do not reject the document.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +50,6 @@ impl Findings {
 pub struct Checked<T> {
     /// The value with all defaults set.
     pub value: T,
-    /// The warnings, one line each.
     pub warnings: Vec<String>,
 }
 

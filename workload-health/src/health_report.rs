@@ -16,32 +16,26 @@ use crate::health_state::State;
 pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
 /// The type URL of [`Hello`], which only the app-health discovery server sends.
 pub const PROBE_TYPE: &str = "type.googleapis.com/app_health.v1.Probe";
-/// The key of `node.metadata` with the namespace of the workload.
+
+// Keys of `node.metadata`; the two that begin with APP_HEALTH are ours, the others are Istio's.
 pub const NAMESPACE: &str = "NAMESPACE";
-/// The key of `node.metadata` with the service account of the workload.
 pub const SERVICE_ACCOUNT: &str = "SERVICE_ACCOUNT";
-/// The key of `node.metadata` with the IP addresses of the workload, as a list or as
-/// comma-separated text.
+/// A list, or comma-separated text.
 pub const INSTANCE_IPS: &str = "INSTANCE_IPS";
-/// The key of `node.metadata` with the name of the WorkloadGroup for auto-registration.
+/// The name of the WorkloadGroup for auto-registration.
 pub const AUTO_REGISTER_GROUP: &str = "AUTO_REGISTER_GROUP";
-/// The key of `node.metadata` with the name of an existing WorkloadEntry.
+/// The name of an existing WorkloadEntry.
 pub const WORKLOAD_ENTRY: &str = "WORKLOAD_ENTRY";
-/// The key of `node.metadata` with the network of the workload.
 pub const NETWORK: &str = "NETWORK";
-/// The key of `node.metadata` with the labels of the workload.
 pub const LABELS: &str = "LABELS";
-/// The key of `node.metadata` with the cluster of the workload.
 pub const CLUSTER_ID: &str = "CLUSTER_ID";
-/// The key of `node.metadata` with Istio's proxy configuration. If it has a `readinessProbe`, the
-/// workload has a probe.
+/// Istio's proxy configuration. If it has a `readinessProbe`, the workload has a probe.
 pub const PROXY_CONFIG: &str = "PROXY_CONFIG";
 /// The key of the probe in [`PROXY_CONFIG`].
 pub const READINESS_PROBE: &str = "readinessProbe";
-/// The key of `node.metadata` with the protocol version of the agent, `{"version":1}`.
+/// The protocol version of the agent, `{"version":1}`.
 pub const APP_HEALTH: &str = "APP_HEALTH";
-/// The key of `node.metadata` with the [`HealthReport`], sent only to an app-health discovery
-/// server.
+/// The [`HealthReport`], sent only to an app-health discovery server.
 pub const APP_HEALTH_REPORT: &str = "APP_HEALTH_REPORT";
 /// The current version in [`APP_HEALTH`].
 pub const PROTOCOL_VERSION: u64 = 1;

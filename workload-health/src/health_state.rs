@@ -12,7 +12,6 @@ pub use outcome::{HealthReason, Outcome, Unhealthy};
 
 use crate::workload_probe::Thresholds;
 
-/// The health of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// No threshold has been reached yet, or no probe is configured.
@@ -24,7 +23,6 @@ pub enum State {
 }
 
 impl State {
-    /// All states, in the order of their definition.
     pub const ALL: [Self; 3] = [Self::Unknown, Self::Healthy, Self::Unhealthy];
 
     /// Returns the name of the state as in reports.
@@ -59,16 +57,13 @@ impl FromStr for State {
 /// The reason for which probes no longer count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// The agent is draining.
     Draining,
-    /// The agent is about to exit.
     Terminating,
 }
 
 /// A change of the state that has to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// The state before the change.
     pub from: State,
     /// The state after the change. It equals the previous one if only the reason has changed (a probe was
     /// removed before its first result).
@@ -175,12 +170,10 @@ impl HealthState {
         Some(self.transition(State::Unhealthy, reason, reason.text().to_owned()))
     }
 
-    /// Returns the current state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Returns the reason of the current state.
     pub fn reason(&self) -> HealthReason {
         self.reason
     }
@@ -190,7 +183,6 @@ impl HealthState {
         &self.message
     }
 
-    /// Returns the number of changes so far.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -17,30 +17,24 @@ pub const API_VERSIONS: [&str; 3] =
 /// A WorkloadGroup that has been validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadGroup {
-    /// The field `metadata.name`.
     pub name: String,
-    /// The field `metadata.namespace`.
     pub namespace: Option<String>,
     /// The field `spec.metadata.labels`, copied to each WorkloadEntry.
     pub labels: BTreeMap<String, String>,
     /// The field `spec.metadata.annotations`, copied to each WorkloadEntry.
     pub annotations: BTreeMap<String, String>,
-    /// The field `spec.template`.
     pub template: WorkloadTemplate,
-    /// The field `spec.probe`.
     pub probe: Option<WorkloadProbe>,
 }
 
 /// The `spec.template`: the initial content of each WorkloadEntry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadTemplate {
     /// The ports by name, 1 to 65535.
     pub ports: BTreeMap<String, u16>,
-    /// The labels of the workload.
     pub labels: BTreeMap<String, String>,
     /// The service account. If set, an agent must prove this identity to register.
     pub service_account: Option<String>,
-    /// The network of the workload.
     pub network: Option<String>,
     /// The locality, in the form `region/zone/sub-zone`.
     pub locality: Option<String>,
@@ -104,32 +98,28 @@ pub fn names(document: &Object, findings: &mut Findings) -> Option<(String, Opti
 /// Returns true for 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends
 /// (RFC 1123 label as in Kubernetes).
 pub fn is_dns_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends = |byte: Option<u8>| byte.is_some_and(inner);
-    (1..=63).contains(&text.len())
-        && text.bytes().all(|byte| inner(byte) || byte == b'-')
-        && ends(text.bytes().next())
-        && ends(text.bytes().last())
+    text.len() <= 63 && is_label(text)
 }
 
 /// Returns true for such labels separated by dots, at most 253 bytes in total. As in Kubernetes, a
 /// single label may be longer than 63 bytes here.
 pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let label = |label: &str| {
-        label.bytes().all(|byte| inner(byte) || byte == b'-')
-            && label.bytes().next().is_some_and(inner)
-            && label.bytes().last().is_some_and(inner)
-    };
-    text.len() <= 253 && text.split('.').all(label)
+    text.bytes().all(|byte| inner(byte) || byte == b'-')
+        && text.bytes().next().is_some_and(inner)
+        && text.bytes().last().is_some_and(inner)
 }
 
 fn read(document: &Value, findings: &mut Findings) -> Option<WorkloadGroup> {
-    let Some(fields) = document.as_object().map(|_| document) else {
+    if !document.is_object() {
         findings.error("kind", "expected WorkloadGroup, got none");
         return None;
-    };
-    let document = Object::new(fields, "", findings)?;
+    }
+    let document = Object::new(document, "", findings)?;
     check_kind(&document, "WorkloadGroup", findings);
     let names = names(&document, findings);
     let spec = document.object("spec", findings);
@@ -151,14 +141,7 @@ fn read(document: &Value, findings: &mut Findings) -> Option<WorkloadGroup> {
 
 fn template(fields: Option<Object>, findings: &mut Findings) -> WorkloadTemplate {
     let Some(fields) = fields else {
-        return WorkloadTemplate {
-            ports: BTreeMap::new(),
-            labels: BTreeMap::new(),
-            service_account: None,
-            network: None,
-            locality: None,
-            weight: 1,
-        };
+        return WorkloadTemplate { weight: 1, ..WorkloadTemplate::default() };
     };
     fields.warn_unknown(&["ports", "labels", "serviceAccount", "network", "locality", "weight"], findings);
     let named = |name, findings: &mut Findings| {

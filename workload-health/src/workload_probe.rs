@@ -37,7 +37,6 @@ pub struct WorkloadProbe {
     pub period: Duration,
     /// The thresholds; 1 success and 3 failures if absent or 0.
     pub thresholds: Thresholds,
-    /// The action of the probe.
     pub handler: WorkloadHandler,
 }
 
@@ -51,7 +50,6 @@ pub struct Thresholds {
     pub failure: NonZeroU32,
 }
 
-/// The action of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadHandler {
     /// A GET whose status decides.

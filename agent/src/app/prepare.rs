@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serving::http_server::{self, Listener};
 use tracing::warn;
 
 use crate::address::LocalAddress;
@@ -16,7 +17,6 @@ use crate::envoy::one_shot;
 use crate::envoy::process::EnvoyCommand;
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
-use crate::http_server::{self, Bound};
 use crate::state_dir::{self, StateDirError};
 
 /// Limit for `--config-yaml`; the kernel accepts at most 128 KiB in one command line argument.
@@ -68,7 +68,7 @@ pub(super) async fn query_version(config: &mut RunConfig) -> Result<(), Failure>
 
 /// Binds the admin server's address. A socket in the state directory requires that directory to
 /// exist.
-pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
+pub(super) fn bind_local(config: &RunConfig) -> Result<Listener, Failure> {
     let address = &config.local_address;
     if let (LocalAddress::Unix(socket), Some(sidecar)) =
         (address, config.envoy.as_ref().and_then(|envoy| envoy.files.sidecar()))
@@ -76,12 +76,16 @@ pub(super) fn bind_local(config: &RunConfig) -> Result<Bound, Failure> {
     {
         state_dir::create(&sidecar.state_dir).map_err(cannot_write)?;
     }
-    http_server::bind_local(address).map_err(|error| {
+    let bound = match address {
+        LocalAddress::Tcp(address) => http_server::bind(*address).map(Listener::from),
+        LocalAddress::Unix(path) => http_server::bind_unix(path).map(Listener::from),
+    };
+    bound.map_err(|error| {
         let port = match address {
             LocalAddress::Tcp(address) => format!("port {} ({address})", address.port()),
             LocalAddress::Unix(_) => address.to_string(),
         };
-        Failure::Machine(format!(
+        Failure::Os(format!(
             "{port}: {error}; it serves drain, quit and metrics; set --local-address to another one"
         ))
     })

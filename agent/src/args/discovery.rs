@@ -1,9 +1,14 @@
 //! Flags of `run` about health reporting to a discovery server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
+
+use super::values::{
+    dns_label, dns_subdomain, duration, heartbeat, heartbeat_or_zero, label, label_value, locality,
+};
 
 /// Health reporting to a discovery server; disabled without `--discovery`.
 #[derive(Debug, clap::Args)]
@@ -40,39 +45,39 @@ pub struct DiscoveryArgs {
     pub xds: Xds,
     /// WorkloadGroup from which the server creates a WorkloadEntry. Default: the name in
     /// --workload-group
-    #[arg(long, env = "APP_HEALTH_GROUP", value_name = "NAME")]
+    #[arg(long, env = "APP_HEALTH_GROUP", value_name = "NAME", value_parser = dns_subdomain)]
     pub group: Option<String>,
     /// Existing WorkloadEntry; instead of --group
-    #[arg(long, env = "APP_HEALTH_WORKLOAD_ENTRY", value_name = "NAME")]
+    #[arg(long, env = "APP_HEALTH_WORKLOAD_ENTRY", value_name = "NAME", value_parser = dns_subdomain)]
     pub workload_entry: Option<String>,
     /// Namespace of the workload, which its certificate must prove. Default: that of
     /// --workload-group, otherwise default
-    #[arg(long, env = "APP_HEALTH_NAMESPACE", value_name = "NAME")]
+    #[arg(long, env = "APP_HEALTH_NAMESPACE", value_name = "NAME", value_parser = dns_label)]
     pub namespace: Option<String>,
     /// Service account of the workload, which its certificate must prove. Default: that of
     /// --workload-group, otherwise default
-    #[arg(long, env = "APP_HEALTH_SERVICEACCOUNT", value_name = "NAME")]
+    #[arg(long, env = "APP_HEALTH_SERVICEACCOUNT", value_name = "NAME", value_parser = dns_subdomain)]
     pub service_account: Option<String>,
     /// Network of the WorkloadEntry
-    #[arg(long, env = "APP_HEALTH_NETWORK", value_name = "NAME")]
+    #[arg(long, env = "APP_HEALTH_NETWORK", value_name = "NAME", value_parser = label_value)]
     pub network: Option<String>,
     /// Locality of the WorkloadEntry
-    #[arg(long, env = "APP_HEALTH_LOCALITY", value_name = "REGION[/ZONE[/SUBZONE]]")]
-    pub locality: Option<String>,
+    #[arg(long, env = "APP_HEALTH_LOCALITY", value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
+    pub locality: Option<[String; 3]>,
     /// Label of the WorkloadEntry; repeatable, and the environment variable takes a comma-separated
     /// list
-    #[arg(long, env = "APP_HEALTH_LABEL", value_name = "KEY=VALUE", value_delimiter = ',')]
-    pub label: Vec<String>,
+    #[arg(long, env = "APP_HEALTH_LABEL", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
+    pub label: Vec<(String, String)>,
     /// Interval of health reports to an app-health server; the server may ask for a shorter one
-    #[arg(long, env = "APP_HEALTH_HEARTBEAT", value_name = "DURATION", default_value = "60s")]
-    pub heartbeat: String,
+    #[arg(long, env = "APP_HEALTH_HEARTBEAT", value_name = "DURATION", default_value = "60s", value_parser = heartbeat)]
+    pub heartbeat: Duration,
     /// Interval of health reports to a server that implements only Istio's protocol, such as
     /// istiod; 0 disables them
-    #[arg(long, env = "APP_HEALTH_PLAIN_HEARTBEAT", value_name = "DURATION", default_value = "5m")]
-    pub plain_heartbeat: String,
+    #[arg(long, env = "APP_HEALTH_ISTIO_HEARTBEAT", value_name = "DURATION", default_value = "5m", value_parser = heartbeat_or_zero)]
+    pub istio_heartbeat: Duration,
     /// At shutdown, how long to wait for the server to acknowledge the final report
-    #[arg(long, env = "APP_HEALTH_GOODBYE_TIMEOUT", value_name = "DURATION", default_value = "2s")]
-    pub goodbye_timeout: String,
+    #[arg(long, env = "APP_HEALTH_FINAL_REPORT_TIMEOUT", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub final_report_timeout: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,14 @@
 //! Flags of `drain` and `quit`, which send requests to the running agent.
 
-use crate::address::HttpUrl;
+use std::time::Duration;
+
+use clap::builder::TypedValueParser as _;
+
+use super::values::seconds;
+use crate::address::{AddressError, HttpUrl};
+
+/// Default of `--local-address` as a URL.
+const DEFAULT_URL: &str = "http://127.0.0.1:15004";
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -8,27 +16,28 @@ use crate::address::HttpUrl;
 )]
 pub struct DrainArgs {
     /// URL of the agent's local server: http://host:port or unix:PATH
-    #[arg(long, env = "APP_HEALTH_DRAIN_URL", value_name = "URL", default_value = "http://127.0.0.1:15004")]
-    pub url: AgentUrl,
+    #[arg(long, env = "APP_HEALTH_DRAIN_URL", value_name = "URL", default_value = DEFAULT_URL, value_parser = agent_url)]
+    pub url: HttpUrl,
     /// Timeout of the request to the agent
     #[arg(
         long = "timeoutSeconds",
         alias = "timeout-seconds",
         env = "APP_HEALTH_DRAIN_TIMEOUT_SECONDS",
         value_name = "SECONDS",
-        default_value_t = 5,
-        value_parser = clap::value_parser!(u32).range(1..)
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..).map(seconds)
     )]
-    pub timeout_seconds: u32,
+    pub timeout: Duration,
     /// How long to wait until the application's connections are closed
     #[arg(
         long = "waitSeconds",
         alias = "wait-seconds",
         env = "APP_HEALTH_DRAIN_WAIT_SECONDS",
         value_name = "SECONDS",
-        default_value_t = 0
+        default_value = "0",
+        value_parser = clap::value_parser!(u32).map(seconds)
     )]
-    pub wait_seconds: u32,
+    pub wait: Duration,
 }
 
 #[derive(Debug, clap::Args)]
@@ -37,30 +46,24 @@ pub struct DrainArgs {
 )]
 pub struct QuitArgs {
     /// URL of the agent's local server: http://host:port or unix:PATH
-    #[arg(long, env = "APP_HEALTH_QUIT_URL", value_name = "URL", default_value = "http://127.0.0.1:15004")]
-    pub url: AgentUrl,
+    #[arg(long, env = "APP_HEALTH_QUIT_URL", value_name = "URL", default_value = DEFAULT_URL, value_parser = agent_url)]
+    pub url: HttpUrl,
     /// How long to retry
     #[arg(
         long = "timeoutSeconds",
         alias = "timeout-seconds",
         env = "APP_HEALTH_QUIT_TIMEOUT_SECONDS",
         value_name = "SECONDS",
-        default_value_t = 10,
-        value_parser = clap::value_parser!(u32).range(1..)
+        default_value = "10",
+        value_parser = clap::value_parser!(u32).range(1..).map(seconds)
     )]
-    pub timeout_seconds: u32,
+    pub timeout: Duration,
 }
 
-/// URL of an agent without a path, for example `http://127.0.0.1:15004` or `unix:/run/agent.sock`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentUrl(pub HttpUrl);
-
-impl std::str::FromStr for AgentUrl {
-    type Err = crate::address::AddressError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = if text.starts_with("unix:") { format!("{text}:/") } else { text.to_owned() };
-        let url: HttpUrl = url.parse()?;
-        if url.path == "/" { Ok(Self(url)) } else { Err(Self::Err::UnexpectedPath) }
-    }
+/// Parses the URL of an agent, without a path, for example `http://127.0.0.1:15004` or
+/// `unix:/run/agent.sock`.
+fn agent_url(text: &str) -> Result<HttpUrl, AddressError> {
+    let url = if text.starts_with("unix:") { format!("{text}:/") } else { text.to_owned() };
+    let url: HttpUrl = url.parse()?;
+    if url.path == "/" { Ok(url) } else { Err(AddressError::UnexpectedPath) }
 }

@@ -5,11 +5,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use clap::builder::{BoolValueParser, BoolishValueParser};
+use clap::builder::{
+    BoolValueParser, BoolishValueParser, PossibleValuesParser, TypedValueParser as _, ValueParser,
+};
+use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::PROBERS_HELP;
 use super::{DiscoveryArgs, HealthArgs, SidecarArgs};
 use crate::address::{HttpUrl, OrOff};
+
+/// Names of the log levels.
+pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+fn log_level() -> ValueParser {
+    PossibleValuesParser::new(LOG_LEVELS).try_map(|level| level.parse::<LevelFilter>()).into()
+}
 
 /// Flags of `run`. The prober table comes from the environment variable ISTIO_KUBE_APP_PROBERS.
 #[derive(Debug, clap::Args)]
@@ -108,8 +118,8 @@ pub struct RunArgs {
     pub discovery: DiscoveryArgs,
     /// Minimum severity of log lines, which go to stderr; PUT /debug/log?level=debug on the local
     /// port changes it at runtime
-    #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_enum, default_value_t = LogLevel::Info)]
-    pub log_level: LogLevel,
+    #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_parser = log_level(), default_value = "info")]
+    pub log_level: LevelFilter,
     /// Format of log lines
     #[arg(long, env = "APP_HEALTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -146,17 +156,6 @@ pub enum Dynamic {
     On,
     /// They are static, in Envoy's configuration file.
     Off,
-}
-
-/// Minimum severity of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the names are the levels of the crate tracing")]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 /// Format of log lines.

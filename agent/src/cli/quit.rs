@@ -2,23 +2,24 @@
 
 use std::time::Duration;
 
+use serving::runtime;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use super::{LocalCallResult, post};
-use crate::config::QuitConfig;
+use crate::args::QuitArgs;
 use crate::exit::Failure;
 use crate::local_server::QUIT;
-use crate::runtime;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Requests that the agent exits. It retries until the timeout, because a short Job may finish
 /// before its sidecar listens.
-pub fn run(config: &QuitConfig) -> Result<(), Failure> {
-    runtime::block_on(async {
-        let deadline = Instant::now() + config.timeout;
+pub fn run(args: &QuitArgs) -> Result<(), Failure> {
+    runtime::block_on(&mut Builder::new_current_thread(), async {
+        let deadline = Instant::now() + args.timeout;
         loop {
-            match post(&config.url, QUIT, deadline).await {
+            match post(&args.url, QUIT, deadline).await {
                 LocalCallResult::Done => return Ok(()),
                 LocalCallResult::NotRunning if Instant::now() + RETRY_INTERVAL < deadline => {
                     sleep(RETRY_INTERVAL).await;
@@ -26,8 +27,8 @@ pub fn run(config: &QuitConfig) -> Result<(), Failure> {
                 LocalCallResult::NotRunning => {
                     return Err(Failure::Unavailable(format!(
                         "no agent listened at {} for {}s",
-                        config.url.authority,
-                        config.timeout.as_secs()
+                        args.url.authority,
+                        args.timeout.as_secs()
                     )));
                 }
                 LocalCallResult::Failed(reason) => {

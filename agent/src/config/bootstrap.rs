@@ -35,8 +35,7 @@ impl BootstrapConfig {
         let BootstrapArgs { sidecar, inline_filter, output } = args;
         let mut sidecar = SidecarConfig::on(sidecar, inline_filter, environment, machine)?;
         sidecar.warnings.extend(
-            environment
-                .unknown_flag_variables()
+            super::unknown_flag_variables(environment)
                 .map(|names| format!("unknown environment variables: {names}")),
         );
         Ok(Self { sidecar, output })

@@ -4,24 +4,17 @@
 mod node;
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use hyper::http::uri::Authority;
-use serde_json::{Map, Value};
-use workload_health::workload_group::{WorkloadGroup, is_dns_label, is_dns_subdomain};
+use workload_health::workload_group::WorkloadGroup;
 
-use super::istio::go_duration;
 use super::{Environment, bootstrap::absolute};
 use crate::address::Endpoint;
 use crate::args::DiscoveryArgs;
 use crate::exit::Failure;
-use crate::report::DiscoveryConfig;
-use crate::report::connection::DiscoveryServer;
 use crate::report::tls::{San, TlsError, TlsFiles};
-use node::{is_label_value, labels, locality, node};
-
-/// Lower bound of heartbeat intervals.
-const SECOND: Duration = Duration::from_secs(1);
+use crate::report::{DiscoveryConfig, DiscoveryServer};
+use node::node;
 
 impl DiscoveryConfig {
     /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
@@ -32,7 +25,9 @@ impl DiscoveryConfig {
         hostname: &str,
         environment: &Environment,
     ) -> Result<Option<Self>, Failure> {
-        let checked = Checked::new(&args)?;
+        if let Some(name) = &args.discovery_san {
+            san(name, "discovery")?;
+        }
         if args.discovery.is_empty() {
             return Ok(None);
         }
@@ -55,67 +50,11 @@ impl DiscoveryConfig {
             servers,
             tls,
             variant: args.xds,
-            node: node(&args, group, instance_ip, hostname, &checked, environment)?,
-            heartbeat: checked.heartbeat,
-            plain_heartbeat: (!checked.plain_heartbeat.is_zero()).then_some(checked.plain_heartbeat),
-            goodbye_timeout: checked.goodbye_timeout,
+            node: node(&args, group, instance_ip, hostname, environment)?,
+            heartbeat: args.heartbeat,
+            istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
+            final_report_timeout: args.final_report_timeout,
         }))
-    }
-}
-
-/// Settings that are validated even without `--discovery`, so that a mistake does not stay hidden
-/// until that flag is set.
-struct Checked {
-    heartbeat: Duration,
-    plain_heartbeat: Duration,
-    goodbye_timeout: Duration,
-    locality: Option<[String; 3]>,
-    labels: Map<String, Value>,
-}
-
-impl Checked {
-    fn new(args: &DiscoveryArgs) -> Result<Self, Failure> {
-        let heartbeat = duration("--heartbeat", &args.heartbeat)?;
-        if heartbeat < SECOND {
-            return Err(Failure::Usage(format!(
-                "--heartbeat = {}: must be 1s or more; a server treats an agent that does not report as failed",
-                args.heartbeat
-            )));
-        }
-        let plain_heartbeat = duration("--plain-heartbeat", &args.plain_heartbeat)?;
-        if !plain_heartbeat.is_zero() && plain_heartbeat < SECOND {
-            let given = &args.plain_heartbeat;
-            return Err(Failure::Usage(format!("--plain-heartbeat = {given}: must be 0 or 1s or more")));
-        }
-        let label = "a DNS-1123 label: lower-case letters, digits and dashes";
-        let subdomain = "a DNS-1123 subdomain: lower-case letters, digits, dashes and dots";
-        name("--group", args.group.as_deref(), is_dns_subdomain, subdomain)?;
-        name("--workload-entry", args.workload_entry.as_deref(), is_dns_subdomain, subdomain)?;
-        name("--namespace", args.namespace.as_deref(), is_dns_label, label)?;
-        name("--service-account", args.service_account.as_deref(), is_dns_subdomain, subdomain)?;
-        name(
-            "--network",
-            args.network.as_deref(),
-            is_label_value,
-            "letters, digits, dashes, dots and underscores",
-        )?;
-        if let Some(name) = &args.discovery_san {
-            san(name, "discovery")?;
-        }
-        Ok(Self {
-            heartbeat,
-            plain_heartbeat,
-            goodbye_timeout: duration("--goodbye-timeout", &args.goodbye_timeout)?,
-            locality: args.locality.as_deref().map(locality).transpose()?,
-            labels: labels(&args.label)?,
-        })
-    }
-}
-
-fn name(flag: &str, name: Option<&str>, is_valid: fn(&str) -> bool, what: &str) -> Result<(), Failure> {
-    match name.filter(|name| !is_valid(name)) {
-        Some(name) => Err(Failure::Usage(format!("{flag} = {name:?}: must be {what}"))),
-        None => Ok(()),
     }
 }
 
@@ -125,11 +64,6 @@ fn san(name: &str, host: &str) -> Result<San, Failure> {
             "--discovery-san = {name:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
         ))
     })
-}
-
-fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
-    let wrong = || Failure::Usage(format!("{flag} = {text:?}: must be a duration such as 60s or 5m"));
-    go_duration(text).ok_or_else(wrong)
 }
 
 fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
@@ -161,7 +95,7 @@ fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
 /// previous ones in use.
 fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
     let content = files.read()?;
-    servers.iter().try_for_each(|server| files.client(&content, &server.san).map(drop))
+    servers.iter().try_for_each(|server| content.client(&server.san).map(drop))
 }
 
 fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {

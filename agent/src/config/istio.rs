@@ -1,34 +1,6 @@
-//! Parsers for the values that Istio's injector and proxy configuration set in the environment.
-
-use std::time::Duration;
+//! Istio's description of metrics targets, which its injector sets in the environment.
 
 use serde::Deserialize;
-
-/// Parses a non-negative duration in Go's syntax, for example `5s`, `1m30s`, `500ms` or `1.5h`.
-pub(super) fn go_duration(text: &str) -> Option<Duration> {
-    if text.is_empty() || text == "0" {
-        return (!text.is_empty()).then_some(Duration::ZERO);
-    }
-    let is_number = |char: char| char.is_ascii_digit() || char == '.';
-    let mut total = 0.0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (number, after) = rest.split_at(rest.find(|char| !is_number(char))?);
-        let (unit, next) = after.split_at(after.find(is_number).unwrap_or(after.len()));
-        let seconds = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        total += number.parse::<f64>().ok()? * seconds;
-        rest = next;
-    }
-    Duration::try_from_secs_f64(total).ok()
-}
 
 /// The value of `ISTIO_PROMETHEUS_ANNOTATIONS`; all fields are strings.
 #[derive(Debug, Default, Deserialize)]
@@ -55,7 +27,7 @@ pub(super) struct PrometheusTarget {
 
 impl PrometheusAnnotations {
     /// Returns the targets as pairs of port and path, with defaults applied but not validated.
-    pub(super) fn pairs(self) -> Vec<(String, String)> {
+    pub(super) fn targets(self) -> Vec<(String, String)> {
         if self.scrape == "false" {
             return Vec::new();
         }

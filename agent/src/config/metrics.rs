@@ -51,7 +51,7 @@ impl MetricsConfig {
         };
         let mut config = Self { envoy, ..Self::default() };
         let mut warnings = Vec::new();
-        let (key, pairs) = if targets.is_empty() {
+        let (key, found) = if targets.is_empty() {
             (PROMETHEUS_ANNOTATIONS, annotations(environment, &mut config, &mut warnings)?)
         } else {
             let pair = |text: &String| match text.split_once('/') {
@@ -60,19 +60,19 @@ impl MetricsConfig {
             };
             ("--metrics-target", targets.iter().map(pair).collect())
         };
-        for (port, path) in pairs {
+        for (port, path) in found {
             match target(&port, &path, reserved, &config.targets) {
                 Ok(target) => config.targets.push(target),
                 Err(reason) => {
                     warnings.push(format!("{key}: port {port:?}, path {path:?}: {reason}; ignored"));
-                    config.reject(key);
+                    config.mark_rejected(key);
                 }
             }
         }
         Ok((config, warnings))
     }
 
-    fn reject(&mut self, key: &'static str) {
+    fn mark_rejected(&mut self, key: &'static str) {
         if !self.rejected.contains(&key) {
             self.rejected.push(key);
         }
@@ -86,17 +86,17 @@ fn annotations(
 ) -> Result<Vec<(String, String)>, Failure> {
     let Some(text) = environment.text(PROMETHEUS_ANNOTATIONS)? else { return Ok(Vec::new()) };
     match serde_json::from_str::<PrometheusAnnotations>(text) {
-        Ok(annotations) => Ok(annotations.pairs()),
+        Ok(annotations) => Ok(annotations.targets()),
         Err(error) => {
             warnings.push(format!("{PROMETHEUS_ANNOTATIONS}: {error}; ignored"));
-            config.reject(PROMETHEUS_ANNOTATIONS);
+            config.mark_rejected(PROMETHEUS_ANNOTATIONS);
             Ok(Vec::new())
         }
     }
 }
 
-fn target(port: &str, path: &str, reserved: &[u16], before: &[Target]) -> Result<Target, &'static str> {
-    if before.len() >= TARGETS {
+fn target(port: &str, path: &str, reserved: &[u16], existing: &[Target]) -> Result<Target, &'static str> {
+    if existing.len() >= TARGETS {
         return Err("more than 8 targets");
     }
     let is_number = !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -109,7 +109,7 @@ fn target(port: &str, path: &str, reserved: &[u16], before: &[Target]) -> Result
         return Err("must be a path that begins with a slash");
     }
     let target = Target { port: number, path: path.to_owned() };
-    if before.contains(&target) { Err("is a duplicate") } else { Ok(target) }
+    if existing.contains(&target) { Err("is a duplicate") } else { Ok(target) }
 }
 
 #[cfg(test)]

@@ -2,24 +2,22 @@
 
 mod envoy;
 
-use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::bootstrap::{SidecarConfig, check_listeners_disjoint, first_instance_ip, listeners, nonzero_port};
-use super::{Environment, MetricsConfig, istio};
+use super::bootstrap::{check_listeners_disjoint, first_instance_ip, nonzero_port};
+use super::{Environment, MetricsConfig};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, SidecarArgs};
+use crate::args::{Dynamic, LogFormat, RunArgs, go_duration};
 use crate::drain;
 use crate::exit::Failure;
 use crate::health::HealthConfig;
-use crate::log::level_filter;
 use crate::machine::Machine;
 use crate::report::DiscoveryConfig;
-use envoy::{envoy_args, envoy_binary, readable};
+pub use envoy::{EnvoyConfigSource, EnvoyProcessConfig};
+use envoy::{envoy_args, envoy_binary, readable, sidecar_with_ready_listener};
 
 /// Path of the data-path check if the URL has none. It names a probe that cannot exist, because `~`
 /// is not a valid container name; the filter answers it without calling the application.
@@ -70,43 +68,6 @@ pub struct LivenessConfig {
     pub admin: Option<Duration>,
 }
 
-/// How the agent starts Envoy.
-#[derive(Debug, Clone)]
-pub struct EnvoyProcessConfig {
-    /// Absolute path of the executable.
-    pub binary: PathBuf,
-    pub files: EnvoyConfigSource,
-    /// True if no flag sets Envoy's version, so that the agent must query the binary.
-    pub query_version: bool,
-    /// Number of worker threads, at least 1.
-    pub concurrency: u32,
-    /// What to do when Envoy exits unexpectedly.
-    pub restart: EnvoyRestart,
-    /// Additional flags for Envoy.
-    pub args: Vec<OsString>,
-}
-
-/// Where Envoy's configuration comes from.
-#[derive(Debug, Clone)]
-pub enum EnvoyConfigSource {
-    /// Rendered and written to the state directory.
-    Rendered(Box<SidecarConfig>),
-    /// The user's file, with the rendered configuration merged over it.
-    Merged(PathBuf, Box<SidecarConfig>),
-    /// The user's file alone.
-    Given(PathBuf),
-}
-
-impl EnvoyConfigSource {
-    /// Returns the rendered part, if any.
-    pub fn sidecar(&self) -> Option<&SidecarConfig> {
-        match self {
-            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
-            Self::Given(_) => None,
-        }
-    }
-}
-
 impl RunConfig {
     /// Validates all settings. It rejects what `bootstrap` would reject, flags that are mutually
     /// exclusive, and a missing Envoy binary.
@@ -147,8 +108,7 @@ impl RunConfig {
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
-        let mut warnings: Vec<String> = environment
-            .unknown_flag_variables()
+        let mut warnings: Vec<String> = super::unknown_flag_variables(environment)
             .map(|names| format!("unknown environment variables: {names}"))
             .into_iter()
             .collect();
@@ -212,7 +172,7 @@ impl RunConfig {
             discovery,
             metrics,
             health,
-            log_level: level_filter(log_level),
+            log_level,
             log_format,
             warnings,
         })
@@ -239,26 +199,6 @@ fn check_exclusive(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns the rendered configuration and reserves the readiness port: no other listener may
-/// overlaps with it, and no probe may target it.
-fn sidecar_with_ready_listener(
-    args: SidecarArgs,
-    ready: &(&'static str, LocalAddress),
-    environment: &Environment,
-    machine: &Machine,
-) -> Result<Box<SidecarConfig>, Failure> {
-    let mut sidecar = SidecarConfig::on(args, false, environment, machine)?;
-    if let LocalAddress::Tcp(address) = &ready.1 {
-        sidecar.bootstrap.reserved_ports.push(address.port());
-    }
-    let mut all = listeners(&sidecar.bootstrap);
-    all.push(ready.clone());
-    check_listeners_disjoint(&all)?;
-    probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes())
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Box::new(sidecar))
-}
-
 fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::DrainSettings, Failure> {
     let deadline = Duration::from_secs(args.drain_deadline_seconds.into());
     let minimum = match (args.drain_seconds, environment.text(MINIMUM_DRAIN_DURATION)?) {
@@ -273,7 +213,7 @@ fn drain_settings(args: &RunArgs, environment: &Environment) -> Result<drain::Dr
             }
             minimum
         }
-        (None, Some(text)) => istio::go_duration(text).ok_or_else(|| {
+        (None, Some(text)) => go_duration(text).ok_or_else(|| {
             Failure::Usage(format!("{MINIMUM_DRAIN_DURATION} = {text:?}: must be a duration such as 5s"))
         })?,
         (None, None) => DRAIN,

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::Environment;
 use crate::address::HttpUrl;
 use crate::args::{OnTimeout, WaitArgs};
-use crate::exit::Failure;
 
 /// Variable that says that this Pod has no sidecar.
 const NO_SIDECAR: &str = "NO_SIDECAR";
@@ -32,9 +31,7 @@ pub struct WaitConfig {
 }
 
 impl WaitConfig {
-    /// Always succeeds today; it returns a `Result` so that mutually exclusive values can be
-    /// rejected later.
-    pub fn new(args: WaitArgs, environment: &Environment) -> Result<Self, Failure> {
+    pub fn new(args: WaitArgs, environment: &Environment) -> Self {
         let WaitArgs {
             timeout_seconds,
             request_timeout_millis,
@@ -53,7 +50,7 @@ impl WaitConfig {
         } else {
             environment.get(NO_SIDECAR).filter(|value| says_so(value)).map(|_| NO_SIDECAR)
         };
-        Ok(Self {
+        Self {
             timeout: Duration::from_secs(timeout_seconds.into()),
             request_timeout: Duration::from_millis(request_timeout_millis.into()),
             period: Duration::from_millis(period_millis.into()),
@@ -63,7 +60,7 @@ impl WaitConfig {
             no_sidecar,
             command,
             path: environment.get(super::PATH).unwrap_or_default().to_owned(),
-        })
+        }
     }
 }
 

@@ -1,14 +1,12 @@
-//! Reads the WorkloadGroup file and detects changes of its content.
+//! Reads the WorkloadGroup file.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serving::files;
+use serving::watched::Watched;
 use workload_health::{Checked, WorkloadGroup};
 
-/// Size limit of the file in bytes.
-const FILE_BYTES: u64 = 1 << 20;
 /// Limit of YAML nesting levels.
 const DEPTH: usize = 64;
 
@@ -16,51 +14,27 @@ const DEPTH: usize = 64;
 #[derive(Debug, Clone)]
 pub struct WorkloadGroupFile {
     pub path: PathBuf,
-    /// The last valid content.
     pub group: WorkloadGroup,
-    /// Result of the last read, to detect changes.
-    read: Result<Vec<u8>, String>,
+    content: Vec<u8>,
 }
 
 impl WorkloadGroupFile {
     /// Reads and parses the file. The error contains all problems in one line.
     pub fn open(path: PathBuf) -> Result<Checked<Self>, String> {
-        let content = content(&path)?;
+        let content = read(&path)?;
         let Checked { value: group, warnings } = parse(&content)?;
-        Ok(Checked { value: Self { path, group, read: Ok(content) }, warnings })
+        Ok(Checked { value: Self { path, group, content }, warnings })
     }
 
-    /// Reads the file again. Returns `None` if it has not changed, and an error if the new content
-    /// is invalid; `group` then keeps the last valid content.
-    pub fn reload(&mut self) -> Option<Result<Checked<WorkloadGroup>, String>> {
-        let read = content(&self.path);
-        if read == self.read {
-            return None;
-        }
-        let found = match &read {
-            Ok(content) => parse(content),
-            Err(error) => Err(error.clone()),
-        };
-        self.read = read;
-        if let Ok(checked) = &found {
-            self.group = checked.value.clone();
-        }
-        Some(found)
+    /// Returns the later versions of the group.
+    pub fn watch(self) -> Watched<Checked<WorkloadGroup>> {
+        let Self { path, content, .. } = self;
+        Watched::new(content, move || read(&path), |content: &Vec<u8>| parse(content))
     }
 }
 
-fn content(path: &Path) -> Result<Vec<u8>, String> {
-    let read = || -> io::Result<Vec<u8>> {
-        // Opening a FIFO would block.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a file"));
-        }
-        let mut content = Vec::new();
-        File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut content)?;
-        Ok(content)
-    };
-    let content = read().map_err(|error| error.to_string())?;
-    if content.len() as u64 > FILE_BYTES { Err("larger than 1 MiB".to_owned()) } else { Ok(content) }
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    files::read(path).map_err(|error| error.to_string())
 }
 
 /// Parses the single YAML document by kubectl's rules; duplicate keys are an error.

@@ -15,8 +15,6 @@ use super::source::{ApplyResult, ProbeSource};
 use crate::metrics::Metrics;
 use crate::readiness::{Phase, Snapshot};
 
-/// Interval between two checks of the WorkloadGroup file.
-const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Upper bound of periods and delays, a century, so that adding one to an [`Instant`] cannot
 /// overflow.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -34,7 +32,6 @@ pub(super) struct ProbeLoop<A, R> {
     pub(super) started: Instant,
     /// Earliest start of the next probe.
     next_probe_at: Instant,
-    next_file_check: Instant,
     /// The running probe, if any.
     running: JoinSet<Outcome>,
     began: Instant,
@@ -67,7 +64,6 @@ where
             publisher,
             started,
             next_probe_at: started,
-            next_file_check: started + FILE_CHECK_INTERVAL,
             running: JoinSet::new(),
             began: started,
         };
@@ -79,13 +75,12 @@ where
     pub(super) async fn run(mut self) {
         loop {
             let due = self.due();
-            let (file_check, has_file) = (self.next_file_check, self.source.has_file());
             tokio::select! {
                 biased;
                 end = final_phase(&mut self.phases, self.state.reason()) => self.end(end).await,
                 Some(push) = self.pushes.recv() => self.pushed(push).await,
                 Some(joined) = self.running.join_next() => self.observe(joined.unwrap_or_else(|error| probe_task_failed(&error))),
-                () = sleep_until(file_check), if has_file => self.check_file().await,
+                config = self.source.changed() => self.apply_result(config).await,
                 () = sleep_until_due(due) => self.begin(),
             }
         }
@@ -128,13 +123,6 @@ where
         self.apply_result(config).await;
         // Sending fails if the caller no longer waits.
         let _ = push.result.send(result);
-    }
-
-    async fn check_file(&mut self) {
-        if let Some(config) = self.source.reload() {
-            self.apply_result(config).await;
-        }
-        self.next_file_check = Instant::now() + FILE_CHECK_INTERVAL;
     }
 
     async fn apply_result(&mut self, config: ApplyResult) {

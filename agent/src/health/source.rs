@@ -1,12 +1,14 @@
 //! The source of the probe in force: a file on this machine or a control plane. The file takes
 //! precedence, and invalid content changes nothing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use probe::ProxyPorts;
 use serde_json::Value;
+use serving::watched::Watched;
 use tracing::{error, info, warn};
-use workload_health::{WorkloadHandler, WorkloadProbe};
+use workload_health::{Checked, WorkloadGroup, WorkloadHandler, WorkloadProbe};
 
 use super::group_file::WorkloadGroupFile;
 
@@ -44,9 +46,8 @@ impl LocalRules {
 }
 
 /// The probe in force and its source.
-#[derive(Debug)]
 pub(super) struct ProbeSource {
-    file: Option<WorkloadGroupFile>,
+    file: Option<(PathBuf, Watched<Checked<WorkloadGroup>>)>,
     rules: LocalRules,
     probe: Option<Arc<WorkloadProbe>>,
     was_pushed: bool,
@@ -82,6 +83,7 @@ impl ApplyResult {
 impl ProbeSource {
     pub(super) fn new(file: Option<WorkloadGroupFile>, rules: LocalRules) -> Self {
         let probe = file.as_ref().and_then(|file| file.group.probe.clone()).map(Arc::new);
+        let file = file.map(|file| (file.path.clone(), file.watch()));
         Self { file, rules, probe, was_pushed: false, logged_ignored: false, error: None }
     }
 
@@ -99,22 +101,22 @@ impl ProbeSource {
     }
 
     pub(super) fn path(&self) -> Option<String> {
-        self.file.as_ref().map(|file| file.path.display().to_string())
+        self.file.as_ref().map(|(path, _)| path.display().to_string())
     }
 
     pub(super) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    pub(super) fn has_file(&self) -> bool {
-        self.file.is_some()
+    /// Waits until the file has changed; without a file, forever.
+    pub(super) async fn changed(&mut self) -> ApplyResult {
+        let Some((_, watched)) = &mut self.file else { return std::future::pending().await };
+        let found = watched.changed().await;
+        self.reload(found)
     }
 
-    /// Reads the file again; `None` if it has not changed.
-    pub(super) fn reload(&mut self) -> Option<ApplyResult> {
-        let file = self.file.as_mut()?;
-        let found = file.reload()?;
-        let path = file.path.display().to_string();
+    fn reload(&mut self, found: Result<Checked<WorkloadGroup>, String>) -> ApplyResult {
+        let path = self.path();
         let found = found.and_then(|checked| {
             let probe = checked.value.probe;
             probe.as_ref().map_or(Ok(()), |probe| self.rules.check(probe)).map(|()| (probe, checked.warnings))
@@ -124,12 +126,12 @@ impl ProbeSource {
                 for warning in warnings {
                     warn!(file = path, "{warning}");
                 }
-                Some(self.apply(probe))
+                self.apply(probe)
             }
             Err(text) => {
                 error!(file = path, "WorkloadGroup rejected, keeping the previous one: {text}");
                 self.error = Some(text);
-                Some(ApplyResult::Rejected)
+                ApplyResult::Rejected
             }
         }
     }

@@ -26,14 +26,14 @@ fn snapshots_update_gauges_and_counters() {
 #[test]
 fn counters() {
     let metrics = Metrics::new();
-    metrics.request("ready", "/healthz/ready", 200);
-    metrics.request("ready", "other", 404);
-    metrics.connection_closed("ready", "evicted");
+    metrics.servers.request("ready", "/healthz/ready", 200);
+    metrics.servers.request("ready", "other", 404);
+    metrics.servers.connection_closed("ready", "evicted");
     metrics.envoy_exited(ExitReason::Signal(9), false);
     metrics.envoy_exited(ExitReason::Code(0), true);
     metrics.config_rejected("--metrics-target");
     metrics.admin_request(Err(RequestFailure::Timeout), Duration::from_secs(5));
-    let open = metrics.connection("ready");
+    let open = metrics.servers.connection("ready");
     let text = metrics.encode();
     for line in [
         "app_health_agent_requests_total{server=\"ready\",path=\"other\",code=\"404\"} 1",

@@ -22,8 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 
-use super::tls::San;
-use crate::address::Endpoint;
+use super::config::DiscoveryServer;
 use crate::http_client::{Resolved, resolve};
 
 /// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
@@ -35,16 +34,6 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP/2 flow-control window in bytes, twice the size of the largest probe.
 const FLOW_CONTROL_WINDOW: u32 = 128 * 1024;
-
-/// One value of `--discovery`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiscoveryServer {
-    /// The value as given, for example `discovery.example:15012`.
-    pub authority: String,
-    pub endpoint: Endpoint,
-    /// Name that the server's certificate must carry.
-    pub san: San,
-}
 
 /// A server and its TLS client configuration.
 #[derive(Debug, Clone)]

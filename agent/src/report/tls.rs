@@ -1,39 +1,16 @@
-//! Mutual TLS towards a discovery server: reads three PEM files and builds a rustls client
-//! configuration from them.
+//! Mutual TLS towards a discovery server: a rustls client configuration made of three PEM files.
 
 mod verifier;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, DnsName, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use thiserror::Error;
+use rustls::pki_types::{DnsName, ServerName};
+use serving::tls::Pem;
+pub use serving::tls::TlsError;
 use verifier::UriVerifier;
-
-/// Size limit of each file in bytes; the rest is not read.
-const FILE_LIMIT: u64 = 1024 * 1024;
-
-/// Certificate files that cannot be used. The text names the flag and the file.
-#[derive(Debug, Error)]
-pub enum TlsError {
-    #[error("{flag} = {file:?}: {source}")]
-    Read { flag: &'static str, file: PathBuf, source: std::io::Error },
-    #[error("{flag} = {file:?}: the file contains no PEM-encoded {what}")]
-    Pem {
-        flag: &'static str,
-        file: PathBuf,
-        /// What the file must contain, `certificate` or `private key`.
-        what: &'static str,
-    },
-    /// The certificate and the key do not match, or rustls does not accept them.
-    #[error("--discovery-cert = {file:?}: {source}")]
-    Refused { file: PathBuf, source: rustls::Error },
-}
 
 /// The subject alternative name that the server's certificate must carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,53 +52,38 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Content of the CA, certificate and key files, in this order.
+/// CA, certificate and key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct TlsContent([Vec<u8>; 3]);
+pub struct TlsContent([Pem; 3]);
 
 impl TlsFiles {
     pub fn read(&self) -> Result<TlsContent, TlsError> {
-        let read = |flag, file: &PathBuf| {
-            let mut content = Vec::new();
-            let read = File::open(file).and_then(|file| file.take(FILE_LIMIT).read_to_end(&mut content));
-            read.map(|_| content).map_err(|source| TlsError::Read { flag, file: file.clone(), source })
-        };
         Ok(TlsContent([
-            read("--discovery-ca", &self.ca)?,
-            read("--discovery-cert", &self.cert)?,
-            read("--discovery-key", &self.key)?,
+            Pem::read("--discovery-ca", &self.ca)?,
+            Pem::read("--discovery-cert", &self.cert)?,
+            Pem::read("--discovery-key", &self.key)?,
         ]))
     }
+}
 
+impl TlsContent {
     /// Builds a client configuration that accepts servers with the given name, over TLS 1.2 or 1.3
     /// and with HTTP/2 as the only ALPN protocol.
-    pub fn client(&self, content: &TlsContent, san: &San) -> Result<Arc<ClientConfig>, TlsError> {
-        let TlsContent([ca, cert, key]) = content;
-        let pem = |flag, file: &PathBuf, what| TlsError::Pem { flag, file: file.clone(), what };
-        let refused = |source| TlsError::Refused { file: self.cert.clone(), source };
-        let mut roots = RootCertStore::empty();
-        let certificates = CertificateDer::pem_slice_iter(ca).filter_map(Result::ok);
-        if roots.add_parsable_certificates(certificates).0 == 0 {
-            return Err(pem("--discovery-ca", &self.ca, "certificate"));
-        }
-        let chain: Vec<_> =
-            CertificateDer::pem_slice_iter(cert).collect::<Result<_, _>>().unwrap_or_default();
-        if chain.is_empty() {
-            return Err(pem("--discovery-cert", &self.cert, "certificate"));
-        }
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| pem("--discovery-key", &self.key, "private key"))?;
+    pub fn client(&self, san: &San) -> Result<Arc<ClientConfig>, TlsError> {
+        let Self([ca, cert, key]) = self;
+        let (roots, chain, key) = (ca.roots()?, cert.certificates()?, key.key()?);
+        let rejected = |error| TlsError::rejected(cert, error);
         let provider: Arc<CryptoProvider> = rustls::crypto::aws_lc_rs::default_provider().into();
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(refused)?;
+            .map_err(rejected)?;
         let builder = match san {
             San::Name(_) => builder.with_root_certificates(roots),
             San::Uri(uri, _) => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(UriVerifier::new(roots, uri.clone(), provider))),
         };
-        let mut config = builder.with_client_auth_cert(chain, key).map_err(refused)?;
+        let mut config = builder.with_client_auth_cert(chain, key).map_err(rejected)?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Arc::new(config))
     }

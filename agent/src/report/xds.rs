@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep_until};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
+use workload_health::State;
 use workload_health::health_report::printable;
+use workload_health::reporter::Report;
 
 use super::connection::Connection;
 use crate::args::Xds;
@@ -58,6 +60,21 @@ pub enum Request {
         /// Why the hello message is rejected; `None` for an ACK.
         nack_reason: Option<String>,
     },
+}
+
+impl Request {
+    /// Creates the request for a health report of the node with this ID.
+    pub fn report(report: Report, node_id: &str) -> Self {
+        match report {
+            Report::Istio { healthy, message } => {
+                Self::Report { error: (!healthy).then_some(message), extension: None }
+            }
+            Report::AppHealth(report) => Self::Report {
+                error: (report.state != State::Healthy).then(|| report.message.clone()),
+                extension: Some(Box::new((node_id.to_owned(), report.to_json()))),
+            },
+        }
+    }
 }
 
 /// A message from the server that the agent handles.

@@ -1,11 +1,10 @@
 use http_body_util::BodyExt;
+use serving::http_server::{self, HttpRequest, Limits, Plaintext, Server, Stages};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
 
 use super::request::SCRAPE_TIMEOUT;
 use super::*;
-use crate::http_server::{self, Call, Limits, Server, serve};
 
 /// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the
 /// connection stays open after that. Returns its port and the last request that it received.
@@ -166,18 +165,18 @@ async fn a_dropped_response_releases_its_permit() {
 async fn a_closed_connection_releases_its_permit() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
     let scraper = scraper(None, &[hung]);
-    let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap().listen().unwrap();
+    let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    let server =
-        Server { name: "local", paths: &[], limits: Limits::new(1024), metrics: scraper.metrics.clone() };
+    let metrics = scraper.metrics.servers.clone();
+    let server = Server { name: "local", paths: &[], limits: Limits::ONE_REQUEST, metrics };
     let handler = {
         let scraper = scraper.clone();
-        move |call: Call| {
+        move |request: HttpRequest| {
             let scraper = scraper.clone();
-            async move { scraper.merged(&call.headers, &call.query).await }
+            async move { scraper.merged(&request.headers, request.query()).await }
         }
     };
-    let serving = tokio::spawn(serve(listener, server, CancellationToken::new(), handler));
+    let serving = tokio::spawn(http_server::serve(listener, Plaintext, server, Stages::default(), handler));
     for _ in 0..3 {
         let mut callers = Vec::new();
         for _ in 0..SCRAPES {

@@ -1,6 +1,7 @@
 //! Flags of `discovery` and `workloads`.
 
 use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ pub struct DiscoveryArgs {
     )]
     pub monitoring_address: SocketAddr,
     /// Allow /debug for clients that are not on this machine
-    #[arg(long, env = "APP_HEALTH_DEBUG_ANY", value_parser = BoolishValueParser::new())]
-    pub debug_any: bool,
+    #[arg(long, env = "APP_HEALTH_DEBUG_ALLOW_REMOTE", value_parser = BoolishValueParser::new())]
+    pub debug_allow_remote: bool,
     /// Trust domain that is accepted in client certificates; repeatable
     #[arg(
         long,
@@ -69,8 +70,8 @@ pub struct DiscoveryArgs {
     #[arg(long, env = "APP_HEALTH_NAMESPACES", value_name = "NAMESPACE[,…]", value_delimiter = ',')]
     pub namespaces: Vec<String>,
     /// Maximum number of writes per second with --store kubernetes
-    #[arg(long, env = "APP_HEALTH_KUBE_QPS", value_name = "NUMBER", default_value_t = 50)]
-    pub kube_qps: u32,
+    #[arg(long, env = "APP_HEALTH_KUBE_QPS", value_name = "NUMBER", default_value = "50")]
+    pub kube_qps: NonZeroU32,
     /// Read the configuration, print all errors and warnings, and exit with 0 or 65
     #[arg(long, env = "APP_HEALTH_CHECK", value_parser = BoolishValueParser::new())]
     pub check: bool,
@@ -98,11 +99,11 @@ pub struct DiscoveryArgs {
     #[arg(long, env = "APP_HEALTH_DEBOUNCE_MAX", value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub debounce_max: Duration,
     /// New connections per second; the burst is twice that
-    #[arg(long, env = "APP_HEALTH_ACCEPT_RATE", value_name = "NUMBER", default_value_t = 400)]
-    pub accept_rate: u32,
+    #[arg(long, env = "APP_HEALTH_ACCEPT_RATE", value_name = "NUMBER", default_value = "400")]
+    pub accept_rate: NonZeroU32,
     /// Maximum number of connections, and of streams; further connections wait
-    #[arg(long, env = "APP_HEALTH_MAX_STREAMS", value_name = "NUMBER", default_value_t = 20_000)]
-    pub max_streams: usize,
+    #[arg(long, env = "APP_HEALTH_MAX_STREAMS", value_name = "NUMBER", default_value = "20000")]
+    pub max_streams: NonZeroUsize,
     /// What to do if the address of an entry is not the one that its agent connects from
     #[arg(long, env = "APP_HEALTH_PEER_ADDRESS_CHECK", value_enum, default_value_t = PeerAddressArg::Warn)]
     pub peer_address_check: PeerAddressArg,
@@ -117,14 +118,12 @@ pub enum StoreArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum Policy {
     Remove,
     Keep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
 pub enum PeerAddressArg {
     Off,
     Warn,
@@ -148,16 +147,15 @@ pub struct WorkloadsArgs {
     #[arg(long, env = "APP_HEALTH_STATE", value_name = "STATE")]
     pub state: Option<String>,
     /// Output format
-    #[arg(short, long, env = "APP_HEALTH_OUTPUT", value_enum, default_value_t = OutputArg::Table)]
-    pub output: OutputArg,
+    #[arg(short, long, env = "APP_HEALTH_OUTPUT", value_enum, default_value_t = Output::Table)]
+    pub output: Output,
     /// Print the workloads again after every change
     #[arg(short, long, env = "APP_HEALTH_WATCH", value_parser = BoolishValueParser::new())]
     pub watch: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
-pub enum OutputArg {
+pub enum Output {
     Table,
     Json,
 }

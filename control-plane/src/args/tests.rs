@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn durations_have_a_unit() {
+fn durations_require_a_unit() {
     assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
     assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
     for wrong in ["5", "s", "-1s", "5m", ""] {
@@ -10,7 +10,7 @@ fn durations_have_a_unit() {
 }
 
 #[test]
-fn every_flag_has_its_twin() {
+fn every_flag_has_an_environment_variable() {
     use clap::CommandFactory as _;
     for command in Args::command().get_subcommands() {
         for flag in

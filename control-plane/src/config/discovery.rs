@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
-use crate::args::discovery::{DiscoveryArgs, OutputArg, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
+use crate::args::discovery::{DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
 use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
@@ -32,7 +32,7 @@ pub struct DiscoveryConfig {
     pub plaintext_listen: Option<SocketAddr>,
     pub monitoring_address: SocketAddr,
     /// Whether /debug is allowed for clients on other machines.
-    pub debug_any: bool,
+    pub debug_allow_remote: bool,
     /// Contains at least one trust domain.
     pub trust_domains: Vec<String>,
     pub store: StoreConfig,
@@ -64,7 +64,7 @@ pub enum StoreConfig {
 
 impl StoreConfig {
     /// Value of `--store`.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Redb { .. } => "redb",
             Self::Kubernetes { .. } => "kubernetes",
@@ -83,7 +83,7 @@ impl DiscoveryConfig {
             plaintext_listen,
             insecure,
             monitoring_address,
-            debug_any,
+            debug_allow_remote,
             trust_domain,
             store,
             store_path,
@@ -111,9 +111,7 @@ impl DiscoveryConfig {
             StoreArg::Kubernetes => {
                 let pod_namespace = environment.get(POD_NAMESPACE).and_then(|value| value.to_str());
                 let namespace = pod_namespace.unwrap_or(NAMESPACE).to_owned();
-                let qps =
-                    NonZeroU32::new(kube_qps).ok_or_else(|| usage("--kube-qps = 0: must be 1 or more"))?;
-                StoreConfig::Kubernetes { namespace, qps }
+                StoreConfig::Kubernetes { namespace, qps: kube_qps }
             }
         };
         let listen = listener(listen, [tls_cert, tls_key, client_ca], plaintext_listen.is_some() || check)?;
@@ -160,7 +158,7 @@ impl DiscoveryConfig {
             listen,
             plaintext_listen,
             monitoring_address,
-            debug_any,
+            debug_allow_remote,
             trust_domains: trust_domain,
             store,
             namespaces,
@@ -168,10 +166,7 @@ impl DiscoveryConfig {
             settings,
             last_endpoint: if keeps { LastEndpoint::Keep } else { LastEndpoint::Remove },
             debounce: (debounce, debounce_max),
-            limits: ServerLimits {
-                accept_rate: at_least_one("--accept-rate", accept_rate)?,
-                max_streams: at_least_one("--max-streams", max_streams)?,
-            },
+            limits: ServerLimits { accept_rate: accept_rate.get(), max_streams: max_streams.get() },
         })
     }
 }
@@ -199,16 +194,6 @@ fn listener(
     }
 }
 
-fn at_least_one<N: Copy + PartialEq + Default + std::fmt::Display>(
-    flag: &str,
-    number: N,
-) -> Result<N, Failure> {
-    if number == N::default() {
-        return Err(usage(&format!("{flag} = {number}: must be 1 or more")));
-    }
-    Ok(number)
-}
-
 fn usage(text: &str) -> Failure {
     Failure::Usage(text.to_owned())
 }
@@ -218,13 +203,6 @@ fn instance(environment: &Environment) -> String {
     let pod = environment.get(POD_NAME).and_then(|value| value.to_str()).map(str::to_owned);
     let of_machine = || fs::read_to_string(HOSTNAME).ok().map(|name| name.trim().to_owned());
     pod.or_else(of_machine).filter(|name| !name.is_empty()).unwrap_or_else(|| "app-health".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variant names are self-explanatory")]
-pub enum Output {
-    Table,
-    Json,
 }
 
 /// Configuration of `workloads`.
@@ -260,10 +238,6 @@ impl WorkloadsConfig {
             path.push_str(&format!("{separator}{name}={value}"));
             separator = '&';
         }
-        let output = match output {
-            OutputArg::Table => Output::Table,
-            OutputArg::Json => Output::Json,
-        };
         let authority = if authority.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {
             authority.to_owned()
         } else {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -12,21 +13,21 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::config_dir::{self, Configured};
+use super::debug_endpoints::MonitoringHandlers;
 use super::metrics::Metrics;
-use super::pages::Pages;
-use super::registry::{self, Parts};
+use super::registry::{self, RegistryConfig};
 use super::server::{self as ads, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
 use crate::config::{DiscoveryConfig, StoreConfig};
-use serving::exit::{self, Failure};
-use serving::http_server::{self, Ending};
-use serving::monitoring::Pending;
+use crate::exit;
+use crate::monitoring::{self as monitoring_port, Pending};
+use serving::exit::Failure;
+use serving::http_server::{self, Plaintext, Stages};
 use serving::runtime;
 use serving::shutdown::Shutdown;
+use serving::tls;
 
-/// Maximum number of concurrent connections to the monitoring port.
-const MONITORING_CONNECTIONS: usize = 64;
 /// Number of tokio worker threads: one for the registry task and one for the streams.
 const THREADS: usize = 2;
 /// Names of the readiness conditions.
@@ -36,20 +37,13 @@ const TERMINATING: &str = "terminating";
 
 /// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider
-        .install_default()
-        .map_err(|_| Failure::Broken("a rustls crypto provider is already installed".to_owned()))?;
+    tls::install_crypto()?;
     if config.check {
         return check(&config);
     }
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
-    let runtime = runtime::new(THREADS)?;
     descriptors(config.limits.max_streams);
-    let ended = runtime.block_on(serve(config));
-    // Background tasks that read files are not waited for.
-    runtime.shutdown_background();
-    ended
+    runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), serve(config))
 }
 
 /// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of
@@ -88,7 +82,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         listen,
         plaintext_listen,
         monitoring_address,
-        debug_any,
+        debug_allow_remote,
         trust_domains,
         store,
         namespaces,
@@ -98,8 +92,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         debounce,
         limits,
     } = config;
-    let mut shutdown = Shutdown::new()
-        .map_err(|error| Failure::Machine(format!("cannot install signal handlers: {error}")))?;
+    let mut shutdown =
+        Shutdown::new().map_err(|error| Failure::Os(format!("cannot install signal handlers: {error}")))?;
     let metrics = Arc::new(Metrics::default());
     let (monitoring, monitoring_address) = bind(monitoring_address)?;
     let secure = match listen {
@@ -112,19 +106,20 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         warn!("--plaintext-listen is not a loopback address: clients are not authenticated");
     }
 
-    let pages = Pages {
-        debug_any,
+    let handlers = MonitoringHandlers {
+        debug_any: debug_allow_remote,
         instance: settings.instance.clone(),
-        store: store.word(),
+        store: store.name(),
         insecure,
         pending: Pending::new([CONFIGURATION, STORE]),
         metrics: metrics.clone(),
     };
-    let pending = pages.pending.clone();
+    let pending = handlers.pending.clone();
     let loaded = Arc::new(OnceLock::new());
-    let (watched, leaving) = (loaded.clone(), Ending::default());
-    let watch = move |request| pages.clone().answer(request, watched.get().cloned());
-    tokio::spawn(http_server::serve(monitoring, None, MONITORING_CONNECTIONS, leaving.clone(), watch));
+    let (watched, leaving) = (loaded.clone(), Stages::default());
+    let watch = move |request| handlers.clone().handle(request, watched.get().cloned());
+    let server = monitoring_port::server();
+    tokio::spawn(http_server::serve(monitoring, Plaintext, server, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
 
     let settings_of_store = (settings.instance.clone(), namespaces);
@@ -135,7 +130,8 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     };
     pending.set(STORE, false);
     let ending = CancellationToken::new();
-    let parts = Parts { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
+    let parts =
+        RegistryConfig { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
     let (registry, mut registered) = registry::start(parts, ending.clone());
     pending.set(CONFIGURATION, false);
     let shared = Shared::new(registry.clone(), metrics, trust_domains, limits);
@@ -152,7 +148,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     }
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "shutdown started"),
-        _ = &mut registered => return Err(Failure::Broken("the registry task ended unexpectedly".to_owned())),
+        _ = &mut registered => return Err(Failure::Software("the registry task ended unexpectedly".to_owned())),
     }
     pending.set(TERMINATING, true);
     closing.cancel();
@@ -177,7 +173,7 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
         let address = listener.local_addr()?;
         Ok((listener, address))
     });
-    bound.map_err(|error| Failure::Machine(format!("cannot listen on {address}: {error}")))
+    bound.map_err(|error| Failure::Os(format!("cannot listen on {address}: {error}")))
 }
 
 /// Opens the store and waits for the configuration. Returns both and the store's task, which ends
@@ -192,7 +188,7 @@ async fn open(
             let opened = redb::open(path, metrics).await;
             let (store, task) = opened.map_err(|error| match error {
                 StoreError::Corrupt(..) | StoreError::Newer(..) => Failure::Data(error.to_string()),
-                _ => Failure::Machine(error.to_string()),
+                _ => Failure::Os(error.to_string()),
             })?;
             let namespaces = namespaces.into_iter().collect::<BTreeSet<_>>();
             Ok((store, config_dir::watch(config_dir, namespaces).await, task))

@@ -5,7 +5,7 @@ mod documents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,15 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use discovery::objects::Config;
-use documents::Documents;
+use documents::LoadedFiles;
 
 /// Interval between two checks of the files.
 const POLL: Duration = Duration::from_secs(2);
 /// Delay before a changed file is read a second time. The change is applied if both reads return
 /// the same content, since the file may be partially written.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Maximum size of a file in bytes.
-const FILE_BYTES: u64 = 1 << 20;
+const SETTLE_DELAY: Duration = Duration::from_millis(100);
 /// File name extensions that are read.
-const ENDINGS: [&str; 2] = ["yaml", "yml"];
+const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
 
 /// The objects in effect, and what is wrong in the files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +43,7 @@ type Files = Result<BTreeMap<String, Result<Vec<u8>, String>>, String>;
 pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::Receiver<Configured> {
     let first = directory.clone();
     let first = move || {
-        let mut documents = Documents::new(namespaces);
+        let mut documents = LoadedFiles::new(namespaces);
         let configured = documents.update(files(&first));
         (documents, configured)
     };
@@ -61,7 +59,7 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
                 () = sender.closed() => return,
             }
             let configured;
-            (documents, configured) = look(directory.clone(), documents).await;
+            (documents, configured) = poll(directory.clone(), documents).await;
             if let Some(configured) = configured {
                 sender.send_replace(configured);
             }
@@ -71,19 +69,19 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
 }
 
 /// Reads the directory, and applies changes that two reads agree on.
-async fn look(directory: PathBuf, documents: Documents) -> (Documents, Option<Configured>) {
+async fn poll(directory: PathBuf, documents: LoadedFiles) -> (LoadedFiles, Option<Configured>) {
     let again = directory.clone();
     let (documents, found) = blocking(move || {
         let found = files(&directory);
-        let is_news = documents.is_news(&found);
-        (documents, is_news.then_some(found))
+        let differs = documents.differs(&found);
+        (documents, differs.then_some(found))
     })
     .await;
     let Some(found) = found else { return (documents, None) };
-    sleep(LOOK_AGAIN).await;
+    sleep(SETTLE_DELAY).await;
     blocking(move || {
         let mut documents = documents;
-        let configured = documents.update(documents.settled(found, files(&again)));
+        let configured = documents.update(documents.merge_reads(found, files(&again)));
         (documents, configured)
     })
     .await
@@ -95,7 +93,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Validates the directory for `--check`.
 pub fn check(directory: &Path) -> Configured {
-    Documents::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
+    LoadedFiles::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
 }
 
 /// Reads all files in the directory itself. Symbolic links are followed. Names that begin with a
@@ -106,31 +104,14 @@ fn files(directory: &Path) -> Files {
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
-        let is_wanted = path.extension().is_some_and(|ending| ENDINGS.iter().any(|wanted| ending == *wanted));
+        let is_wanted =
+            path.extension().is_some_and(|ending| EXTENSIONS.iter().any(|wanted| ending == *wanted));
         if !is_wanted || name.starts_with('.') || path.is_dir() {
             continue;
         }
-        files.insert(name, bytes(&path));
+        files.insert(name, serving::files::read(&path).map_err(|error| error.to_string()));
     }
     Ok(files)
-}
-
-/// Reads a file. Pipes and devices are never opened, because reading them may not end.
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let text = |error: io::Error| error.to_string();
-    let too_large = || format!("larger than {} MiB", FILE_BYTES >> 20);
-    let found = fs::metadata(path).map_err(text)?;
-    if !found.is_file() {
-        return Err("not a regular file".to_owned());
-    }
-    if found.len() > FILE_BYTES {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(text)?;
-    // The file may grow while it is read.
-    let length = file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(text)?;
-    if length as u64 > FILE_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub struct Metrics {
     silent: Counter,
     takeovers: Counter,
     last_endpoint_kept: Gauge,
-    settling: Gauge,
+    startup_grace: Gauge,
     slow_readers: Counter,
     unknown_types: Counter,
     tls_reloads: Family<Result, Counter>,
@@ -118,7 +118,7 @@ impl Default for Metrics {
             silent: Counter::default(),
             takeovers: Counter::default(),
             last_endpoint_kept: Gauge::default(),
-            settling: Gauge::default(),
+            startup_grace: Gauge::default(),
             slow_readers: Counter::default(),
             unknown_types: Counter::default(),
             tls_reloads: Family::default(),
@@ -170,9 +170,9 @@ impl Metrics {
             self.last_endpoint_kept.clone(),
         );
         it.register(
-            "settling",
+            "startup_grace",
             "1 while agents may still reconnect after a start with an empty store",
-            self.settling.clone(),
+            self.startup_grace.clone(),
         );
         it.register(
             "slow_readers",
@@ -214,12 +214,12 @@ impl Metrics {
 
     /// Counts a response to a client.
     pub fn pushed(&self, type_url: &TypeUrl) {
-        self.pushes.get_or_create(&Type { r#type: type_url.word() }).inc();
+        self.pushes.get_or_create(&Type { r#type: type_url.short_name() }).inc();
     }
 
     /// Counts a response that a client rejected.
     pub fn nacked(&self, type_url: &TypeUrl) {
-        self.nacks.get_or_create(&Type { r#type: type_url.word() }).inc();
+        self.nacks.get_or_create(&Type { r#type: type_url.short_name() }).inc();
     }
 
     /// Observes the duration of a commit in seconds, and counts it if it failed.
@@ -261,8 +261,8 @@ impl Metrics {
     }
 
     /// Sets whether the server waits for agents to reconnect after a start with an empty store.
-    pub fn settling(&self, settling: bool) {
-        self.settling.set(settling.into());
+    pub fn startup_grace(&self, startup_grace: bool) {
+        self.startup_grace.set(startup_grace.into());
     }
 
     /// Counts a stream that was closed because the client did not read.

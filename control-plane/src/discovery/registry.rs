@@ -22,23 +22,23 @@ use discovery::debounce::Debounce;
 use discovery::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
 use discovery::objects::{Config, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
-use discovery::view::Overview;
+use discovery::view::RegistryView;
 use handle::Message;
 
-pub use handle::{Handle, ToStream};
+pub use handle::{Handle, StreamCommand};
 
 /// Capacity of the channel from the streams to the registry. Streams wait while it is full.
 const CAPACITY: usize = 4096;
 /// Maximum number of messages processed before other event sources are polled.
 const BATCH: usize = 1024;
 /// Interval at which the task runs even without events.
-const PULSE: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// If the task has not run for this long, the process or its machine was suspended.
-const STOPPED: Duration = Duration::from_secs(5);
+const SUSPENDED_AFTER: Duration = Duration::from_secs(5);
 
 /// Everything that the registry is built from.
 #[derive(Debug)]
-pub struct Parts {
+pub struct RegistryConfig {
     pub settings: Settings,
     /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
@@ -50,29 +50,30 @@ pub struct Parts {
 
 /// Starts the registry task and publishes a first snapshot of store and configuration. The task
 /// ends when `closing` is cancelled, and the store's task ends after it.
-pub fn start(parts: Parts, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
-    let Parts { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } = parts;
+pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
+    let RegistryConfig { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } =
+        parts;
     let Store { stored, is_new, writes, inputs, degraded } = store;
     info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // A store that is not empty is trusted, even if it knows fewer endpoints than a client.
-    let settling = stored.is_empty().then_some(settings.restart_grace);
+    let startup_grace = stored.is_empty().then_some(settings.restart_grace);
     let mut registry = Registry {
         entries: Entries::new(settings, stored),
         config: Arc::default(),
         last_endpoint,
         debounce: Debounce::new(quiet, longest),
         longest,
-        settling,
+        startup_grace,
         start: Instant::now(),
-        looked: Duration::ZERO,
-        changed: None,
+        last_step: Duration::ZERO,
+        unpublished_since: None,
         senders: HashMap::new(),
         writes,
         snapshots,
         configured: configured.clone(),
-        errors: Vec::new(),
+        logged_errors: Vec::new(),
         metrics,
     };
     registry.configure();
@@ -88,18 +89,18 @@ struct Registry {
     debounce: Debounce,
     longest: Duration,
     /// Time until which an empty store may have been lost, so that agents may still reconnect.
-    settling: Option<Duration>,
+    startup_grace: Option<Duration>,
     start: Instant,
     /// Time of the last step.
-    looked: Duration,
+    last_step: Duration,
     /// Time of the first change that is not published yet.
-    changed: Option<Instant>,
-    senders: HashMap<StreamId, mpsc::Sender<ToStream>>,
-    writes: super::store::Writes,
+    unpublished_since: Option<Instant>,
+    senders: HashMap<StreamId, mpsc::Sender<StreamCommand>>,
+    writes: super::store::PendingWrites,
     snapshots: watch::Sender<Arc<Snapshot>>,
     configured: watch::Receiver<Configured>,
     /// The configuration errors that were logged last.
-    errors: Vec<String>,
+    logged_errors: Vec<String>,
     metrics: Arc<Metrics>,
 }
 
@@ -136,7 +137,7 @@ impl Registry {
             let is_due = self.debounce.due().is_some_and(|due| {
                 due <= now && (inbox.is_empty() || due.saturating_add(self.longest) <= now)
             });
-            if self.settling.take_if(|until| *until <= now).is_some() || is_due {
+            if self.startup_grace.take_if(|until| *until <= now).is_some() || is_due {
                 self.publish();
             }
         }
@@ -144,8 +145,8 @@ impl Registry {
 
     /// Returns when the task must run again without an event.
     fn due(&self) -> Instant {
-        let latest = self.start.elapsed() + PULSE;
-        let due = [self.entries.next_due(), self.debounce.due(), self.settling, Some(latest)];
+        let latest = self.start.elapsed() + HEARTBEAT_INTERVAL;
+        let due = [self.entries.next_due(), self.debounce.due(), self.startup_grace, Some(latest)];
         self.start + due.into_iter().flatten().min().unwrap_or(latest)
     }
 
@@ -162,9 +163,9 @@ impl Registry {
                 self.step(input);
             }
             Message::View(sender) => {
-                let _ = sender.send(Overview {
-                    settling: self.settling.is_some(),
-                    config_errors: self.errors.clone(),
+                let _ = sender.send(RegistryView {
+                    startup_grace: self.startup_grace.is_some(),
+                    config_errors: self.logged_errors.clone(),
                     workloads: self.entries.view(self.start.elapsed()),
                 });
             }
@@ -173,9 +174,9 @@ impl Registry {
 
     fn configure(&mut self) {
         let configured = self.configured.borrow_and_update().clone();
-        events::configured(&self.errors, &configured);
+        events::log_configuration(&self.logged_errors, &configured);
         self.metrics.config_errors(configured.errors.len());
-        self.errors = configured.errors;
+        self.logged_errors = configured.errors;
         // A new service needs a new snapshot even if no entry changes.
         if configured.config != self.config {
             self.config = configured.config.clone();
@@ -186,13 +187,13 @@ impl Registry {
 
     fn step(&mut self, input: Input) {
         let now = self.start.elapsed();
-        let passed = now.saturating_sub(std::mem::replace(&mut self.looked, now));
-        if passed > STOPPED {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.last_step, now));
+        if passed > SUSPENDED_AFTER {
             warn!(
                 seconds = passed.as_secs(),
                 "process was suspended; agents may reconnect for --restart-grace"
             );
-            self.step_at(now, Input::Resumed);
+            self.step_at(now, Input::ProcessResumed);
         }
         self.step_at(now, input);
     }
@@ -200,40 +201,40 @@ impl Registry {
     fn step_at(&mut self, now: Duration, input: Input) {
         let seconds = OffsetDateTime::now_utc().unix_timestamp();
         let effects = self.entries.step(now, Timestamp::from_seconds(seconds), input);
-        effects.into_iter().for_each(|effect| self.do_it(effect));
+        effects.into_iter().for_each(|effect| self.apply(effect));
     }
 
-    fn do_it(&mut self, effect: Effect) {
+    fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Hello { stream, session, heartbeat, probe } => {
-                self.tell(stream, ToStream::Hello { session, heartbeat, probe });
+                self.send_to_stream(stream, StreamCommand::Hello { session, heartbeat, probe });
             }
             Effect::Ack { stream, epoch, generation } => {
-                self.tell(stream, ToStream::Ack { epoch, generation })
+                self.send_to_stream(stream, StreamCommand::Ack { epoch, generation })
             }
             Effect::Close { stream, code, text } => {
-                self.tell(stream, ToStream::Close { code, text });
+                self.send_to_stream(stream, StreamCommand::Close { code, text });
                 self.senders.remove(&stream);
             }
             Effect::Write { key, write, record, session } => {
-                self.writes.push(key, Write { write, record, session });
+                self.writes.push(key, Write { sequence: write, record, session });
             }
             Effect::Changed { .. } => self.change(),
-            Effect::Note(event) => events::noted(&event, &self.metrics),
+            Effect::Event(event) => events::record_event(&event, &self.metrics),
         }
     }
 
     fn change(&mut self) {
-        self.changed.get_or_insert_with(Instant::now);
+        self.unpublished_since.get_or_insert_with(Instant::now);
         self.debounce.changed(self.start.elapsed());
     }
 
     /// Sends a message to a stream. If its channel is full, the message is sent later, except for
     /// an acknowledgement: the agent repeats the report then.
-    fn tell(&self, stream: StreamId, word: ToStream) {
+    fn send_to_stream(&self, stream: StreamId, word: StreamCommand) {
         let Some(sender) = self.senders.get(&stream) else { return };
         match sender.try_send(word) {
-            Err(mpsc::error::TrySendError::Full(word)) if !matches!(word, ToStream::Ack { .. }) => {
+            Err(mpsc::error::TrySendError::Full(word)) if !matches!(word, StreamCommand::Ack { .. }) => {
                 let sender = sender.clone();
                 tokio::spawn(async move { sender.send(word).await });
             }
@@ -243,26 +244,28 @@ impl Registry {
 
     fn publish(&mut self) {
         let now = self.start.elapsed();
-        let settings =
-            SnapshotSettings { last_endpoint: self.last_endpoint, settling: self.settling.is_some() };
+        let settings = SnapshotSettings {
+            last_endpoint: self.last_endpoint,
+            startup_grace: self.startup_grace.is_some(),
+        };
         let previous = self.snapshots.borrow().clone();
         let snapshot =
             Snapshot::build(&self.config, &mut self.entries.workloads(), settings, Some(&previous));
         let kept = snapshot.kept().clone();
         self.metrics.last_endpoint_kept(kept.len());
-        self.metrics.settling(settings.settling);
+        self.metrics.startup_grace(settings.startup_grace);
         for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
             self.metrics.entries(state, number);
         }
-        events::kept(previous.kept(), &kept);
+        events::log_kept(previous.kept(), &kept);
         self.snapshots.send_replace(Arc::new(snapshot));
         self.debounce.pushed(now);
-        if let Some(changed) = self.changed.take() {
+        if let Some(changed) = self.unpublished_since.take() {
             self.metrics.pushed_report(changed.elapsed().as_secs_f64());
         }
         // Disconnected entries that the snapshot does not keep are deleted now, which is another
         // change.
-        self.step(Input::Kept(kept));
+        self.step(Input::LastEndpointsKept(kept));
     }
 }
 

@@ -1,24 +1,23 @@
 //! The ADS server: accepts connections, with limits on their number and rate. `connection` serves
-//! one connection and `exchange` one of its streams.
+//! one connection and `stream_task` one of its streams.
 
-mod admitted;
+mod client_hello;
 mod codec;
 mod connection;
-mod exchange;
-mod hello;
-mod outlet;
+mod flow_controlled_body;
+mod permits;
 mod requests;
 mod shared;
+mod stream_task;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,13 +30,13 @@ pub use shared::{ClientView, Shared};
 /// Maximum number of concurrent TLS handshakes.
 const HANDSHAKES: usize = 256;
 /// If fewer handshake permits than this are left, a client must send its ClientHello promptly.
-const CROWDED: usize = HANDSHAKES / 4;
+const SCARCE_HANDSHAKES: usize = HANDSHAKES / 4;
 /// Pause after a failed `accept`, which means that file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Length of the listen queue, in seconds of `accept_rate`. An agent abandons a handshake after 5
 /// s; in a longer queue it would have disconnected before its connection is accepted, and so would
 /// every client behind it.
-const QUEUE: u32 = 2;
+const BACKLOG_SECONDS: u32 = 2;
 /// How long to wait for the first bytes of a client to detect that it has already disconnected. A
 /// client sends its first bytes immediately.
 const FIRST_BYTES: Duration = Duration::from_millis(1);
@@ -54,7 +53,7 @@ pub struct ServerLimits {
 }
 
 /// True if the peer closed the connection while it waited in the listen queue.
-async fn is_gone(stream: &TcpStream) -> bool {
+async fn is_closed_by_peer(stream: &TcpStream) -> bool {
     let ready = timeout(FIRST_BYTES, stream.ready(Interest::READABLE)).await;
     matches!(ready, Ok(Ok(ready)) if ready.is_read_closed())
 }
@@ -66,26 +65,26 @@ async fn is_gone(stream: &TcpStream) -> bool {
 /// connection permit are acquired before a connection is accepted.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    tls: Option<watch::Receiver<Arc<ServerConfig>>>,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
     let limits = shared.limits();
-    let places = Arc::new(Semaphore::new(limits.max_streams));
+    let permits = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     // The bucket starts almost empty because after a restart all clients reconnect at the same
     // time.
     let interval = Duration::from_secs(1) / limits.accept_rate;
     let mut tokens = RateLimiter::with_one_token(interval, limits.accept_rate.saturating_mul(2));
     let mut has_token = false;
-    let queue = i32::try_from(limits.accept_rate.saturating_mul(QUEUE)).unwrap_or(i32::MAX);
+    let queue = i32::try_from(limits.accept_rate.saturating_mul(BACKLOG_SECONDS)).unwrap_or(i32::MAX);
     if let Err(error) = SockRef::from(&listener).listen(queue) {
         warn!(%error, "setting the listen backlog failed");
     }
     let tracker = TaskTracker::new();
     loop {
         let accept = async {
-            let place = places.clone().acquire_owned().await.expect("never closed");
+            let permit = permits.clone().acquire_owned().await.expect("never closed");
             let handshake = handshakes.clone().acquire_owned().await.expect("never closed");
             while !has_token {
                 match tokens.take(shared.now()) {
@@ -93,9 +92,9 @@ pub async fn serve(
                     Err(ready) => sleep_until(shared.at(ready)).await,
                 }
             }
-            (listener.accept().await, place, handshake)
+            (listener.accept().await, permit, handshake)
         };
-        let (accepted, place, handshake) = tokio::select! {
+        let (accepted, permit, handshake) = tokio::select! {
             accepted = accept => accepted,
             () = closing.cancelled() => break,
         };
@@ -107,15 +106,15 @@ pub async fn serve(
                 continue;
             }
         };
-        if is_gone(&stream).await {
+        if is_closed_by_peer(&stream).await {
             continue;
         }
         has_token = false;
-        let tls = tls.as_ref().map(|tls| tls.load_full());
+        let tls = tls.as_ref().map(|tls| tls.borrow().clone());
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
-            connection::greet(stream, peer, tls, handshake, shared, closing).await;
-            drop(place);
+            connection::accept(stream, peer, tls, handshake, shared, closing).await;
+            drop(permit);
         });
     }
     drop(listener);

@@ -16,8 +16,7 @@ use discovery::objects::Key;
 /// The newest state of one entry, to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Sequence number of the write.
-    pub write: u64,
+    pub sequence: u64,
     /// `None` deletes the entry.
     pub record: Option<Box<Record>>,
     /// Session in which this write was decided.
@@ -26,15 +25,15 @@ pub struct Write {
 
 /// Pending writes, at most one per entry, however slow the store is.
 #[derive(Clone, Debug, Default)]
-pub struct Writes(Arc<Waiting>);
+pub struct PendingWrites(Arc<Inner>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Inner {
     writes: Mutex<BTreeMap<Key, Write>>,
     notify: Notify,
 }
 
-impl Writes {
+impl PendingWrites {
     /// Queues `write` and replaces a pending write of the same entry.
     pub fn push(&self, key: Key, write: Write) {
         self.0.writes.lock().expect("nothing panics while it holds this lock").insert(key, write);
@@ -45,8 +44,7 @@ impl Writes {
     pub async fn take(&self) -> BTreeMap<Key, Write> {
         loop {
             let notified = self.0.notify.notified();
-            let writes =
-                mem::take(&mut *self.0.writes.lock().expect("nothing panics while it holds this lock"));
+            let writes = self.take_now();
             if !writes.is_empty() {
                 return writes;
             }
@@ -67,7 +65,7 @@ pub struct Store {
     pub stored: Vec<(Key, Record)>,
     /// True if the store did not exist before.
     pub is_new: bool,
-    pub writes: Writes,
+    pub writes: PendingWrites,
     /// Carries [`Input::Stored`], and for a shared store also [`Input::Observed`] and similar
     /// inputs.
     pub inputs: mpsc::Receiver<Input>,

@@ -8,16 +8,16 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 
-use serving::tls;
+use super::x509::not_after;
 
 /// Validity of a CA certificate.
-pub const CA_LIFE: Duration = Duration::days(365);
+pub const CA_VALIDITY: Duration = Duration::days(365);
 /// Validity of a leaf certificate.
-pub const LEAF_LIFE: Duration = Duration::days(30);
+pub const LEAF_VALIDITY: Duration = Duration::days(30);
 /// How long the API server must have trusted the next CA before that CA signs leaf certificates.
-pub const ANNOUNCED: Duration = Duration::minutes(10);
+pub const BUNDLE_PROPAGATION: Duration = Duration::minutes(10);
 /// How long before its creation a certificate becomes valid, since clocks differ.
-const EARLY: Duration = Duration::hours(1);
+const BACKDATE: Duration = Duration::hours(1);
 
 /// A CA that cannot be created or parsed.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub struct Pair {
     pub certificate: String,
     pub key: String,
     /// Creation time in seconds since 1970.
-    pub made: i64,
+    pub created_at: i64,
 }
 
 /// Content of the Secret.
@@ -43,34 +43,37 @@ pub struct Authority {
     pub next: Option<Pair>,
     /// The previous CA: its certificate, and when the last leaf that it signed expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub former: Option<(String, i64)>,
+    pub previous: Option<(String, i64)>,
 }
 
 impl Authority {
     /// Creates a new CA.
     pub fn new(now: OffsetDateTime) -> Result<Self, AuthorityError> {
-        Ok(Self { current: ca(now)?, next: None, former: None })
+        Ok(Self { current: ca(now)?, next: None, previous: None })
     }
 
     /// Returns the certificates that the API server must trust, PEM.
     pub fn bundle(&self) -> String {
-        let former = self.former.iter().map(|(certificate, _)| certificate);
+        let previous = self.previous.iter().map(|(certificate, _)| certificate);
         let next = self.next.iter().map(|next| &next.certificate);
-        std::iter::once(&self.current.certificate).chain(next).chain(former).map(String::as_str).collect()
+        std::iter::once(&self.current.certificate).chain(next).chain(previous).map(String::as_str).collect()
     }
 
-    /// Returns the next state, or `None` if nothing changes. `announced` is true if the API server
+    /// Returns the next state, or `None` if nothing changes. `published` is true if the API server
     /// has the current bundle.
-    pub fn step(&self, now: OffsetDateTime, announced: bool) -> Result<Option<Self>, AuthorityError> {
+    pub fn advance(&self, now: OffsetDateTime, published: bool) -> Result<Option<Self>, AuthorityError> {
         let mut after = self.clone();
-        if after.former.as_ref().is_some_and(|(_, until)| *until <= now.unix_timestamp()) {
-            after.former = None;
+        if after.previous.as_ref().is_some_and(|(_, until)| *until <= now.unix_timestamp()) {
+            after.previous = None;
         }
         match &self.next {
-            None if is_due(self.current.made, CA_LIFE, now) => after.next = Some(ca(now)?),
-            Some(next) if announced && next.made + ANNOUNCED.whole_seconds() <= now.unix_timestamp() => {
-                let until = (now + LEAF_LIFE).unix_timestamp();
-                after.former = Some((after.current.certificate.clone(), until));
+            None if is_due(self.current.created_at, CA_VALIDITY, now) => after.next = Some(ca(now)?),
+            Some(next)
+                if published
+                    && next.created_at + BUNDLE_PROPAGATION.whole_seconds() <= now.unix_timestamp() =>
+            {
+                let until = (now + LEAF_VALIDITY).unix_timestamp();
+                after.previous = Some((after.current.certificate.clone(), until));
                 after.current = next.clone();
                 after.next = None;
             }
@@ -84,39 +87,43 @@ impl Authority {
         let key = KeyPair::from_pem(&self.current.key).map_err(error)?;
         let issuer = Issuer::from_ca_cert_pem(&self.current.certificate, key).map_err(error)?;
         let mut params = CertificateParams::new(names.to_vec()).map_err(error)?;
-        params.distinguished_name = named(names.first().map_or("app-health", String::as_str));
-        params.not_before = now - EARLY;
-        let end = tls::not_after(self.current.certificate.as_bytes()).unwrap_or(i64::MAX);
-        params.not_after =
-            (now + LEAF_LIFE).min(OffsetDateTime::from_unix_timestamp(end).unwrap_or(now + LEAF_LIFE));
+        params.distinguished_name = distinguished_name(names.first().map_or("app-health", String::as_str));
+        params.not_before = now - BACKDATE;
+        let end = not_after(self.current.certificate.as_bytes()).unwrap_or(i64::MAX);
+        params.not_after = (now + LEAF_VALIDITY)
+            .min(OffsetDateTime::from_unix_timestamp(end).unwrap_or(now + LEAF_VALIDITY));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate().map_err(error)?;
         let certificate = params.signed_by(&key, &issuer).map_err(error)?;
-        Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem(), made: now.unix_timestamp() })
+        Ok(Pair {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+            created_at: now.unix_timestamp(),
+        })
     }
 }
 
 /// True if a certificate is due for renewal: two thirds of its validity have passed.
-pub fn is_due(made: i64, life: Duration, now: OffsetDateTime) -> bool {
-    made + life.whole_seconds() / 3 * 2 <= now.unix_timestamp()
+pub fn is_due(created_at: i64, validity: Duration, now: OffsetDateTime) -> bool {
+    created_at + validity.whole_seconds() / 3 * 2 <= now.unix_timestamp()
 }
 
 fn ca(now: OffsetDateTime) -> Result<Pair, AuthorityError> {
     let mut params = CertificateParams::default();
     // The name is unique, since clients may look up the issuer of a leaf by name.
-    params.distinguished_name = named(&format!("app-health webhook {}", now.unix_timestamp()));
+    params.distinguished_name = distinguished_name(&format!("app-health webhook {}", now.unix_timestamp()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    params.not_before = now - EARLY;
-    params.not_after = now + CA_LIFE;
+    params.not_before = now - BACKDATE;
+    params.not_after = now + CA_VALIDITY;
     // rcgen's default is P-256.
     let key = KeyPair::generate().map_err(error)?;
     let certificate = params.self_signed(&key).map_err(error)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem(), made: now.unix_timestamp() })
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem(), created_at: now.unix_timestamp() })
 }
 
-fn named(name: &str) -> DistinguishedName {
+fn distinguished_name(name: &str) -> DistinguishedName {
     let mut distinguished = DistinguishedName::new();
     distinguished.push(DnType::CommonName, name);
     distinguished

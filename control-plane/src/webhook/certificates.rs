@@ -5,20 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use time::OffsetDateTime;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::POLL;
-use super::authority::{Authority, LEAF_LIFE, Pair, is_due};
-use super::cluster::{Cluster, ClusterError};
+use super::api_client::{ApiClient, ApiClientError};
+use super::authority::{Authority, LEAF_VALIDITY, Pair, is_due};
 use super::metrics::Metrics;
+use super::x509::{NameVerifier, not_after};
 use crate::config::{CertificateFiles, SelfSigned};
+use crate::monitoring::Pending;
 use serving::exit::Failure;
-use serving::monitoring::Pending;
-use serving::tls::{self, ClientAuth};
+use serving::tls::{self, Pem, TlsError};
+use serving::watched::Watched;
 
 /// Reason for not being ready; [`CA_BUNDLE`] is another one.
 pub(super) const CERTIFICATE: &str = "certificate";
@@ -27,84 +28,75 @@ const CA_BUNDLE: &str = "caBundle";
 const COMPARE: Duration = Duration::from_secs(60);
 /// The same interval after an error.
 const RETRY: Duration = Duration::from_secs(2);
-const WHAT: &str = "certificate";
+/// Label of reloads in metrics.
+const KIND: &str = "certificate";
 
 /// Content of the certificate files.
 #[derive(PartialEq, Eq)]
 struct Content {
-    chain: Vec<u8>,
-    key: Vec<u8>,
-    client: Option<Vec<u8>>,
+    chain: Pem,
+    key: Pem,
+    client_ca: Option<Pem>,
 }
 
-fn read(files: &CertificateFiles) -> Result<Content, String> {
-    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+fn read(files: &CertificateFiles) -> Result<Content, TlsError> {
     Ok(Content {
-        chain: read(&files.directory.join("tls.crt"))?,
-        key: read(&files.directory.join("tls.key"))?,
-        client: files.client_ca.as_deref().map(read).transpose()?,
+        chain: Pem::read("--cert-dir", &files.directory.join("tls.crt"))?,
+        key: Pem::read("--cert-dir", &files.directory.join("tls.key"))?,
+        client_ca: read_client_ca(files.client_ca.as_deref())?,
     })
 }
 
-fn config(content: &Content, files: &CertificateFiles) -> Result<ServerConfig, tls::TlsError> {
-    let client = content.client.clone().map(|ca| ClientAuth { ca, name: files.client_name.clone() });
-    tls::server_config(&content.chain, &content.key, client.as_ref())
+fn read_client_ca(path: Option<&Path>) -> Result<Option<Pem>, TlsError> {
+    path.map(|path| Pem::read("--client-ca", path)).transpose()
 }
 
-/// Loads the certificate from files, and reloads it when they change; they are checked every 5
-/// seconds.
+/// Makes the TLS configuration of these files and shows the certificate's expiry in the metrics.
+/// Client certificates must have the common name or subject alternative name `client_name`.
+fn config(
+    content: &Content,
+    client_name: Option<&String>,
+    metrics: &Metrics,
+) -> Result<ServerConfig, TlsError> {
+    let verifier = content.client_ca.as_ref().map(tls::client_verifier).transpose()?;
+    let verifier = verifier.map(|verifier| match client_name {
+        None => verifier,
+        Some(name) => Arc::new(NameVerifier { verifier, name: name.clone() }),
+    });
+    let config = tls::server_config(&content.chain, &content.key, verifier, b"http/1.1")?;
+    metrics.certificate(not_after(content.chain.as_bytes()).unwrap_or_default());
+    Ok(config)
+}
+
+/// Loads the certificate from files, and reloads it when they change.
 pub(super) fn from_files(
     files: CertificateFiles,
     metrics: &Arc<Metrics>,
     pending: &Pending,
-) -> Result<Arc<ArcSwap<ServerConfig>>, Failure> {
-    let first = read(&files).map_err(Failure::CannotRead)?;
-    let config_ = config(&first, &files).map_err(|error| Failure::Settings(error.to_string()))?;
-    let tls = Arc::new(ArcSwap::from_pointee(config_));
-    metrics.certificate(tls::not_after(&first.chain).unwrap_or_default());
+) -> Result<watch::Receiver<Arc<ServerConfig>>, Failure> {
+    let (content, client_name) = (read(&files)?, files.client_name.clone());
+    let first = config(&content, client_name.as_ref(), metrics)?;
     pending.set(CERTIFICATE, false);
-    let (serving, metrics) = (tls.clone(), metrics.clone());
-    tokio::spawn(async move {
-        let mut last = Ok(first);
-        loop {
-            sleep(POLL).await;
-            let now = read(&files);
-            if now == last {
-                continue;
-            }
-            let made = now
-                .as_ref()
-                .map_err(Clone::clone)
-                .and_then(|content| config(content, &files).map_err(|error| error.to_string()));
-            metrics.reloaded(WHAT, made.is_ok());
-            match made {
-                Ok(config) => {
-                    serving.store(Arc::new(config));
-                    let chain = now.as_ref().map(|content| content.chain.as_slice()).unwrap_or_default();
-                    metrics.certificate(tls::not_after(chain).unwrap_or_default());
-                    info!("TLS certificate reloaded");
-                }
-                Err(error) => warn!(error, "TLS certificate rejected, keeping the previous one"),
-            }
-            last = now;
-        }
-    });
-    Ok(tls)
+    let read = move || read(&files).map_err(|error| error.to_string());
+    let shown = metrics.clone();
+    let parse = move |content: &Content| {
+        config(content, client_name.as_ref(), &shown).map_err(|error| error.to_string())
+    };
+    let metrics = metrics.clone();
+    let on_change = move |config: Option<&ServerConfig>| metrics.reloaded(KIND, config.is_some());
+    Ok(Watched::new(content, read, parse).spawn(first, "TLS certificate", on_change))
 }
 
 /// Issues a certificate from the CA that all replicas share, and renews CA, leaf and caBundle in
 /// the background. Returns when the first certificate exists.
 pub(super) async fn self_signed(
-    cluster: Cluster,
+    cluster: ApiClient,
     own: SelfSigned,
     metrics: &Arc<Metrics>,
     pending: &Pending,
-) -> Result<Arc<ArcSwap<ServerConfig>>, Failure> {
+) -> Result<watch::Receiver<Arc<ServerConfig>>, Failure> {
     pending.set(CA_BUNDLE, true);
-    let client = match &own.client_ca {
-        None => None,
-        Some(path) => Some(ClientAuth { ca: read_client_ca(path)?, name: own.client_name.clone() }),
-    };
+    let client_ca = read_client_ca(own.client_ca.as_deref())?;
     let authority = loop {
         match cluster.authority(now(), None).await {
             Ok(authority) => break authority,
@@ -112,35 +104,28 @@ pub(super) async fn self_signed(
         }
         sleep(RETRY).await;
     };
-    let unusable = |error: String| Failure::Settings(error);
-    let leaf = authority.leaf(&own.names, now()).map_err(|error| unusable(error.to_string()))?;
-    let first = server(&leaf, client.as_ref()).map_err(unusable)?;
-    let tls = Arc::new(ArcSwap::from_pointee(first));
-    metrics.certificate(tls::not_after(leaf.certificate.as_bytes()).unwrap_or_default());
+    let leaf = authority.leaf(&own.names, now()).map_err(|error| Failure::Settings(error.to_string()))?;
+    let first = config(&content(&leaf, client_ca.clone()), own.client_name.as_ref(), metrics)?;
+    let (tls, receiver) = watch::channel(Arc::new(first));
     pending.set(CERTIFICATE, false);
-    let keeper = Keeper {
+    let renewer = Renewer {
         cluster,
         own,
-        client,
-        tls: tls.clone(),
+        client_ca,
+        tls,
         metrics: metrics.clone(),
         pending: pending.clone(),
         signer: authority.current.certificate,
         leaf,
-        announced: None,
+        published_bundle: None,
     };
-    tokio::spawn(keeper.keep());
-    Ok(tls)
+    tokio::spawn(renewer.run());
+    Ok(receiver)
 }
 
-fn read_client_ca(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::CannotRead(format!("--client-ca = {}: {error}", path.display())))
-}
-
-fn server(leaf: &Pair, client: Option<&ClientAuth>) -> Result<ServerConfig, String> {
-    tls::server_config(leaf.certificate.as_bytes(), leaf.key.as_bytes(), client)
-        .map_err(|error| error.to_string())
+fn content(leaf: &Pair, client_ca: Option<Pem>) -> Content {
+    let pem = |content: &String| Pem::new("self-signed certificate", content.as_bytes());
+    Content { chain: pem(&leaf.certificate), key: pem(&leaf.key), client_ca }
 }
 
 fn now() -> OffsetDateTime {
@@ -148,24 +133,24 @@ fn now() -> OffsetDateTime {
 }
 
 /// Renews a self-signed certificate.
-struct Keeper {
-    cluster: Cluster,
+struct Renewer {
+    cluster: ApiClient,
     own: SelfSigned,
-    client: Option<ClientAuth>,
-    tls: Arc<ArcSwap<ServerConfig>>,
+    client_ca: Option<Pem>,
+    tls: watch::Sender<Arc<ServerConfig>>,
     metrics: Arc<Metrics>,
     pending: Pending,
     /// CA certificate that signed the current leaf.
     signer: String,
     leaf: Pair,
     /// Bundle that the API server was last seen to have.
-    announced: Option<String>,
+    published_bundle: Option<String>,
 }
 
-impl Keeper {
-    async fn keep(mut self) {
+impl Renewer {
+    async fn run(mut self) {
         loop {
-            let pause = match self.compare().await {
+            let pause = match self.reconcile().await {
                 Ok(()) => COMPARE,
                 Err(error) => {
                     warn!(%error, "comparing certificate authority and caBundle failed, retrying");
@@ -176,36 +161,36 @@ impl Keeper {
         }
     }
 
-    async fn compare(&mut self) -> Result<(), ClusterError> {
-        let authority = self.cluster.authority(now(), self.announced.as_deref()).await?;
+    async fn reconcile(&mut self) -> Result<(), ApiClientError> {
+        let authority = self.cluster.authority(now(), self.published_bundle.as_deref()).await?;
         let bundle = authority.bundle();
-        if self.cluster.announce(&bundle).await? {
+        if self.cluster.publish_bundle(&bundle).await? {
             info!("caBundle updated");
             self.metrics.reloaded("caBundle", true);
         }
-        self.announced = Some(bundle);
+        self.published_bundle = Some(bundle);
         self.renew(&authority)?;
         self.pending.set(CA_BUNDLE, false);
         Ok(())
     }
 
-    fn renew(&mut self, authority: &Authority) -> Result<(), ClusterError> {
+    fn renew(&mut self, authority: &Authority) -> Result<(), ApiClientError> {
         let same = authority.current.certificate == self.signer;
-        if same && !is_due(self.leaf.made, LEAF_LIFE, now()) {
+        if same && !is_due(self.leaf.created_at, LEAF_VALIDITY, now()) {
             return Ok(());
         }
         let leaf = authority.leaf(&self.own.names, now())?;
-        let made = server(&leaf, self.client.as_ref());
-        self.metrics.reloaded(WHAT, made.is_ok());
+        let content = content(&leaf, self.client_ca.clone());
+        let made = config(&content, self.own.client_name.as_ref(), &self.metrics);
+        self.metrics.reloaded(KIND, made.is_ok());
         match made {
             Ok(config) => {
-                self.tls.store(Arc::new(config));
-                self.metrics.certificate(tls::not_after(leaf.certificate.as_bytes()).unwrap_or_default());
+                self.tls.send_replace(Arc::new(config));
                 self.signer.clone_from(&authority.current.certificate);
                 self.leaf = leaf;
                 info!("TLS certificate renewed");
             }
-            Err(error) => warn!(error, "TLS certificate rejected, keeping the previous one"),
+            Err(error) => warn!(%error, "TLS certificate rejected, keeping the previous one"),
         }
         Ok(())
     }

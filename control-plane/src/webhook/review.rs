@@ -3,14 +3,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use injector::patch::patch;
 use injector::settings::Settings;
 use injector::warning::{Code, Warning};
-use injector::{Injection, Outcome, Probe, Surroundings, WARNINGS, apply};
+use injector::{Injection, PodContext, PodOutcome, ProbeSummary, WARNINGS_ANNOTATION, apply};
 
 /// Maximum length of a warning in characters; the API server truncates longer ones.
 const WARNING: usize = 256;
@@ -23,7 +24,7 @@ const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 /// client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadReview(String);
+pub struct InvalidReview(String);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,42 +56,15 @@ struct Resource {
     resource: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    response: Response<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    audit_annotations: AuditAnnotations<'a>,
-}
-
-#[derive(Serialize)]
-struct AuditAnnotations<'a> {
-    result: &'a str,
-}
-
 /// Result of a review: the body of the response, and details for log and metrics.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
     /// The response as JSON.
     pub body: Vec<u8>,
-    pub outcome: Outcome,
+    pub outcome: PodOutcome,
     pub namespace: String,
     pub name: String,
-    pub probes: Vec<Probe>,
+    pub probes: Vec<ProbeSummary>,
     pub warnings: Vec<Warning>,
 }
 
@@ -105,7 +79,7 @@ pub fn uid(body: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// Returns an error if the body is not an AdmissionReview of a supported version.
-pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
+pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidReview> {
     // Parts that are not needed are skipped: a body of any shape costs no more memory than its
     // bytes.
     let review: Review = parse(body)?;
@@ -115,15 +89,15 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
     let version = VERSIONS
         .into_iter()
         .find(|known| version.as_deref() == Some(known))
-        .ok_or_else(|| BadReview("apiVersion: must be admission.k8s.io/v1 or v1beta1".to_owned()))?;
+        .ok_or_else(|| InvalidReview("apiVersion: must be admission.k8s.io/v1 or v1beta1".to_owned()))?;
     if kind.as_deref() != Some(KIND) {
-        return Err(BadReview(format!("kind: must be {KIND}")));
+        return Err(InvalidReview(format!("kind: must be {KIND}")));
     }
-    let needed = |field: &str| BadReview(format!("{field}: required"));
+    let needed = |field: &str| InvalidReview(format!("{field}: required"));
     let request =
         review.request.filter(|request| request.get() != "null").ok_or_else(|| needed("request"))?;
     let request: Request = serde_json::from_str(request.get())
-        .map_err(|error| BadReview(format!("request: {}", reason(&error))))?;
+        .map_err(|error| InvalidReview(format!("request: {}", reason(&error))))?;
     let uid = request.uid.clone().filter(|uid| !uid.is_empty()).ok_or_else(|| needed("request.uid"))?;
     let (namespace, object) = (request.namespace.clone().unwrap_or_default(), object(&request)?);
     let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| {
@@ -131,65 +105,53 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, BadReview> {
         let name = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
         name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
     });
-    let untouched = |warnings, outcome| Injection {
-        pod: Value::Null,
-        table: None,
-        warnings,
-        outcome,
-        probes: Vec::new(),
-    };
-    let surroundings = Surroundings { namespace: &namespace, job: false };
-    let (injection, patch) = match &object {
-        None => (untouched(Vec::new(), Outcome::Skipped), None),
-        Some(object) => match apply(object, surroundings, settings) {
-            Ok(injection) => {
-                let patch = patch(object, &injection.pod);
-                (injection, patch)
-            }
-            Err(refused) => {
-                let warning = Warning::of_pod(Code::Malformed, refused.to_string());
-                (untouched(vec![warning], Outcome::Unchanged), None)
-            }
-        },
-    };
-    let response = Response {
-        uid: &uid,
-        allowed: true,
-        patch_type: patch.as_ref().map(|_| "JSONPatch"),
-        patch: patch.map(|patch| STANDARD.encode(patch)),
-        warnings: shown(&injection.warnings),
-        audit_annotations: AuditAnnotations { result: injection.outcome.word() },
-    };
-    let answer = Answer { api_version: version, kind: KIND, response };
-    let body = serde_json::to_vec(&answer).expect("an answer can be written as JSON");
-    let Injection { outcome, probes, warnings, .. } = injection;
+    let surroundings = PodContext { namespace: &namespace, job: false };
+    let (mut outcome, mut patch, mut probes, mut warnings) = (PodOutcome::Skipped, None, Vec::new(), Vec::new());
+    match object.as_ref().map(|object| (object, apply(object, surroundings, settings))) {
+        None => {}
+        Some((object, Ok(injection))) => {
+            patch = self::patch(object, &injection.pod);
+            Injection { outcome, probes, warnings, .. } = injection;
+        }
+        Some((_, Err(error))) => {
+            outcome = PodOutcome::Unchanged;
+            warnings.push(Warning::about_pod(Code::Malformed, error.to_string()));
+        }
+    }
+    let mut response = json!({"uid": uid, "allowed": true});
+    if let Some(patch) = patch {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = STANDARD.encode(patch).into();
+    }
+    let texts = truncated_warnings(&warnings);
+    if !texts.is_empty() {
+        response["warnings"] = texts.into();
+    }
+    response["auditAnnotations"] = json!({"result": outcome.word()});
+    let body = json!({"apiVersion": version, "kind": KIND, "response": response}).to_string().into_bytes();
     Ok(Reviewed { body, outcome, namespace, name, probes, warnings })
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BadReview> {
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, InvalidReview> {
     // Invalid UTF-8 is rejected first, so that the code below need not handle it.
     let text = std::str::from_utf8(body)
-        .map_err(|error| BadReview(format!("body: invalid UTF-8 at byte {}", error.valid_up_to())))?;
-    serde_json::from_str(text).map_err(|error| BadReview(format!("body: {}", reason(&error))))
+        .map_err(|error| InvalidReview(format!("body: invalid UTF-8 at byte {}", error.valid_up_to())))?;
+    serde_json::from_str(text).map_err(|error| InvalidReview(format!("body: {}", reason(&error))))
 }
 
-/// Returns the parser's message without text of the client.
+/// Returns the kind and place of the error without text of the client.
 fn reason(error: &serde_json::Error) -> String {
-    let place = format!("line {} column {}", error.line(), error.column());
-    match error.classify() {
-        serde_json::error::Category::Data => format!("a field has the wrong type at {place}"),
-        serde_json::error::Category::Eof => format!("ends too early at {place}"),
-        _ => {
-            let words = error.to_string();
-            let words = words.split(" at line ").next().unwrap_or("invalid JSON").to_owned();
-            format!("{words} at {place}")
-        }
-    }
+    let reason = match error.classify() {
+        Category::Data => "a field has the wrong type",
+        Category::Eof => "ends too early",
+        _ => "invalid JSON",
+    };
+    format!("{reason} at line {} column {}", error.line(), error.column())
 }
 
 /// Returns the Pod that is being created; `None` for anything else, and JSON `null` if the object
 /// is missing.
-fn object(request: &Request) -> Result<Option<Value>, BadReview> {
+fn object(request: &Request) -> Result<Option<Value>, InvalidReview> {
     let Resource { group, version, resource } = &request.resource;
     let is_pod = group.as_deref().unwrap_or_default().is_empty()
         && version.as_deref() == Some("v1")
@@ -201,25 +163,25 @@ fn object(request: &Request) -> Result<Option<Value>, BadReview> {
     }
     let Some(object) = request.object else { return Ok(Some(Value::Null)) };
     let object = serde_json::from_str(object.get());
-    object.map(Some).map_err(|error| BadReview(format!("request.object: {}", reason(&error))))
+    object.map(Some).map_err(|error| InvalidReview(format!("request.object: {}", reason(&error))))
 }
 
 /// Returns the warnings within the limits of the API server, on each and on all together.
-fn shown(warnings: &[Warning]) -> Vec<String> {
-    let mut shown: Vec<String> = Vec::new();
+fn truncated_warnings(warnings: &[Warning]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
     let mut length = 0;
-    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS}");
+    let more = |count: usize| format!("app-health: {count} more, see annotation {WARNINGS_ANNOTATION}");
     for (index, warning) in warnings.iter().enumerate() {
         let text: String = warning.to_string().chars().take(WARNING).collect();
         length += text.chars().count();
         let rest = warnings.len() - index;
         if length + more(rest).len() > ALL_WARNINGS {
-            shown.push(more(rest));
+            texts.push(more(rest));
             break;
         }
-        shown.push(text);
+        texts.push(text);
     }
-    shown
+    texts
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn ages_are_short() {
+fn ages_are_formatted_like_kubectl() {
     for (milliseconds, expected) in
         [(0, "0s"), (8120, "8s"), (119_999, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")]
     {
@@ -12,7 +12,7 @@ fn ages_are_short() {
 }
 
 #[test]
-fn a_workload_is_a_line_and_an_error_one_too() {
+fn each_workload_and_error_is_one_line() {
     let view = json!({
         "configErrors": ["groups.yaml:14: document 2: spec.probe: must not be empty"],
         "workloads": [

@@ -17,5 +17,5 @@ fn health_is_said_with_its_reason() {
     check(condition("Unknown", "AgentSilent", ""), true, "Unknown: AgentSilent");
     check(Value::Null, true, "no probe");
     assert_eq!(health(&json!({"workloads": []}), "127.0.7.3"), "not registered");
-    assert_eq!(health(&Value::Null, "127.0.7.3"), "discovery does not answer");
+    assert_eq!(health(&Value::Null, "127.0.7.3"), "discovery does not respond");
 }

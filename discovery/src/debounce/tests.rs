@@ -19,7 +19,7 @@ fn check(changes: &[u64], pushes: &[u64]) {
 }
 
 #[test]
-fn the_first_after_a_quiet_time_goes_at_once_and_later_ones_together() {
+fn first_change_is_pushed_immediately_and_later_ones_together() {
     check(&[], &[]);
     check(&[10], &[10]);
     check(&[10, 60], &[10, 60]);

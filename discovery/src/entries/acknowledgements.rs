@@ -2,19 +2,25 @@
 
 use workload_health::health_report::printable;
 
-use super::entry::Owed;
+use super::entry::PendingAck;
 use super::{Effect, Entries, Event, StreamId};
 use crate::objects::Key;
 
 impl Entries {
     /// Acknowledges a report as soon as the current state of the entry is stored.
-    pub(super) fn owe(&mut self, key: &Key, stream: StreamId, epoch: String, generation: u64) {
+    pub(super) fn acknowledge_when_stored(
+        &mut self,
+        key: &Key,
+        stream: StreamId,
+        epoch: String,
+        generation: u64,
+    ) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.stored >= entry.write {
-            entry.owed = None;
+            entry.pending_ack = None;
             self.effects.push(Effect::Ack { stream, epoch, generation });
         } else {
-            entry.owed = Some(Owed { stream, epoch, generation, write: entry.write });
+            entry.pending_ack = Some(PendingAck { stream, epoch, generation, write: entry.write });
         }
     }
 
@@ -35,7 +41,7 @@ impl Entries {
                 let is_new = agent.probe_nack.as_ref() != Some(&text);
                 agent.probe_nack = Some(text.clone());
                 if is_new {
-                    self.note(Event::ProbeNacked { key, text });
+                    self.emit(Event::ProbeNacked { key, text });
                 }
             }
         }
@@ -46,9 +52,11 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.stored = entry.stored.max(write);
         let stored = entry.stored;
-        let Some(owed) = entry.owed.take_if(|owed| owed.write <= stored) else { return };
-        if self.streams.contains_key(&owed.stream) {
-            let Owed { stream, epoch, generation, .. } = owed;
+        let Some(pending_ack) = entry.pending_ack.take_if(|pending_ack| pending_ack.write <= stored) else {
+            return;
+        };
+        if self.streams.contains_key(&pending_ack.stream) {
+            let PendingAck { stream, epoch, generation, .. } = pending_ack;
             self.effects.push(Effect::Ack { stream, epoch, generation });
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use super::stream::Wait;
-use super::{Code, Entries, Gone, StreamId};
+use super::stream::WaitingFor;
+use super::{Code, DeletionReason, Entries, StreamId};
 use crate::objects::{Config, Key, LastEndpoint};
 
 impl Entries {
@@ -25,12 +25,12 @@ impl Entries {
         }
         let members = self.members(&groups);
         for key in &groups {
-            for id in self.waiting_for(&Wait::Group(key.clone())) {
+            for id in self.streams_waiting_for(&WaitingFor::Group(key.clone())) {
                 self.bind(id);
             }
         }
         for id in members {
-            self.bind_again(id);
+            self.rebind(id);
         }
     }
 
@@ -46,7 +46,7 @@ impl Entries {
         // In a shared store the operator's entries are objects themselves, so their deletion is
         // observed there.
         if !self.settings.shared {
-            bare.iter().for_each(|key| self.delete(key, Gone::ByHand));
+            bare.iter().for_each(|key| self.delete(key, DeletionReason::Removed));
         }
         self.delete_without_group(|_| true);
     }
@@ -58,10 +58,10 @@ impl Entries {
             let group = Key::new(key.namespace.clone(), auto.group.clone());
             concerns(&group)
                 && !config.groups.contains_key(&group)
-                && entry.is_owned(&self.settings, &self.controller, self.alive.as_ref())
+                && entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref())
         });
         let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
-        gone.iter().for_each(|key| self.delete(key, Gone::GroupDeleted));
+        gone.iter().for_each(|key| self.delete(key, DeletionReason::GroupDeleted));
     }
 
     /// Returns the streams bound to entries of these groups, the reporting stream of an entry last.
@@ -82,13 +82,13 @@ impl Entries {
             .collect()
     }
 
-    fn waiting_for(&self, wait: &Wait) -> Vec<StreamId> {
-        self.waiting.get(wait).into_iter().flatten().copied().collect()
+    fn streams_waiting_for(&self, wait: &WaitingFor) -> Vec<StreamId> {
+        self.waiting_streams.get(wait).into_iter().flatten().copied().collect()
     }
 
     /// Tries again to bind the streams that wait for this entry.
     pub(super) fn bind_waiting(&mut self, key: &Key) {
-        for id in self.waiting_for(&Wait::Entry(key.clone())) {
+        for id in self.streams_waiting_for(&WaitingFor::Entry(key.clone())) {
             self.bind(id);
         }
     }
@@ -96,13 +96,13 @@ impl Entries {
     /// Applies that a manual entry was added, changed or removed.
     fn configure_entry(&mut self, key: &Key) {
         let Some(manual) = self.config.entries.get(key).cloned() else {
-            self.delete(key, Gone::ByHand);
+            self.delete(key, DeletionReason::Removed);
             return self.bind_waiting(key);
         };
         if self.entries.get(key).is_some_and(|entry| entry.record.auto.is_some()) {
             // The operator's entry replaces an auto-registered one of the same name.
             self.end_streams(key, "an entry of this name was configured");
-            self.delete(key, Gone::ByHand);
+            self.delete(key, DeletionReason::Removed);
         }
         let entry = self.entries.entry(key.clone()).or_default();
         let old = entry.manual.replace(manual.clone());
@@ -116,7 +116,7 @@ impl Entries {
         if is_moved || is_another {
             self.end_streams(key, "the entry was edited");
         }
-        self.settle(key);
+        self.reconcile(key);
         self.bind_waiting(key);
     }
 

@@ -12,11 +12,11 @@ use crate::objects::{Group, Spec};
 
 /// Upper limit of the time that an agent has until its first probe result, whatever is configured
 /// or reported.
-pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+pub(super) const MAX_TIME_TO_RESULT: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the entry. Labels of the node override those of `spec.metadata`, which override those of
 /// the template. `health_checks` is true if the group has a probe or the agent declares one.
-pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
+pub(super) fn build(group: &Group, node: &Node, address: IpAddr) -> Auto {
     let template = &group.group.template;
     let mut labels: BTreeMap<String, String> = template.labels.clone();
     labels.extend(group.group.labels.clone());
@@ -43,12 +43,12 @@ pub(super) fn of(group: &Group, node: &Node, address: IpAddr) -> Auto {
 /// Returns how long an agent that has just started may be without a probe result: the initial delay
 /// plus the failure threshold times (period + timeout). Istio's defaults apply if the probe is
 /// unknown.
-pub(super) fn verdict_time(probe: Option<&WorkloadProbe>) -> Duration {
+pub(super) fn time_to_first_result(probe: Option<&WorkloadProbe>) -> Duration {
     match probe {
         Some(probe) => {
             let interval = probe.period.saturating_add(probe.timeout);
             let failures = interval.saturating_mul(probe.thresholds.failure.get());
-            probe.initial_delay.saturating_add(failures).min(LONGEST)
+            probe.initial_delay.saturating_add(failures).min(MAX_TIME_TO_RESULT)
         }
         None => Duration::from_secs(33),
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::time::Duration;
 
-use super::entry::Level;
-use super::{Entries, Event, Gone, Reason, Status, StreamId};
+use super::entry::LastReport;
+use super::{DeletionReason, Entries, Event, Reason, Status, StreamId};
 use crate::objects::Key;
 
 /// Timers ordered by time.
@@ -37,40 +37,40 @@ impl Deadlines {
 
 impl Entries {
     /// Sets the time at which the entry counts as lost unless its agent connects before.
-    pub(super) fn miss(&mut self, key: &Key, deadline: Duration) {
+    pub(super) fn start_grace_period(&mut self, key: &Key, deadline: Duration) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
-            entry.lost = Some(deadline);
-            entry.mute = (entry.record.session > 0).then_some(deadline);
-            self.arm(key);
+        if entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref()) {
+            entry.disconnect_deadline = Some(deadline);
+            entry.silence_deadline = (entry.record.session > 0).then_some(deadline);
+            self.schedule_timer(key);
         }
     }
 
     /// Schedules a timer for the entry's earliest deadline. A deadline that moves to a later time
     /// keeps its timer, which then fires early without effect. That costs less than moving the
     /// timer at each heartbeat.
-    pub(super) fn arm(&mut self, key: &Key) {
+    pub(super) fn schedule_timer(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(due) = entry.due() else { return };
-        if entry.armed.is_none_or(|armed| due < armed) {
-            if let Some(armed) = entry.armed {
-                self.deadlines.0.remove(&(armed, Timer::Entry(key.clone())));
+        if entry.timer_at.is_none_or(|timer_at| due < timer_at) {
+            if let Some(timer_at) = entry.timer_at {
+                self.deadlines.0.remove(&(timer_at, Timer::Entry(key.clone())));
             }
-            entry.armed = Some(due);
+            entry.timer_at = Some(due);
             self.deadlines.0.insert((due, Timer::Entry(key.clone())));
         }
     }
 
-    pub(super) fn disarm(&mut self, key: &Key) {
-        if let Some(armed) = self.entries.get_mut(key).and_then(|entry| entry.armed.take()) {
-            self.deadlines.0.remove(&(armed, Timer::Entry(key.clone())));
+    pub(super) fn cancel_timer(&mut self, key: &Key) {
+        if let Some(timer_at) = self.entries.get_mut(key).and_then(|entry| entry.timer_at.take()) {
+            self.deadlines.0.remove(&(timer_at, Timer::Entry(key.clone())));
         }
     }
 
     pub(super) fn pass_deadlines(&mut self) {
         while let Some(timer) = self.deadlines.pop(self.at.now) {
             match timer {
-                Timer::Stream(stream) => self.apply_held(stream),
+                Timer::Stream(stream) => self.apply_pending(stream),
                 Timer::Entry(key) => self.pass_deadline(&key),
             }
         }
@@ -79,47 +79,53 @@ impl Entries {
     fn pass_deadline(&mut self, key: &Key) {
         let now = self.at.now;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        entry.armed = None;
-        if self.is_store_away {
+        entry.timer_at = None;
+        if self.is_store_unreachable {
             // The deadlines are checked again when the store is reachable.
             return;
         }
         let passed =
             |deadline: &mut Option<Duration>| deadline.take_if(|deadline| *deadline <= now).is_some();
-        let (verdict, mute, lost) =
-            (passed(&mut entry.verdict), passed(&mut entry.mute), passed(&mut entry.lost));
+        let (verdict, mute, lost) = (
+            passed(&mut entry.first_result_deadline),
+            passed(&mut entry.silence_deadline),
+            passed(&mut entry.disconnect_deadline),
+        );
         if verdict {
-            self.no_verdict(key);
+            self.handle_no_result(key);
         }
         if lost {
-            self.lose(key);
+            self.handle_disconnected(key);
         } else if mute {
-            self.silence(key);
+            self.handle_silent(key);
         }
-        self.arm(key);
+        self.schedule_timer(key);
     }
 
     /// Handles an agent that had no probe result in time.
-    fn no_verdict(&mut self, key: &Key) {
+    fn handle_no_result(&mut self, key: &Key) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        match entry.level {
-            Some(Level::NoProbe) => entry.set_no_probe(&self.settings, at),
+        match entry.last_report_kind {
+            Some(LastReport::NoProbe) => entry.set_no_probe(&self.settings, at),
             _ => {
                 entry.set_health_checks(true);
-                let reason =
-                    if entry.level.is_some() { Reason::AwaitingVerdict } else { Reason::AwaitingFirstReport };
-                entry.set(&self.settings, at, Status::Unknown, reason, "no verdict yet", None);
+                let reason = if entry.last_report_kind.is_some() {
+                    Reason::AwaitingVerdict
+                } else {
+                    Reason::AwaitingFirstReport
+                };
+                entry.set_condition(&self.settings, at, Status::Unknown, reason, "no verdict yet", None);
             }
         }
-        self.settle(key);
+        self.reconcile(key);
     }
 
     /// Handles an agent that does not report although a stream of the workload may be open.
-    fn silence(&mut self, key: &Key) {
+    fn handle_silent(&mut self, key: &Key) {
         let at = self.at;
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.record.condition.is_none() && entry.is_unchecked() {
+        if entry.record.condition.is_none() && entry.ignores_health() {
             return;
         }
         let text = match entry.reporter {
@@ -129,16 +135,18 @@ impl Entries {
             }
             None => "the reporting stream was lost, but another stream of the workload is open",
         };
-        entry.set(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);
-        self.note(Event::Silent { key: key.clone() });
-        self.settle(key);
+        entry.set_condition(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);
+        self.emit(Event::Silent { key: key.clone() });
+        self.reconcile(key);
     }
 
     /// Handles an entry whose last stream was lost longer ago than the grace period.
-    fn lose(&mut self, key: &Key) {
+    fn handle_disconnected(&mut self, key: &Key) {
         let (at, settings) = (self.at, &self.settings);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if !entry.streams.is_empty() || !entry.is_owned(settings, &self.controller, self.alive.as_ref()) {
+        if !entry.streams.is_empty()
+            || !entry.is_owned(settings, &self.controller, self.live_instances.as_ref())
+        {
             return;
         }
         let is_auto = entry.record.auto.is_some();
@@ -147,32 +155,32 @@ impl Entries {
             return;
         }
         if is_auto && !(self.may_keep && entry.may_linger(settings)) {
-            return self.delete(key, Gone::Disconnected);
+            return self.delete(key, DeletionReason::Disconnected);
         }
         if is_auto {
             entry.set_health_checks(true);
-        } else if entry.record.condition.is_none() && entry.is_unchecked() {
+        } else if entry.record.condition.is_none() && entry.ignores_health() {
             return;
         }
         let text = "no stream of the workload is open";
-        entry.set(settings, at, Status::Unknown, Reason::Disconnected, text, None);
-        self.settle(key);
+        entry.set_condition(settings, at, Status::Unknown, Reason::Disconnected, text, None);
+        self.reconcile(key);
         if is_auto {
             // The next snapshot decides whether the entry is kept as the last endpoint.
-            self.lingering.insert(key.clone());
-            self.changed(key);
+            self.disconnected_candidates.insert(key.clone());
+            self.emit_changed(key);
         }
     }
 
     /// Updates the set of entries kept by the last snapshot, and deletes disconnected ones that are
     /// not kept.
-    pub(super) fn keep(&mut self, kept: std::collections::BTreeSet<Key>) {
-        for key in mem::take(&mut self.lingering) {
+    pub(super) fn set_kept(&mut self, kept: std::collections::BTreeSet<Key>) {
+        for key in mem::take(&mut self.disconnected_candidates) {
             let lives = self.entries.get(&key).is_none_or(|entry| !entry.streams.is_empty());
             if kept.contains(&key) && !lives {
-                self.lingering.insert(key);
+                self.disconnected_candidates.insert(key);
             } else if !lives {
-                self.delete(&key, Gone::Disconnected);
+                self.delete(&key, DeletionReason::Disconnected);
             }
         }
         self.kept = kept;
@@ -187,27 +195,34 @@ impl Entries {
             stream.opened = now;
         }
         self.entries.values_mut().for_each(|entry| entry.is_restored = true);
-        self.put_off(self.settings.restart_grace);
+        self.extend_deadlines(self.settings.restart_grace);
     }
 
-    pub(super) fn store_away(&mut self, is_away: bool) {
-        if !mem::replace(&mut self.is_store_away, is_away) || is_away {
+    pub(super) fn set_store_unreachable(&mut self, is_away: bool) {
+        if !mem::replace(&mut self.is_store_unreachable, is_away) || is_away {
             return;
         }
         // Agents may have moved to other instances, which could not write that to the store either.
         let earliest = self.at.now.saturating_add(self.settings.disconnect_grace);
-        self.put_off(earliest);
+        self.extend_deadlines(earliest);
     }
 
-    fn put_off(&mut self, earliest: Duration) {
+    fn extend_deadlines(&mut self, earliest: Duration) {
         let keys: Vec<Key> = self.entries.keys().cloned().collect();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {
-                for deadline in [&mut entry.verdict, &mut entry.mute, &mut entry.lost].into_iter().flatten() {
+                for deadline in [
+                    &mut entry.first_result_deadline,
+                    &mut entry.silence_deadline,
+                    &mut entry.disconnect_deadline,
+                ]
+                .into_iter()
+                .flatten()
+                {
                     *deadline = (*deadline).max(earliest);
                 }
             }
-            self.arm(&key);
+            self.schedule_timer(&key);
         }
     }
 }

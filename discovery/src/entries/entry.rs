@@ -8,12 +8,13 @@ use std::time::Duration;
 use workload_health::State;
 
 use super::{
-    At, Before, Condition, Reason, Record, Settings, Status, StreamId, Timestamp, UnknownPolicy, Workload,
+    Before, Condition, Reason, Record, Settings, Status, StepTime, StreamId, Timestamp, UnknownPolicy,
+    Workload,
 };
 use crate::objects::{Config, Key, ManualEntry, Spec};
 
 /// Prefix of the controller names of app-health instances.
-const OURS: &str = "app-health/";
+const CONTROLLER_PREFIX: &str = "app-health/";
 
 #[derive(Debug, Default)]
 pub(super) struct Entry {
@@ -29,7 +30,7 @@ pub(super) struct Entry {
     pub(super) reporter: Option<StreamId>,
     /// The agent that reported last.
     pub(super) agent: Option<Agent>,
-    pub(super) level: Option<Level>,
+    pub(super) last_report_kind: Option<LastReport>,
     /// True if the entry was in the store when the process started.
     pub(super) is_restored: bool,
     /// Numbers of the last requested write, the last stored write, and the write that began the
@@ -38,23 +39,23 @@ pub(super) struct Entry {
     pub(super) stored: u64,
     pub(super) session_write: u64,
     /// The acknowledgement to send once `write` is stored.
-    pub(super) owed: Option<Owed>,
+    pub(super) pending_ack: Option<PendingAck>,
     /// Without an open stream: the entry is treated as disconnected from this time on.
-    pub(super) lost: Option<Duration>,
+    pub(super) disconnect_deadline: Option<Duration>,
     /// The agent is treated as silent from this time on.
-    pub(super) mute: Option<Duration>,
+    pub(super) silence_deadline: Option<Duration>,
     /// The condition becomes Unknown at this time unless a probe result arrives before.
-    pub(super) verdict: Option<Duration>,
+    pub(super) first_result_deadline: Option<Duration>,
     /// The deadline for which a timer is set.
-    pub(super) armed: Option<Duration>,
+    pub(super) timer_at: Option<Duration>,
     /// True if the entry was an endpoint since this process started, or became unhealthy since
     /// then.
-    pub(super) is_news: bool,
-    pub(super) takeovers: VecDeque<Duration>,
+    pub(super) accounted_for: bool,
+    pub(super) replacements: VecDeque<Duration>,
     /// The workload in the last published change.
-    pub(super) shown: Option<Workload>,
+    pub(super) last_published: Option<Workload>,
     /// Status and reason in the last logged transition.
-    pub(super) told: Option<(Status, Reason)>,
+    pub(super) last_logged: Option<(Status, Reason)>,
 }
 
 /// Peer of the current or the last session.
@@ -74,7 +75,7 @@ pub(super) struct Agent {
 
 /// Kind of the last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum LastReport {
     Verdict,
     Awaiting,
     NoProbe,
@@ -82,7 +83,7 @@ pub(super) enum Level {
 
 /// A report to be acknowledged once it is stored.
 #[derive(Clone, Debug)]
-pub(super) struct Owed {
+pub(super) struct PendingAck {
     pub(super) stream: StreamId,
     pub(super) epoch: String,
     pub(super) generation: u64,
@@ -92,13 +93,16 @@ pub(super) struct Owed {
 impl Entry {
     /// Creates an entry from its stored record.
     pub(super) fn stored(record: Record) -> Self {
-        let told = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-        Self { saved: Some(record.clone()), told, record, ..Self::default() }
+        let last_logged = record.condition.as_ref().map(|condition| (condition.status, condition.reason));
+        Self { saved: Some(record.clone()), last_logged, record, ..Self::default() }
     }
 
     /// Returns the earliest deadline.
     pub(super) fn due(&self) -> Option<Duration> {
-        [self.lost, self.mute, self.verdict].into_iter().flatten().min()
+        [self.disconnect_deadline, self.silence_deadline, self.first_result_deadline]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the spec; `None` as long as only the status of a manual entry is known.
@@ -112,7 +116,7 @@ impl Entry {
 
     /// Returns true if a controller other than app-health owns the entry.
     pub(super) fn is_foreign(&self) -> bool {
-        self.record.controller.as_ref().is_some_and(|controller| !controller.starts_with(OURS))
+        self.record.controller.as_ref().is_some_and(|controller| !controller.starts_with(CONTROLLER_PREFIX))
     }
 
     /// Returns true if this instance handles the timeouts of the entry: it owns the entry, or the
@@ -125,7 +129,7 @@ impl Entry {
             None => false,
             Some(controller) if controller == own => true,
             Some(controller) => controller
-                .strip_prefix(OURS)
+                .strip_prefix(CONTROLLER_PREFIX)
                 .is_some_and(|instance| alive.is_some_and(|alive| !alive.contains(instance))),
         }
     }
@@ -137,7 +141,7 @@ impl Entry {
     }
 
     /// Returns true if the endpoint is served regardless of its health.
-    pub(super) fn is_unchecked(&self) -> bool {
+    pub(super) fn ignores_health(&self) -> bool {
         match (&self.record.auto, &self.manual) {
             (Some(auto), _) => !auto.health_checks,
             (None, manual) => manual.as_ref().and_then(|manual| manual.health_checks) != Some(true),
@@ -153,10 +157,10 @@ impl Entry {
     }
 
     /// Sets the condition. Its lastTransitionTime changes only with the status.
-    pub(super) fn set(
+    pub(super) fn set_condition(
         &mut self,
         settings: &Settings,
-        at: At,
+        at: StepTime,
         status: Status,
         reason: Reason,
         message: &str,
@@ -186,13 +190,20 @@ impl Entry {
 
     /// Applies that the agent has no probe: an auto-registered entry is served unchecked, a manual
     /// entry keeps what its annotation says.
-    pub(super) fn set_no_probe(&mut self, settings: &Settings, at: At) {
+    pub(super) fn set_no_probe(&mut self, settings: &Settings, at: StepTime) {
         if self.record.auto.is_some() {
             self.record.condition = None;
             self.record.before = None;
             self.set_health_checks(false);
         } else {
-            self.set(settings, at, Status::Unknown, Reason::NoProbe, "the agent has no probe", None);
+            self.set_condition(
+                settings,
+                at,
+                Status::Unknown,
+                Reason::NoProbe,
+                "the agent has no probe",
+                None,
+            );
         }
     }
 
@@ -209,10 +220,10 @@ impl Entry {
 
     /// Returns true if Envoys send requests to the endpoint.
     pub(super) fn is_served(&self, settings: &Settings) -> bool {
-        let Some(condition) = &self.record.condition else { return self.is_unchecked() };
+        let Some(condition) = &self.record.condition else { return self.ignores_health() };
         let is_lost = self.record.auto.is_some() && condition.reason == Reason::Disconnected;
         match condition.status {
-            _ if self.is_unchecked() => true,
+            _ if self.ignores_health() => true,
             Status::True => true,
             Status::False => false,
             Status::Unknown => {
@@ -254,7 +265,7 @@ impl Entry {
             served,
             keepable: !served && self.is_keepable(),
             unserved_since: since.filter(|_| !served),
-            awaited: !served && !self.is_news,
+            awaited: !served && !self.accounted_for,
         })
     }
 }

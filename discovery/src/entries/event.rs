@@ -34,9 +34,9 @@ pub enum Event {
         stream: StreamId,
     },
     /// A report or a stream was rejected.
-    Refused {
+    Rejected {
         stream: StreamId,
-        refusal: Refusal,
+        reason: RejectionReason,
     },
     /// The status or the reason of the condition changed.
     Transition {
@@ -48,10 +48,10 @@ pub enum Event {
     },
     Deleted {
         key: Key,
-        gone: Gone,
+        reason: DeletionReason,
     },
     /// A new stream became the reporting stream while the previous one was open.
-    Takeover {
+    ReporterReplaced {
         key: Key,
         /// Peer of the new stream.
         peer: SocketAddr,
@@ -82,7 +82,7 @@ pub enum Event {
 
 /// Reason why a report or a stream was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
+pub enum RejectionReason {
     /// The first request lacks a required field or contradicts itself.
     Node,
     /// The namespace or the service account does not match the entry.
@@ -97,10 +97,10 @@ pub enum Refusal {
 
 /// Reason why an entry was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gone {
+pub enum DeletionReason {
     /// The last stream was lost and the grace period has passed.
     Disconnected,
     GroupDeleted,
     /// The entry was deleted from the configuration or in the store.
-    ByHand,
+    Removed,
 }

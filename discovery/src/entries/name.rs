@@ -12,11 +12,11 @@ use super::Node;
 use crate::objects::Key;
 
 /// Maximum length of a Kubernetes object name, in bytes.
-const LIMIT: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 
 /// The entry that a stream registers for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum RegistrationTarget {
     /// An entry registered from a WorkloadGroup.
     Group { group: Key, entry: Key, address: IpAddr },
     /// An entry that the node names in `WORKLOAD_ENTRY`.
@@ -25,7 +25,7 @@ pub(super) enum Target {
 
 /// Reads the target from the node. Returns `None` for a client that only subscribes, and the field
 /// and the reason as an error.
-pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
+pub(super) fn target(node: &Node) -> Result<Option<RegistrationTarget>, String> {
     if let (Some(_), Some(_)) = (&node.group, &node.workload_entry) {
         return Err(format!("{AUTO_REGISTER_GROUP}, {WORKLOAD_ENTRY}: only one of them may be given"));
     }
@@ -49,9 +49,9 @@ pub(super) fn target(node: &Node) -> Result<Option<Target>, String> {
             if !is_dns_subdomain(&name) {
                 return Err(format!("{AUTO_REGISTER_GROUP}: {} is not a DNS-1123 name", quoted(&name)));
             }
-            Some(Target::Group { group: key(group), entry: key(&name), address })
+            Some(RegistrationTarget::Group { group: key(group), entry: key(&name), address })
         }
-        (None, Some(entry)) => Some(Target::Entry(key(entry))),
+        (None, Some(entry)) => Some(RegistrationTarget::Entry(key(entry))),
         (None, None) => None,
     })
 }
@@ -74,7 +74,7 @@ fn entry_name(group: &str, address: IpAddr, network: Option<&str>) -> String {
         name.push('-');
         name.push_str(network);
     }
-    let mut from = name.len().saturating_sub(LIMIT);
+    let mut from = name.len().saturating_sub(MAX_NAME_BYTES);
     while !name.is_char_boundary(from) {
         from += 1;
     }

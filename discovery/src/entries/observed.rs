@@ -14,8 +14,8 @@ impl Entries {
             Some(record) => self.observe_record(&key, record),
             None => self.observe_deleted(&key),
         }
-        self.settle(&key);
-        self.arm(&key);
+        self.reconcile(&key);
+        self.schedule_timer(&key);
     }
 
     fn observe_deleted(&mut self, key: &Key) {
@@ -27,7 +27,7 @@ impl Entries {
             return;
         }
         if entry.streams.is_empty() || entry.is_foreign() {
-            self.drop_deleted(key);
+            self.remove_deleted(key);
             return self.bind_waiting(key);
         }
         // Its streams are open, so the entry is written again.
@@ -42,30 +42,30 @@ impl Entries {
         let session = entry.record.session;
         let is_taken = entry.stored >= entry.session_write;
         if entry.reporter.is_none() {
-            return self.adopt(key, record, was_foreign);
+            return self.adopt_record(key, record, was_foreign);
         }
         if record.controller.as_ref().is_some_and(|controller| !controller.starts_with("app-health/")) {
-            return self.adopt(key, record, was_foreign);
+            return self.adopt_record(key, record, was_foreign);
         }
         if record.session < session || (record.session == session && is_taken) {
-            return self.insist(key, record);
+            return self.rewrite_record(key, record);
         }
         if !is_taken {
-            return self.take_again(key, record);
+            return self.take_next_session(key, record);
         }
         // A newer stream is connected to another instance.
         if let Some(reporter) = entry.reporter.take() {
             entry.streams.remove(&reporter);
-            entry.mute = None;
+            entry.silence_deadline = None;
             self.streams.remove(&reporter);
             let text = "superseded".to_owned();
             self.effects.push(Effect::Close { stream: reporter, code: Code::Aborted, text });
         }
-        self.adopt(key, record, was_foreign);
+        self.adopt_record(key, record, was_foreign);
     }
 
     /// Adopts the stored record, because no stream reports on the entry at this instance.
-    fn adopt(&mut self, key: &Key, record: Record, was_foreign: bool) {
+    fn adopt_record(&mut self, key: &Key, record: Record, was_foreign: bool) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_edited = match (&entry.record.auto, &record.auto) {
             (Some(old), Some(new)) => {
@@ -90,14 +90,15 @@ impl Entries {
             self.end_streams(key, "the entry was edited");
         }
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let is_owned = entry.is_owned(&self.settings, &self.controller, self.alive.as_ref());
+        let is_owned = entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref());
         if !is_owned {
             // The instance that owns the entry handles its timeouts.
-            (entry.lost, entry.mute, entry.verdict) = (None, None, None);
+            (entry.disconnect_deadline, entry.silence_deadline, entry.first_result_deadline) =
+                (None, None, None);
         } else if !entry.streams.is_empty() {
-            entry.lost = None;
-        } else if entry.lost.is_none() {
-            entry.lost = Some(self.settings.grace_from(self.at.now, entry.is_restored));
+            entry.disconnect_deadline = None;
+        } else if entry.disconnect_deadline.is_none() {
+            entry.disconnect_deadline = Some(self.settings.grace_from(self.at.now, entry.is_restored));
         }
         if was_foreign && !is_foreign {
             self.bind_waiting(key);
@@ -106,7 +107,7 @@ impl Entries {
 
     /// Keeps the status of this instance, which is newer than the stored one, and adopts edits of
     /// the spec by other writers. The entry is written again.
-    fn insist(&mut self, key: &Key, record: Record) {
+    fn rewrite_record(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let mut is_edited = false;
         if let (Some(own), Some(other)) = (&mut entry.record.auto, &record.auto) {
@@ -125,7 +126,7 @@ impl Entries {
 
     /// Two instances began the same session. The write of this one was not stored, so it takes the
     /// next session number.
-    fn take_again(&mut self, key: &Key, record: Record) {
+    fn take_next_session(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.record.session = record.session + 1;
         entry.record.resource_version.clone_from(&record.resource_version);
@@ -144,34 +145,34 @@ impl Entries {
     }
 
     /// Updates the set of live instances.
-    pub(super) fn replicas(&mut self, alive: BTreeSet<String>) {
-        self.alive = Some(alive);
+    pub(super) fn set_live_instances(&mut self, alive: BTreeSet<String>) {
+        self.live_instances = Some(alive);
         let now = self.at.now;
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
             if entry.reporter.is_some() || entry.record.controller.as_ref() == Some(&self.controller) {
                 continue;
             }
-            if !entry.is_owned(&self.settings, &self.controller, self.alive.as_ref()) {
-                entry.lost = None;
+            if !entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref()) {
+                entry.disconnect_deadline = None;
                 continue;
             }
             let deadline = self.settings.grace_from(now, entry.is_restored);
             if entry.streams.is_empty() {
-                entry.lost.get_or_insert(deadline);
+                entry.disconnect_deadline.get_or_insert(deadline);
             } else {
                 // The stream of the workload's Envoy is open here; that of its agent was open at
                 // the instance that is not alive.
                 entry.record.controller = Some(self.controller.clone());
                 if entry.record.session > 0 {
-                    entry.mute.get_or_insert(deadline);
+                    entry.silence_deadline.get_or_insert(deadline);
                 }
             }
             keys.push(key.clone());
         }
         for key in &keys {
-            self.settle(key);
-            self.arm(key);
+            self.reconcile(key);
+            self.schedule_timer(key);
         }
     }
 }

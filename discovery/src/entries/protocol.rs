@@ -62,12 +62,12 @@ pub enum Input {
         alive: BTreeSet<String>,
     },
     /// True if the store is unreachable. In that state only reports remove endpoints.
-    StoreAway(bool),
+    StoreUnreachable(bool),
     /// The entries that the last snapshot keeps as the last endpoint of a service port.
-    Kept(BTreeSet<Key>),
+    LastEndpointsKept(BTreeSet<Key>),
     /// The process was suspended for some time, so reports and disconnects of that time are not
     /// processed yet.
-    Resumed,
+    ProcessResumed,
     /// The time of [`super::Entries::next_due`] has passed.
     Tick,
 }
@@ -78,7 +78,7 @@ pub enum Report {
     /// A report of an app-health agent.
     AppHealth(HealthReport),
     /// An Istio HealthInformation message.
-    Plain {
+    Istio {
         /// True if the message has no `error_detail`.
         healthy: bool,
         /// Message of `error_detail`.
@@ -118,7 +118,7 @@ pub enum Effect {
     /// The entry as seen by Envoys may have changed.
     Changed { key: Key },
     /// An event for the log and the metrics.
-    Note(Event),
+    Event(Event),
 }
 
 /// gRPC status codes with which a stream is closed.

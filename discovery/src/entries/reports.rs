@@ -5,14 +5,15 @@ use std::time::Duration;
 use workload_health::health_report::printable;
 use workload_health::{HealthReport, State, WorkloadProbe};
 
-use super::entry::{Entry, Level};
+use super::entry::{Entry, LastReport};
 use super::{
-    At, Code, Entries, Event, Reason, Refusal, Report, Settings, Status, StreamId, Timestamp, content,
+    Code, Entries, Event, Reason, RejectionReason, Report, Settings, Status, StepTime, StreamId, Timestamp,
+    content,
 };
 use crate::objects::Key;
 
 /// Result of applying a report.
-enum Taken {
+enum ReportOutcome {
     Applied,
     /// The report repeats the known state.
     Repeated,
@@ -24,66 +25,68 @@ impl Entries {
     pub(super) fn report(&mut self, id: StreamId, report: Report) {
         let Some(stream) = self.streams.get_mut(&id) else {
             // The stream was superseded or rejected shortly before.
-            return self.note(Event::Stale { stream: id });
+            return self.emit(Event::Stale { stream: id });
         };
         if stream.target.is_none() {
-            return self.note(Event::Refused { stream: id, refusal: Refusal::NoEntry });
+            return self.emit(Event::Rejected { stream: id, reason: RejectionReason::NoEntry });
         }
-        stream.held = Some(report);
-        self.apply_held(id);
+        stream.pending_report = Some(report);
+        self.apply_pending(id);
     }
 
     /// Applies the pending report of a stream, or delays it if the rate limit is exceeded.
-    pub(super) fn apply_held(&mut self, id: StreamId) {
+    pub(super) fn apply_pending(&mut self, id: StreamId) {
         let now = self.at.now;
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.bound.is_none() || stream.held.is_none() {
+        if stream.bound.is_none() || stream.pending_report.is_none() {
             return;
         }
         match stream.rate.take(now) {
-            Ok(()) => self.apply_now(id),
+            Ok(()) => self.apply_pending_now(id),
             Err(due) => self.deadlines.add_stream(due, id),
         }
     }
 
     /// Applies the pending report of a stream regardless of the rate limit.
-    pub(super) fn apply_now(&mut self, id: StreamId) {
+    pub(super) fn apply_pending_now(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let Some(key) = stream.bound.clone() else { return };
-        let Some(report) = stream.held.take() else { return };
+        let Some(report) = stream.pending_report.take() else { return };
         let Some(entry) = self.entries.get(&key) else { return };
         let service_account = entry.spec().and_then(|spec| spec.service_account.clone());
-        if !stream.may_speak_for(&key.namespace, service_account.as_deref()) {
+        if !stream.may_report_on(&key.namespace, service_account.as_deref()) {
             let text = format!("entry {key} requires another service account");
-            return self.refuse(id, Code::PermissionDenied, Refusal::Identity, text);
+            return self.reject(id, Code::PermissionDenied, RejectionReason::Identity, text);
         }
-        let is_ours = stream.node.app_health;
-        stream.last = (!is_ours).then(|| report.clone());
+        let is_app_health_agent = stream.node.app_health;
+        stream.last_istio_report = (!is_app_health_agent).then(|| report.clone());
         if entry.reporter != Some(id) {
-            if is_ours {
-                return self.note(Event::Stale { stream: id });
+            if is_app_health_agent {
+                return self.emit(Event::Stale { stream: id });
             }
             self.begin_session(id, &key);
         }
         let taken = match &report {
-            Report::AppHealth(report) if is_ours => self.apply(&key, report),
-            Report::AppHealth(_) => Taken::Stale,
-            Report::Plain { healthy, message } => self.apply_plain(&key, *healthy, message, is_ours),
+            Report::AppHealth(report) if is_app_health_agent => self.apply(&key, report),
+            Report::AppHealth(_) => ReportOutcome::Stale,
+            Report::Istio { healthy, message } => {
+                self.apply_istio_report(&key, *healthy, message, is_app_health_agent)
+            }
         };
-        self.settle(&key);
-        self.arm(&key);
+        self.reconcile(&key);
+        self.schedule_timer(&key);
         match taken {
-            Taken::Stale => return self.note(Event::Stale { stream: id }),
-            Taken::Applied => self.note(Event::Applied { key: key.clone() }),
-            Taken::Repeated => self.note(Event::Repeated { key: key.clone() }),
+            ReportOutcome::Stale => return self.emit(Event::Stale { stream: id }),
+            ReportOutcome::Applied => self.emit(Event::Applied { key: key.clone() }),
+            ReportOutcome::Repeated => self.emit(Event::Repeated { key: key.clone() }),
         }
         if let Report::AppHealth(report) = report {
-            self.owe(&key, id, report.epoch, report.generation);
+            self.acknowledge_when_stored(&key, id, report.epoch, report.generation);
         }
     }
 
     /// Applies a report of an app-health agent.
-    fn apply(&mut self, key: &Key, report: &HealthReport) -> Taken {
+    fn apply(&mut self, key: &Key, report: &HealthReport) -> ReportOutcome {
         let at = self.at;
         let group =
             self.entries.get(key).and_then(|entry| entry.record.auto.as_ref()).map(|auto| &auto.group);
@@ -91,29 +94,36 @@ impl Entries {
             self.config.groups.get(&Key::new(key.namespace.clone(), group.clone())).cloned()
         });
         let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
-        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
-        let Some(agent) = &mut entry.agent else { return Taken::Stale };
-        let taken = judge(agent.accepted.as_ref(), report);
-        if matches!(taken, Taken::Stale) {
+        let Some(entry) = self.entries.get_mut(key) else { return ReportOutcome::Stale };
+        let Some(agent) = &mut entry.agent else { return ReportOutcome::Stale };
+        let taken = classify(agent.accepted.as_ref(), report);
+        if matches!(taken, ReportOutcome::Stale) {
             return taken;
         }
         agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
         agent.last_report = Some(at.now);
-        entry.mute = Some(self.settings.silence_from(at.now, entry.is_restored));
-        entry.is_news |= report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
-        entry.level_is(&self.settings, at, report, probe);
+        entry.silence_deadline = Some(self.settings.silence_from(at.now, entry.is_restored));
+        entry.accounted_for |=
+            report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
+        entry.apply_health_report(&self.settings, at, report, probe);
         taken
     }
 
     /// Applies an Istio health report, which has no epoch or generation. An app-health agent sends
     /// such reports until it receives the server's hello; they count until its first
     /// [`Report::AppHealth`].
-    fn apply_plain(&mut self, key: &Key, healthy: bool, message: &str, is_ours: bool) -> Taken {
+    fn apply_istio_report(
+        &mut self,
+        key: &Key,
+        healthy: bool,
+        message: &str,
+        is_app_health_agent: bool,
+    ) -> ReportOutcome {
         let at = self.at;
-        let Some(entry) = self.entries.get_mut(key) else { return Taken::Stale };
-        let Some(agent) = &mut entry.agent else { return Taken::Stale };
-        if is_ours && agent.accepted.is_some() {
-            return Taken::Stale;
+        let Some(entry) = self.entries.get_mut(key) else { return ReportOutcome::Stale };
+        let Some(agent) = &mut entry.agent else { return ReportOutcome::Stale };
+        if is_app_health_agent && agent.accepted.is_some() {
+            return ReportOutcome::Stale;
         }
         let is_first = agent.last_report.replace(at.now).is_none();
         let reason = if healthy { Reason::ProbeSucceeded } else { Reason::ProbeFailed };
@@ -121,35 +131,35 @@ impl Entries {
         let known = entry.record.condition.as_ref().map(|condition| condition.reason);
         let is_known_sick =
             matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
-        if is_ours && !healthy && is_known_sick {
+        if is_app_health_agent && !healthy && is_known_sick {
             // The agent sends the exact reason after it receives the server's hello.
-            return Taken::Applied;
+            return ReportOutcome::Applied;
         }
-        entry.verdict_is(&self.settings, at, reason, &message, Some(at.wall));
-        if is_first || known != Some(reason) { Taken::Applied } else { Taken::Repeated }
+        entry.set_probe_result(&self.settings, at, reason, &message, Some(at.wall));
+        if is_first || known != Some(reason) { ReportOutcome::Applied } else { ReportOutcome::Repeated }
     }
 }
 
 /// Decides whether a report counts: the first of a session does, then only newer generations of the
 /// same epoch. An equal generation is a repetition.
-fn judge(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> Taken {
+fn classify(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> ReportOutcome {
     match accepted {
-        None => Taken::Applied,
-        Some((epoch, ..)) if *epoch != report.epoch => Taken::Stale,
-        Some((_, generation, _)) if report.generation > *generation => Taken::Applied,
+        None => ReportOutcome::Applied,
+        Some((epoch, ..)) if *epoch != report.epoch => ReportOutcome::Stale,
+        Some((_, generation, _)) if report.generation > *generation => ReportOutcome::Applied,
         Some((_, generation, state)) if (*generation, *state) == (report.generation, report.state) => {
-            Taken::Repeated
+            ReportOutcome::Repeated
         }
-        Some(_) => Taken::Stale,
+        Some(_) => ReportOutcome::Stale,
     }
 }
 
 impl Entry {
     /// Sets the condition of the entry from the agent's report.
-    fn level_is(
+    fn apply_health_report(
         &mut self,
         settings: &Settings,
-        at: At,
+        at: StepTime,
         report: &HealthReport,
         probe: Option<&WorkloadProbe>,
     ) {
@@ -162,54 +172,57 @@ impl Entry {
         let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
         match (report.state, report.reason.as_str()) {
             (State::Unhealthy, "Draining") => {
-                self.verdict_is(settings, at, Reason::Draining, &report.message, probed);
+                self.set_probe_result(settings, at, Reason::Draining, &report.message, probed);
             }
             (State::Unhealthy, "Terminating") => {
-                self.verdict_is(settings, at, Reason::Terminating, &report.message, probed);
+                self.set_probe_result(settings, at, Reason::Terminating, &report.message, probed);
             }
             (State::Healthy | State::Unhealthy, _) if is_stalled => {
                 let text = "the agent is connected, but its last probe is older than three probe intervals";
-                self.level = Some(Level::Verdict);
-                self.verdict = None;
+                self.last_report_kind = Some(LastReport::Verdict);
+                self.first_result_deadline = None;
                 self.set_health_checks(true);
-                self.set(settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
+                self.set_condition(settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
             }
             (State::Healthy, _) => {
-                self.verdict_is(settings, at, Reason::ProbeSucceeded, "", probed);
+                self.set_probe_result(settings, at, Reason::ProbeSucceeded, "", probed);
             }
             (State::Unhealthy, _) => {
-                self.verdict_is(settings, at, Reason::ProbeFailed, &report.message, probed);
+                self.set_probe_result(settings, at, Reason::ProbeFailed, &report.message, probed);
             }
             (State::Unknown, "NoProbe") if probe.is_none() => {
-                self.level = Some(Level::NoProbe);
-                self.verdict = None;
+                self.last_report_kind = Some(LastReport::NoProbe);
+                self.first_result_deadline = None;
                 self.set_no_probe(settings, at);
             }
             // If the group has a probe, the agent may not have received it yet.
             (State::Unknown, reason) => {
-                self.level = Some(if reason == "NoProbe" { Level::NoProbe } else { Level::Awaiting });
+                self.last_report_kind =
+                    Some(if reason == "NoProbe" { LastReport::NoProbe } else { LastReport::Awaiting });
                 let within = report.verdict_within_ms.map(Duration::from_millis);
-                let within = within.unwrap_or_else(|| content::verdict_time(probe)).min(content::LONGEST);
+                let within = within
+                    .unwrap_or_else(|| content::time_to_first_result(probe))
+                    .min(content::MAX_TIME_TO_RESULT);
                 // The deadline is not extended: an agent in a restart loop never has a probe result
                 // either.
-                self.verdict.get_or_insert(at.now.saturating_add(within));
+                self.first_result_deadline.get_or_insert(at.now.saturating_add(within));
             }
         }
     }
 
     /// Sets the condition to True or False, and makes the entry health-checked.
-    fn verdict_is(
+    fn set_probe_result(
         &mut self,
         settings: &Settings,
-        at: At,
+        at: StepTime,
         reason: Reason,
         message: &str,
         probed: Option<Timestamp>,
     ) {
-        self.level = Some(Level::Verdict);
-        self.verdict = None;
+        self.last_report_kind = Some(LastReport::Verdict);
+        self.first_result_deadline = None;
         self.set_health_checks(true);
         let status = if reason == Reason::ProbeSucceeded { Status::True } else { Status::False };
-        self.set(settings, at, status, reason, &printable(message), probed);
+        self.set_condition(settings, at, status, reason, &printable(message), probed);
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use workload_health::health_report::printable;
 
 use super::entry::{Agent, Entry};
-use super::name::Target;
+use super::name::RegistrationTarget;
 use super::{Code, Effect, Entries, Event, StreamId};
 use crate::objects::{Group, Key};
 
 /// More reporting streams than this within a minute mean that two machines report on one entry.
-const TAKEOVERS: usize = 5;
+const MAX_REPLACEMENTS_PER_MINUTE: usize = 5;
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Entries {
@@ -28,7 +28,7 @@ impl Entries {
         entry.record.connected_at = Some(at.wall);
         entry.record.disconnected_at = None;
         entry.session_write = u64::MAX;
-        entry.level = None;
+        entry.last_report_kind = None;
         let session = entry.record.session;
         entry.agent = Some(Agent {
             stream: id,
@@ -41,20 +41,20 @@ impl Entries {
             probe_version: None,
             probe_nack: None,
         });
-        entry.mute = app_health.then(|| self.settings.silence_from(at.now, entry.is_restored));
+        entry.silence_deadline = app_health.then(|| self.settings.silence_from(at.now, entry.is_restored));
         if let Some(old) = old {
             entry.streams.remove(&old);
-            let is_duplicate = note_takeover(entry, at.now);
-            self.note(Event::Takeover { key: key.clone(), peer });
+            let is_duplicate = record_replacement(entry, at.now);
+            self.emit(Event::ReporterReplaced { key: key.clone(), peer });
             if is_duplicate {
-                self.note(Event::DuplicateAgent { key: key.clone() });
+                self.emit(Event::DuplicateAgent { key: key.clone() });
             }
             self.streams.remove(&old);
             let text = "superseded".to_owned();
             self.effects.push(Effect::Close { stream: old, code: Code::Aborted, text });
         }
         self.hello(id);
-        self.arm(key);
+        self.schedule_timer(key);
     }
 
     /// Sends the agent its session and probe unless the last hello contained them.
@@ -64,10 +64,12 @@ impl Entries {
         let session =
             entry.filter(|entry| entry.reporter == Some(id)).map_or(0, |entry| entry.record.session);
         let group = match &stream.target {
-            Some(Target::Group { group, .. }) if session > 0 => self.config.groups.get(group).cloned(),
+            Some(RegistrationTarget::Group { group, .. }) if session > 0 => {
+                self.config.groups.get(group).cloned()
+            }
             _ => None,
         };
-        let is_told = stream.told.as_ref().is_some_and(|(told, probe)| {
+        let is_told = stream.last_hello.as_ref().is_some_and(|(told, probe)| {
             let version = |group: &Option<Arc<Group>>| {
                 group.as_ref().map(|group| group.probe_version.clone()).unwrap_or_default()
             };
@@ -76,20 +78,20 @@ impl Entries {
         if is_told {
             return;
         }
-        stream.told = Some((session, group.clone()));
+        stream.last_hello = Some((session, group.clone()));
         let heartbeat = self.settings.heartbeat;
         self.effects.push(Effect::Hello { stream: id, session, heartbeat, probe: group });
     }
 }
 
 /// Counts a replaced reporting stream. Returns true if there were too many.
-fn note_takeover(entry: &mut Entry, now: Duration) -> bool {
-    entry.takeovers.retain(|at| now.saturating_sub(*at) < MINUTE);
-    entry.takeovers.push_back(now);
-    let is_duplicate = entry.takeovers.len() > TAKEOVERS;
+fn record_replacement(entry: &mut Entry, now: Duration) -> bool {
+    entry.replacements.retain(|at| now.saturating_sub(*at) < MINUTE);
+    entry.replacements.push_back(now);
+    let is_duplicate = entry.replacements.len() > MAX_REPLACEMENTS_PER_MINUTE;
     if is_duplicate {
         // Counting starts again, so that not every further replacement emits the event.
-        entry.takeovers.clear();
+        entry.replacements.clear();
     }
     is_duplicate
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use pacing::RateLimiter;
 
-use super::name::Target;
+use super::name::RegistrationTarget;
 use super::{Identity, Node, Report};
 use crate::objects::{Group, Key};
 
 /// The object that an unbound stream waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wait {
+pub(super) enum WaitingFor {
     Group(Key),
     Entry(Key),
 }
@@ -24,23 +24,23 @@ pub(super) struct Stream {
     pub(super) identity: Option<Identity>,
     pub(super) node: Node,
     /// `None` for a client that only subscribes to clusters and endpoints.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<RegistrationTarget>,
     /// The entry that the stream is bound to; absent while it waits.
     pub(super) bound: Option<Key>,
     /// Key in `Entries::waiting` while the stream waits.
-    pub(super) waits: Option<Wait>,
+    pub(super) waiting_for: Option<WaitingFor>,
     /// The newest report that has not been applied yet.
-    pub(super) held: Option<Report>,
+    pub(super) pending_report: Option<Report>,
     /// The last report of a plain reporter, which does not repeat it by itself.
-    pub(super) last: Option<Report>,
+    pub(super) last_istio_report: Option<Report>,
     pub(super) rate: RateLimiter,
     /// Session and group in the last hello.
-    pub(super) told: Option<(u64, Option<Arc<Group>>)>,
+    pub(super) last_hello: Option<(u64, Option<Arc<Group>>)>,
 }
 
 impl Stream {
     /// Returns true if the peer may report on a workload of this namespace and service account.
-    pub(super) fn may_speak_for(&self, namespace: &str, service_account: Option<&str>) -> bool {
+    pub(super) fn may_report_on(&self, namespace: &str, service_account: Option<&str>) -> bool {
         let (own_namespace, own) = match &self.identity {
             Some(identity) => (Some(identity.namespace.as_str()), Some(identity.service_account.as_str())),
             // Without a certificate, the metadata is trusted.
@@ -57,8 +57,8 @@ impl Stream {
     /// Unbinds the stream from its entry. The last report of a plain reporter applies to the next
     /// entry; an app-health agent repeats its report by itself.
     pub(super) fn unbind(&mut self) {
-        if self.bound.take().is_some() && self.held.is_none() {
-            self.held = self.last.clone();
+        if self.bound.take().is_some() && self.pending_report.is_none() {
+            self.pending_report = self.last_istio_report.clone();
         }
     }
 

@@ -1,15 +1,15 @@
 //! Tests of the state machine as rows of steps and their effects.
 
 mod configured;
+mod disconnects;
 mod identity;
-mod life;
-mod lost;
-mod replicas;
+mod reports;
 mod restarts;
 mod sessions;
-mod several;
+mod shared_store;
 mod simulation;
-mod words;
+mod steps;
+mod two_instances;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use workload_health::{HealthReport, State};
 
 use super::*;
 use crate::objects::Spec;
-use words::{config, number, opened, report};
+use steps::{config, number, opened, report};
 
 /// The time 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
@@ -100,7 +100,7 @@ impl Case {
                 self.input(Input::Report { stream: number(stream), report })
             }
             ["plain", stream, word] => {
-                let report = Report::Plain { healthy: word == "ok", message: "HTTP status 503".to_owned() };
+                let report = Report::Istio { healthy: word == "ok", message: "HTTP status 503".to_owned() };
                 self.input(Input::Report { stream: number(stream), report })
             }
             ["acked", stream, version] => {
@@ -113,7 +113,7 @@ impl Case {
             ["wait", seconds] => self.wait(seconds.parse().expect("seconds")),
             ["stopped", seconds] => {
                 self.now += Duration::from_secs(number(seconds));
-                self.input(Input::Resumed)
+                self.input(Input::ProcessResumed)
             }
             ["hold"] => {
                 self.held = Some(Vec::new());
@@ -129,14 +129,14 @@ impl Case {
                 (self.now, self.held) = (Duration::ZERO, None);
                 Vec::new()
             }
-            ["kept"] => self.input(Input::Kept(BTreeSet::from([self.key.clone()]))),
-            ["unkept"] => self.input(Input::Kept(BTreeSet::new())),
+            ["kept"] => self.input(Input::LastEndpointsKept(BTreeSet::from([self.key.clone()]))),
+            ["unkept"] => self.input(Input::LastEndpointsKept(BTreeSet::new())),
             ["alive", ref names @ ..] => {
                 let alive = names.iter().map(|name| (*name).to_owned()).collect();
                 self.input(Input::Replicas { alive })
             }
-            ["away"] => self.input(Input::StoreAway(true)),
-            ["back"] => self.input(Input::StoreAway(false)),
+            ["away"] => self.input(Input::StoreUnreachable(true)),
+            ["back"] => self.input(Input::StoreUnreachable(false)),
             ["deleted"] => {
                 self.disk.remove(&self.key);
                 self.input(Input::Observed { key: self.key.clone(), record: None })
@@ -186,9 +186,9 @@ fn shown(effects: &[Effect]) -> String {
         Effect::Write { record: Some(_), .. } => Some("write".to_owned()),
         Effect::Write { record: None, .. } => Some("delete".to_owned()),
         Effect::Changed { .. } => Some("push".to_owned()),
-        Effect::Note(event) => match event {
+        Effect::Event(event) => match event {
             Event::Stale { .. } => Some("stale".to_owned()),
-            Event::Refused { refusal: Refusal::NoEntry, .. } => Some("no entry".to_owned()),
+            Event::Rejected { reason: RejectionReason::NoEntry, .. } => Some("no entry".to_owned()),
             Event::DuplicateAgent { .. } => Some("duplicate".to_owned()),
             Event::PeerAddress { refused: false, .. } => Some("other peer".to_owned()),
             _ => None,

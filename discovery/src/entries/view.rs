@@ -99,7 +99,7 @@ pub(super) fn of(
             agent_view(agent, is_connected, now)
         }),
         controller: entry.record.controller.clone(),
-        health_ignored: entry.record.auto.is_none() && entry.is_unchecked() && condition.is_some(),
+        health_ignored: entry.record.auto.is_none() && entry.ignores_health() && condition.is_some(),
         kept_as_last,
     })
 }
@@ -108,7 +108,7 @@ fn why(entry: &Entry, is_served: bool, kept_as_last: bool) -> String {
     let status = entry.record.condition.as_ref().map(|condition| condition.status);
     match status {
         _ if kept_as_last && !is_served => "kept as the last endpoint".to_owned(),
-        _ if entry.is_unchecked() => "not health-checked".to_owned(),
+        _ if entry.ignores_health() => "not health-checked".to_owned(),
         Some(Status::Unknown) if is_served => "condition Unknown, kept by --unknown-policy".to_owned(),
         Some(status) => format!("condition {status}"),
         None => "no condition".to_owned(),

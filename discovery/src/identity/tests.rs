@@ -14,7 +14,7 @@ fn certificate(uris: &[&str]) -> Vec<u8> {
 /// text.
 fn check(uris: &[&str], expected: Result<(&str, &str), &str>) {
     let domains = ["cluster.local".to_owned(), "old.example".to_owned()];
-    let found = of_certificate(&certificate(uris), &domains);
+    let found = parse_certificate(&certificate(uris), &domains);
     match expected {
         Ok((namespace, service_account)) => {
             let certified = found.expect("an identity");
@@ -30,7 +30,7 @@ fn check(uris: &[&str], expected: Result<(&str, &str), &str>) {
 }
 
 #[test]
-fn one_uri_of_a_known_trust_domain_is_an_identity() {
+fn identity_requires_one_uri_of_a_known_trust_domain() {
     check(&["spiffe://cluster.local/ns/shop/sa/payments"], Ok(("shop", "payments")));
     check(&["spiffe://old.example/ns/a/sa/b"], Ok(("a", "b")));
     check(&[], Err("found 0"));
@@ -47,5 +47,5 @@ fn one_uri_of_a_known_trust_domain_is_an_identity() {
     ] {
         check(&[wrong], Err("must be spiffe://"));
     }
-    assert_eq!(of_certificate(b"no certificate", &[]), Err(IdentityError::Unreadable));
+    assert_eq!(parse_certificate(b"no certificate", &[]), Err(IdentityError::Unreadable));
 }

@@ -6,31 +6,31 @@ fn peer(last: u8) -> Peer {
 }
 
 #[test]
-fn a_peer_has_a_number_of_streams_and_another_address_has_its_own() {
+fn streams_are_limited_per_identity_and_address() {
     let mut admission = Admission::default();
     let enter =
-        |admission: &mut Admission, last, seconds| admission.enter(&peer(last), Duration::from_secs(seconds));
+        |admission: &mut Admission, last, seconds| admission.admit(&peer(last), Duration::from_secs(seconds));
     for _ in 0..5 {
         assert_eq!(enter(&mut admission, 1, 0), Ok(()));
     }
-    assert_eq!(enter(&mut admission, 1, 0), Err(Refused::Rate));
+    assert_eq!(enter(&mut admission, 1, 0), Err(AdmissionError::Rate));
     assert_eq!(enter(&mut admission, 2, 0), Ok(()));
     for second in 1..=11 {
         assert_eq!(enter(&mut admission, 1, second), Ok(()));
     }
-    assert_eq!(enter(&mut admission, 1, 20), Err(Refused::Streams));
-    admission.leave(&peer(1));
+    assert_eq!(enter(&mut admission, 1, 20), Err(AdmissionError::Streams));
+    admission.release(&peer(1));
     assert_eq!(enter(&mut admission, 1, 20), Ok(()));
 }
 
 #[test]
-fn peers_that_left_are_forgotten() {
+fn idle_peers_are_removed() {
     let mut admission = Admission::default();
     for number in 0..5000_u32 {
         let now = Duration::from_millis(number.into());
         let peer = (peer(0).0, IpAddr::from(number.to_be_bytes()));
-        admission.enter(&peer, now).expect("a place");
-        admission.leave(&peer);
+        admission.admit(&peer, now).expect("a place");
+        admission.release(&peer);
     }
     assert!(admission.peers.len() < 2500, "{}", admission.peers.len());
 }

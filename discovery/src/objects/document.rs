@@ -18,9 +18,6 @@ const NAMESPACE: &str = "default";
 pub const LAST_ENDPOINT: &str = "app-health.io/last-endpoint";
 /// Istio's annotation that lets health reports act on the endpoint.
 pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
-/// The values that Go's strconv.ParseBool accepts.
-const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
-const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
 /// Istio's limit for the length of a host name.
 const HOST_BYTES: usize = 253;
 /// Maximum length of a Unix socket path in bytes. Envoy rejects an assignment that contains a
@@ -44,9 +41,7 @@ impl ManualEntry {
             let annotations = metadata.map(|metadata| metadata.string_map("annotations", findings));
             let annotations = annotations.unwrap_or_default();
             let word = annotations.get(HEALTH_CHECKS).map(String::as_str);
-            let health_checks = word.and_then(|word| {
-                TRUE.contains(&word).then_some(true).or_else(|| FALSE.contains(&word).then_some(false))
-            });
+            let health_checks = word.and_then(probe::go::parse_bool);
             let spec = Arc::new(Spec::read(&spec, findings)?);
             Some((key, Self { spec, annotations, health_checks }))
         });

@@ -18,9 +18,9 @@ const UNIX: &str = "unix://";
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub resource: Arc<Resource>,
-    /// Number of endpoints plus the number of entries that are known to be no endpoint. Awaited
+    /// Number of endpoints plus the number of entries that are accounted_for to be no endpoint. Awaited
     /// entries are not counted.
-    pub known: u32,
+    pub accounted_for: u32,
     endpoints: Vec<EndpointSpec>,
 }
 
@@ -28,7 +28,7 @@ pub struct Assignment {
 struct Placed<'a> {
     network: Option<&'a str>,
     endpoint: Option<EndpointSpec>,
-    known: bool,
+    accounted_for: bool,
 }
 
 /// The entries and inline endpoints of a service.
@@ -43,7 +43,7 @@ struct Member<'a> {
     shared: Option<&'a Arc<Spec>>,
     served: bool,
     kept: bool,
-    known: bool,
+    accounted_for: bool,
 }
 
 /// The state of a member that determines its endpoint. Specs are compared by pointer, because an
@@ -53,7 +53,7 @@ pub(super) struct State {
     spec: Arc<Spec>,
     served: bool,
     kept: bool,
-    known: bool,
+    accounted_for: bool,
 }
 
 impl<'a> Members<'a> {
@@ -71,7 +71,7 @@ impl<'a> Members<'a> {
                     shared: None,
                     served: true,
                     kept: false,
-                    known: true,
+                    accounted_for: true,
                 };
                 return Self { members: specs.iter().map(inline).collect() };
             }
@@ -91,7 +91,7 @@ impl<'a> Members<'a> {
             shared: Some(&workload.spec),
             served: workload.served,
             kept: kept == Some(&workload.key),
-            known: workload.served || !workload.awaited,
+            accounted_for: workload.served || !workload.awaited,
         };
         Self { members: selected.into_iter().map(member).collect() }
     }
@@ -99,20 +99,21 @@ impl<'a> Members<'a> {
     /// Returns the states of all members that are not inline.
     pub(super) fn states(&self) -> Vec<State> {
         let state = |member: &Member| {
-            let &Member { served, kept, known, .. } = member;
-            member.shared.map(|spec| State { spec: spec.clone(), served, kept, known })
+            let &Member { served, kept, accounted_for, .. } = member;
+            member.shared.map(|spec| State { spec: spec.clone(), served, kept, accounted_for })
         };
         self.members.iter().filter_map(state).collect()
     }
 
     /// Returns true if the members have these states.
-    pub(super) fn are(&self, states: &[State]) -> bool {
+    pub(super) fn have_states(&self, states: &[State]) -> bool {
         let shared = self.members.iter().filter_map(|member| Some((member, member.shared?)));
         let mut states = states.iter();
         let same = shared.into_iter().all(|(member, spec)| {
             states.next().is_some_and(|state| {
                 Arc::ptr_eq(&state.spec, spec)
-                    && (state.served, state.kept, state.known) == (member.served, member.kept, member.known)
+                    && (state.served, state.kept, state.accounted_for)
+                        == (member.served, member.kept, member.accounted_for)
             })
         });
         same && states.next().is_none()
@@ -127,7 +128,7 @@ impl<'a> Members<'a> {
         let place = |member: &Member<'a>| Placed {
             network: member.spec.network.as_deref(),
             endpoint: (member.served || member.kept).then(|| endpoint(member.spec, port)),
-            known: member.known,
+            accounted_for: member.accounted_for,
         };
         Placements(self.members.iter().map(place).collect())
     }
@@ -154,7 +155,7 @@ pub(super) struct Assignments {
     /// Seen by viewers in a network that some endpoint has.
     networks: BTreeMap<String, Assignment>,
     /// Seen by viewers in any other network; `None` if it equals `all`.
-    elsewhere: Option<Assignment>,
+    other_networks: Option<Assignment>,
 }
 
 impl Assignments {
@@ -168,20 +169,20 @@ impl Assignments {
             let before = before.and_then(|before| before.networks.get(network));
             make(&|placed| placed.network.is_none_or(|other| other == network), before)
         };
-        let elsewhere = (!networks.is_empty()).then(|| {
-            let before = before.and_then(|before| before.elsewhere.as_ref());
+        let other_networks = (!networks.is_empty()).then(|| {
+            let before = before.and_then(|before| before.other_networks.as_ref());
             make(&|placed| placed.network.is_none(), before)
         });
         Self {
             all: make(&|_| true, before.map(|before| &before.all)),
             networks: networks.iter().map(|name| ((*name).to_owned(), of_network(name))).collect(),
-            elsewhere,
+            other_networks,
         }
     }
 
     pub(super) fn of(&self, network: Option<&str>) -> &Assignment {
         let Some(network) = network else { return &self.all };
-        self.networks.get(network).or(self.elsewhere.as_ref()).unwrap_or(&self.all)
+        self.networks.get(network).or(self.other_networks.as_ref()).unwrap_or(&self.all)
     }
 }
 
@@ -192,10 +193,10 @@ impl Assignment {
     }
 
     fn new<'a>(name: &Arc<str>, placed: impl Iterator<Item = &'a Placed<'a>>, before: Option<&Self>) -> Self {
-        let mut known = 0;
+        let mut accounted_for = 0;
         let mut endpoints = Vec::new();
         for placed in placed {
-            known += u32::from(placed.known);
+            accounted_for += u32::from(placed.accounted_for);
             endpoints.extend(placed.endpoint.clone());
         }
         endpoints.sort_unstable();
@@ -208,10 +209,10 @@ impl Assignment {
         let mut is_new = is_new.into_iter();
         endpoints.retain(|_| is_new.next().unwrap_or(true));
         if let Some(before) = before.filter(|before| before.endpoints == endpoints) {
-            return Self { resource: before.resource.clone(), known, endpoints };
+            return Self { resource: before.resource.clone(), accounted_for, endpoints };
         }
         let any = xds::assignment(name, &endpoints);
         let version = Version { hash: hash([any.as_ref()]), endpoints: u32::try_from(endpoints.len()).ok() };
-        Self { resource: Arc::new(Resource { name: name.clone(), version, any }), known, endpoints }
+        Self { resource: Arc::new(Resource { name: name.clone(), version, any }), accounted_for, endpoints }
     }
 }

@@ -43,7 +43,7 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
 }
 
 fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
-    SnapshotSettings { last_endpoint, settling: false }
+    SnapshotSettings { last_endpoint, startup_grace: false }
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {
@@ -63,7 +63,7 @@ fn endpoints(snapshot: &Snapshot, viewer: &Viewer, port: u16) -> Option<Vec<Stri
 }
 
 #[test]
-fn the_port_is_the_entrys_else_the_target_else_the_number() {
+fn endpoint_port_prefers_entry_then_target_port_then_number() {
     let key = Key::new("shop", "pay");
     let specs = [
         Spec {
@@ -89,7 +89,7 @@ fn the_port_is_the_entrys_else_the_target_else_the_number() {
 }
 
 #[test]
-fn who_sees_what() {
+fn visibility_by_namespace_and_network() {
     let key = Key::new("shop", "pay");
     let in_network = |address: &str, network: Option<&str>| Spec {
         address: address.to_owned(),
@@ -144,7 +144,7 @@ fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str
 }
 
 #[test]
-fn the_last_endpoint_goes_or_stays() {
+fn last_endpoint_policies() {
     let rows = [("a", false, 5), ("bb", false, 9), ("ccc", false, 9)];
     check_kept(LastEndpoint::Remove, &rows, &[]);
     check_kept(LastEndpoint::Keep, &rows, &["bb"]);
@@ -153,7 +153,7 @@ fn the_last_endpoint_goes_or_stays() {
 }
 
 #[test]
-fn equal_content_has_equal_versions_and_is_encoded_once() {
+fn unchanged_resources_are_reused() {
     let source = || Source::Selector(labels("pay"));
     let config_of =
         |target| config(vec![service(&Key::new("shop", "pay"), vec![port(80, "http", target)], source())]);

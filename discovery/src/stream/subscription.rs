@@ -1,7 +1,7 @@
 //! Subscription of one stream to one type: its names, what the peer has, what is unacknowledged,
 //! and the next response.
 
-mod ask;
+mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::held;
+use super::version_counts;
 use crate::message::{Resource, Response, TypeUrl, Variant, Version};
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
@@ -30,7 +30,7 @@ pub(super) struct Context<'a> {
 
 /// Result of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RequestResult {
     Taken,
     /// The request rejects a response. `is_new` is false if the previous rejection had the same
     /// text.
@@ -44,7 +44,7 @@ pub(super) enum Outcome {
 
 /// JSON view of a subscription for `/debug/workloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct View {
+pub struct SubscriptionView {
     /// Type of the resources: `CDS` or `EDS`.
     #[serde(rename = "type")]
     pub kind: &'static str,
@@ -61,14 +61,14 @@ pub(super) struct Subscription {
     type_url: TypeUrl,
     variant: Variant,
     /// True after the first request.
-    asked: bool,
-    everything: bool,
+    requested: bool,
+    wildcard: bool,
     names: BTreeSet<Arc<str>>,
     /// What the peer was sent or reports to have. A resource that is missing here is sent again.
-    has: BTreeMap<Arc<str>, Version>,
+    sent_versions: BTreeMap<Arc<str>, Version>,
     /// Numbers of endpoints that the peer has from before a lost store; used only while the
-    /// snapshot is settling.
-    held: BTreeMap<Arc<str>, u32>,
+    /// snapshot is startup_grace.
+    endpoints_before_restart: BTreeMap<Arc<str>, u32>,
     /// Version of the response that is neither acknowledged nor rejected.
     in_flight: Option<String>,
     nonce: String,
@@ -76,10 +76,10 @@ pub(super) struct Subscription {
     acked: Option<String>,
     nack: Option<String>,
     /// True if the peer expects a response even without a difference.
-    must_answer: bool,
+    response_required: bool,
     /// True if the response follows from a request, so that the minimum interval between pushes
     /// does not apply.
-    solicited: bool,
+    bypass_interval: bool,
     /// Clusters that were pushed and need their assignment again.
     warming: BTreeSet<Arc<str>>,
     last_push: Option<Duration>,
@@ -98,18 +98,18 @@ impl Subscription {
         Self {
             type_url,
             variant,
-            asked: false,
-            everything: false,
+            requested: false,
+            wildcard: false,
             names: BTreeSet::new(),
-            has: BTreeMap::new(),
-            held: BTreeMap::new(),
+            sent_versions: BTreeMap::new(),
+            endpoints_before_restart: BTreeMap::new(),
             in_flight: None,
             nonce: String::new(),
             version: String::new(),
             acked: None,
             nack: None,
-            must_answer: false,
-            solicited: false,
+            response_required: false,
+            bypass_interval: false,
             warming: BTreeSet::new(),
             last_push: None,
             due: None,
@@ -117,21 +117,21 @@ impl Subscription {
     }
 
     pub(super) fn subscribes(&self) -> bool {
-        self.everything || !self.names.is_empty()
+        self.wildcard || !self.names.is_empty()
     }
 
     /// Returns true if the peer has some version of the resource.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.has.contains_key(name)
+        self.sent_versions.contains_key(name)
     }
 
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    pub(super) fn view(&self) -> View {
-        View {
-            kind: self.type_url.word(),
+    pub(super) fn view(&self) -> SubscriptionView {
+        SubscriptionView {
+            kind: self.type_url.short_name(),
             version: self.version.clone(),
             acked: self.acked.clone(),
             nack: self.nack.clone(),
@@ -143,36 +143,36 @@ impl Subscription {
     /// the incremental variant it may not.
     pub(super) fn clusters_pushed(&mut self, names: impl Iterator<Item = Arc<str>>) {
         self.warming.extend(names);
-        if self.variant == Variant::Delta && self.asked {
+        if self.variant == Variant::Delta && self.requested {
             self.send_warming_again();
         }
     }
 
     fn send_warming_again(&mut self) {
         for name in std::mem::take(&mut self.warming) {
-            self.has.remove(&name);
+            self.sent_versions.remove(&name);
         }
     }
 
     /// Returns the next response with this nonce, if one is due.
-    pub(super) fn answer(&mut self, context: &Context, nonce: String) -> Option<Response> {
+    pub(super) fn respond(&mut self, context: &Context, nonce: String) -> Option<Response> {
         self.due = None;
-        let is_asked = self.subscribes() || self.must_answer;
+        let is_asked = self.subscribes() || self.response_required;
         if !is_asked || self.in_flight.is_some() {
             return None;
         }
-        self.forget_held(context);
+        self.forget_counts(context);
         let difference = self.difference(context);
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
         // An empty SotW response of assignments has no meaning, so the response is sent when there
         // is one.
         let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
-        let must_answer = self.must_answer && may_be_empty;
-        if !differs && !must_answer {
+        let response_required = self.response_required && may_be_empty;
+        if !differs && !response_required {
             return None;
         }
         let earliest = self.last_push.map(|last| last.saturating_add(PUSH_INTERVAL));
-        if !self.solicited && earliest.is_some_and(|earliest| context.now < earliest) {
+        if !self.bypass_interval && earliest.is_some_and(|earliest| context.now < earliest) {
             self.due = earliest;
             return None;
         }
@@ -182,13 +182,13 @@ impl Subscription {
     fn response(&mut self, difference: Difference, context: &Context, nonce: String) -> Response {
         let Difference { changed, gone } = difference;
         for resource in &changed {
-            self.has.insert(resource.name.clone(), resource.version);
+            self.sent_versions.insert(resource.name.clone(), resource.version);
         }
         for name in &gone {
             if self.names.contains(name) {
-                self.has.insert(name.clone(), MISSING);
+                self.sent_versions.insert(name.clone(), MISSING);
             } else {
-                self.has.remove(name);
+                self.sent_versions.remove(name);
             }
         }
         let (resources, removed) = match (self.variant, &self.type_url) {
@@ -199,8 +199,8 @@ impl Subscription {
         self.version = self.version_of_all();
         self.in_flight = Some(self.version.clone());
         self.nonce.clone_from(&nonce);
-        self.must_answer = false;
-        self.solicited = false;
+        self.response_required = false;
+        self.bypass_interval = false;
         self.last_push = Some(context.now);
         let (type_url, version) = (self.type_url.clone(), self.version.clone());
         Response { type_url, version, nonce, resources, removed }
@@ -208,21 +208,23 @@ impl Subscription {
 
     fn all_clusters(&self, context: &Context) -> Vec<Arc<Resource>> {
         let clusters = context.snapshot.clusters(context.viewer);
-        clusters.filter(|it| self.everything || self.names.contains(&it.name)).cloned().collect()
+        clusters.filter(|it| self.wildcard || self.names.contains(&it.name)).cloned().collect()
     }
 
-    /// Computes the version of everything that the peer has, including the numbers of endpoints.
+    /// Computes the version of wildcard that the peer has, including the numbers of endpoints.
     fn version_of_all(&self) -> String {
         let versions: Vec<_> =
-            self.has.iter().map(|(name, version)| (name, version.hash.to_be_bytes())).collect();
+            self.sent_versions.iter().map(|(name, version)| (name, version.hash.to_be_bytes())).collect();
         let parts = versions.iter().flat_map(|(name, hash)| [name.as_bytes(), hash.as_slice()]);
         let version = Version { hash: hash(parts), endpoints: None };
         if self.type_url == TypeUrl::Cluster {
             return version.to_string();
         }
-        let mut endpoints = self.held.clone();
-        endpoints.extend(self.has.iter().map(|(name, it)| (name.clone(), it.endpoints.unwrap_or_default())));
-        format!("{version}-{}", held::write(&endpoints.into_values().collect::<Vec<_>>()))
+        let mut endpoints = self.endpoints_before_restart.clone();
+        endpoints.extend(
+            self.sent_versions.iter().map(|(name, it)| (name.clone(), it.endpoints.unwrap_or_default())),
+        );
+        format!("{version}-{}", version_counts::encode(&endpoints.into_values().collect::<Vec<_>>()))
     }
 
     fn difference(&self, context: &Context) -> Difference {
@@ -254,20 +256,24 @@ impl Subscription {
         difference: &mut Difference,
     ) {
         let differs = |resource: &&Arc<Resource>| {
-            self.has.get(&resource.name) != Some(&resource.version)
+            self.sent_versions.get(&resource.name) != Some(&resource.version)
                 && !(context.blocked)(&resource.name)
-                && !self.held.contains_key(&resource.name)
+                && !self.endpoints_before_restart.contains_key(&resource.name)
         };
-        if self.everything {
+        if self.wildcard {
             difference.changed.extend(all.filter(differs).cloned());
-            let gone = self.has.iter().filter(|(name, version)| **version != MISSING && find(name).is_none());
+            let gone = self
+                .sent_versions
+                .iter()
+                .filter(|(name, version)| **version != MISSING && find(name).is_none());
             difference.gone.extend(gone.map(|(name, _)| name.clone()));
         }
         for name in &self.names {
             match find(name) {
-                Some(_) if self.everything => {}
+                Some(_) if self.wildcard => {}
                 Some(resource) => difference.changed.extend(Some(resource).filter(differs).cloned()),
-                None if self.has.get(name) == Some(&MISSING) || self.held.contains_key(name) => {}
+                None if self.sent_versions.get(name) == Some(&MISSING)
+                    || self.endpoints_before_restart.contains_key(name) => {}
                 None => self.missing(name, difference),
             }
         }
@@ -285,14 +291,14 @@ impl Subscription {
     }
 
     /// Forgets the number of endpoints that the peer has of a name once the server knows as many,
-    /// and all numbers when settling has ended.
-    fn forget_held(&mut self, context: &Context) {
-        if !context.snapshot.settling() {
-            self.held.clear();
+    /// and all numbers when startup_grace has ended.
+    fn forget_counts(&mut self, context: &Context) {
+        if !context.snapshot.startup_grace() {
+            self.endpoints_before_restart.clear();
         }
-        self.held.retain(|name, held| {
+        self.endpoints_before_restart.retain(|name, held| {
             let assignment = context.snapshot.assignment(context.viewer, name);
-            *held > assignment.map_or(0, |assignment| assignment.known)
+            *held > assignment.map_or(0, |assignment| assignment.accounted_for)
         });
     }
 }

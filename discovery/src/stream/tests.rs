@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::entries::Workload;
-use crate::message::Ask;
+use crate::message::ResourceSubscription;
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use crate::snapshot::SnapshotSettings;
 
 /// Builds a snapshot from a text such as `a:2 b:0+1`: host `a` has two endpoints, host `b` none and
 /// one entry that is known to be unhealthy. `a:2!` makes the cluster use HTTP/2.
-fn snapshot(text: &str, settling: bool) -> Snapshot {
+fn snapshot(text: &str, startup_grace: bool) -> Snapshot {
     let mut config = Config::default();
     let mut workloads = Vec::new();
     for word in text.split_whitespace() {
@@ -47,7 +47,7 @@ fn snapshot(text: &str, settling: bool) -> Snapshot {
             });
         }
     }
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, settling };
+    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace };
     Snapshot::build(&config, &mut workloads.into_iter(), settings, None)
 }
 
@@ -88,12 +88,12 @@ fn request(text: &str, variant: Variant) -> Request {
         }
     }
     let report = (type_url == TypeUrl::Health)
-        .then(|| Report::Plain { healthy: error.is_none(), message: error.clone().unwrap_or_default() });
-    let ask = match variant {
-        Variant::Sotw => Ask::Sotw { version, names },
-        Variant::Delta => Ask::Delta { subscribe: names, unsubscribe, initial },
+        .then(|| Report::Istio { healthy: error.is_none(), message: error.clone().unwrap_or_default() });
+    let subscription = match variant {
+        Variant::Sotw => ResourceSubscription::Sotw { version, names },
+        Variant::Delta => ResourceSubscription::Delta { subscribe: names, unsubscribe, initial },
     };
-    Request { node, type_url, nonce, error, ask, report }
+    Request { node, type_url, nonce, error, subscription, report }
 }
 
 /// Formats an effect as in `EDS#2 a=1 -b`: type, nonce, names with their number of endpoints, and
@@ -101,15 +101,15 @@ fn request(text: &str, variant: Variant) -> Request {
 fn shown(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::Open(_) => return None,
-        Effect::Report(Report::Plain { healthy, .. }) => format!("report {healthy}"),
+        Effect::Report(Report::Istio { healthy, .. }) => format!("report {healthy}"),
         Effect::Report(report) => format!("{report:?}"),
         Effect::ProbeAcked(version) => format!("acked {version}"),
         Effect::ProbeNacked(text) => format!("refused {text}"),
         Effect::Close(code, text) => format!("{code:?} {text}"),
-        Effect::Note(Note::Nacked { type_url, text, is_new }) => {
-            format!("nack {} {text} {is_new}", type_url.word())
+        Effect::Event(Event::Nacked { type_url, text, is_new }) => {
+            format!("nack {} {text} {is_new}", type_url.short_name())
         }
-        Effect::Note(note) => format!("{note:?}"),
+        Effect::Event(note) => format!("{note:?}"),
         Effect::Send(response) => {
             let short = |name: &str| name.trim_start_matches("outbound|80||").to_owned();
             let resources = response.resources.iter().map(|resource| {
@@ -118,7 +118,7 @@ fn shown(effect: &Effect) -> Option<String> {
             });
             let removed = response.removed.iter().map(|name| format!(" -{}", short(name)));
             let parts: String = resources.chain(removed).collect();
-            format!("{}#{}{parts}", response.type_url.word(), response.nonce)
+            format!("{}#{}{parts}", response.type_url.short_name(), response.nonce)
         }
     })
 }
@@ -132,13 +132,13 @@ fn check(variant: Variant, steps: &[(&str, &str)]) {
     for (index, (step, expected)) in steps.iter().enumerate() {
         let input = if let Some(time) = step.strip_prefix('@') {
             now = Duration::from_millis(time.parse().expect("milliseconds"));
-            Input::Look
+            Input::Poll
         } else if let Some(text) = step.strip_prefix("serve") {
             served = snapshot(text, false);
-            Input::Look
+            Input::Poll
         } else if let Some(text) = step.strip_prefix("settle") {
             served = snapshot(text, true);
-            Input::Look
+            Input::Poll
         } else {
             Input::Request(Box::new(request(step, variant)))
         };
@@ -165,7 +165,7 @@ fn version(variant: Variant, served: &str, names: &str) -> String {
 }
 
 #[test]
-fn agents_are_heard_and_told() {
+fn agent_requests() {
     for variant in [Variant::Sotw, Variant::Delta] {
         check(
             variant,
@@ -187,7 +187,7 @@ fn agents_are_heard_and_told() {
 }
 
 #[test]
-fn hellos_are_acknowledged_by_their_nonce() {
+fn hellos_are_acknowledged_by_nonce() {
     let served = snapshot("", false);
     let mut stream = AdsStream::new(Variant::Sotw, None);
     let mut step = |input| {
@@ -211,7 +211,7 @@ fn hellos_are_acknowledged_by_their_nonce() {
 }
 
 #[test]
-fn strange_streams_end() {
+fn invalid_streams_are_closed() {
     let no_node = "InvalidArgument node: must be set in the first request";
     check(Variant::Sotw, &[("CDS nodeless", no_node)]);
     let types: Vec<String> = (0..33).map(|number| format!("T{number}")).collect();

@@ -34,7 +34,7 @@ struct NodeMessage {
 }
 
 /// Decodes the node, and the health report that its metadata may contain.
-pub(super) fn read(bytes: Bytes) -> Result<(Option<Node>, Option<HealthReport>), Malformed> {
+pub(super) fn decode(bytes: Bytes) -> Result<(Option<Node>, Option<HealthReport>), Malformed> {
     let broken = |error: prost::DecodeError| Malformed::Message(printable(&error.to_string()));
     let message = NodeMessage::decode(bytes).map_err(broken)?;
     if message.metadata.len() > METADATA_LIMIT {

@@ -140,7 +140,7 @@ fn locality(text: &str) -> Option<Locality> {
 }
 
 /// Encodes a probe configuration: JSON as `google.protobuf.Struct`.
-pub fn hello(json: &Value) -> Bytes {
+pub fn probe_config(json: &Value) -> Bytes {
     let Kind::StructValue(message) = kind(json) else { return any(STRUCT, &Struct::default()) };
     any(STRUCT, &message)
 }

@@ -16,7 +16,7 @@ const HEALTH: &str = "type.googleapis.com/istio.v1.HealthInformation";
 
 /// Encodes JSON as a `Struct`, by way of a probe configuration.
 fn metadata(json: &Value) -> Struct {
-    let any = Any::decode(hello(json)).expect("an Any");
+    let any = Any::decode(probe_config(json)).expect("an Any");
     Struct::decode(any.value.as_slice()).expect("a Struct")
 }
 
@@ -31,11 +31,11 @@ fn node(json: &Value) -> NodeMessage {
 }
 
 fn sotw(request: &DiscoveryRequest) -> Result<Request, Malformed> {
-    read(request.encode_to_vec().into(), Variant::Sotw)
+    decode(request.encode_to_vec().into(), Variant::Sotw)
 }
 
 #[test]
-fn a_node_has_istios_words() {
+fn node_metadata_is_decoded() {
     let metadata = json!({
         "NAMESPACE": "shop", "SERVICE_ACCOUNT": "payments", "INSTANCE_IPS": "10.0.0.7, fd00::7", "NETWORK": "dc1",
         "AUTO_REGISTER_GROUP": "payments", "LABELS": {"app": "pay", "odd": 1}, "PROXY_CONFIG": {"readinessProbe": {}},
@@ -60,7 +60,7 @@ fn check_report(error: Option<&str>, report: Option<Value>, expected: &Result<&s
     let request =
         DiscoveryRequest { node, error_detail, type_url: HEALTH.to_owned(), ..DiscoveryRequest::default() };
     let found = sotw(&request).map(|request| match request.report.expect("a report") {
-        Report::Plain { healthy, message } => format!("plain {healthy} {message}"),
+        Report::Istio { healthy, message } => format!("plain {healthy} {message}"),
         Report::AppHealth(report) => {
             format!("{} {} {}", report.acknowledgement(), report.state, report.message)
         }
@@ -73,7 +73,7 @@ fn check_report(error: Option<&str>, report: Option<Value>, expected: &Result<&s
 }
 
 #[test]
-fn reports_of_both_kinds() {
+fn both_report_formats_are_decoded() {
     check_report(None, None, &Ok("plain true "));
     check_report(Some("HTTP status 503"), None, &Ok("plain false HTTP status 503"));
     check_report(Some(""), None, &Ok("plain false no text"));
@@ -88,7 +88,7 @@ fn reports_of_both_kinds() {
 }
 
 #[test]
-fn what_is_too_large_or_broken_is_refused() {
+fn oversized_and_malformed_requests_are_rejected() {
     let large = json!({"X": "x".repeat(METADATA_LIMIT)});
     let request = DiscoveryRequest { node: Some(node(&large)), ..DiscoveryRequest::default() };
     assert_eq!(sotw(&request), Err(Malformed::TooLarge("node.metadata", "64 KiB")));
@@ -96,12 +96,12 @@ fn what_is_too_large_or_broken_is_refused() {
     let request = DiscoveryRequest { resource_names, ..DiscoveryRequest::default() };
     assert_eq!(sotw(&request), Err(Malformed::TooLarge("resource_names", "65536 names")));
     for variant in [Variant::Sotw, Variant::Delta] {
-        assert!(matches!(read(Bytes::from_static(b"\xff\xff"), variant), Err(Malformed::Message(_))));
+        assert!(matches!(decode(Bytes::from_static(b"\xff\xff"), variant), Err(Malformed::Message(_))));
     }
 }
 
 #[test]
-fn the_delta_variant_says_the_same_in_other_fields() {
+fn delta_messages_are_decoded_and_encoded() {
     let request = DeltaDiscoveryRequest {
         type_url: TypeUrl::Endpoint.as_str().to_owned(),
         resource_names_subscribe: vec!["a".to_owned()],
@@ -110,9 +110,11 @@ fn the_delta_variant_says_the_same_in_other_fields() {
         response_nonce: "7".to_owned(),
         ..DeltaDiscoveryRequest::default()
     };
-    let request = read(request.encode_to_vec().into(), Variant::Delta).expect("a request");
+    let request = decode(request.encode_to_vec().into(), Variant::Delta).expect("a request");
     assert_eq!((request.type_url, request.nonce.as_str()), (TypeUrl::Endpoint, "7"));
-    let Ask::Delta { subscribe, unsubscribe, initial } = request.ask else { panic!("not delta") };
+    let ResourceSubscription::Delta { subscribe, unsubscribe, initial } = request.subscription else {
+        panic!("not delta")
+    };
     assert_eq!((subscribe, unsubscribe), (vec!["a".to_owned()], vec!["b".to_owned()]));
     assert_eq!(initial.get("a").map(String::as_str), Some("1f-2"));
     assert_eq!(Version::parse("1f-2"), Some(Version { hash: 0x1f, endpoints: Some(2) }));
@@ -120,7 +122,7 @@ fn the_delta_variant_says_the_same_in_other_fields() {
 }
 
 #[test]
-fn answers_are_envoys_messages() {
+fn responses_decode_as_envoy_messages() {
     let name = "outbound|80||pay.shop";
     let place = |locality: &str, address: &str| EndpointSpec {
         locality: locality.to_owned(),
@@ -139,7 +141,7 @@ fn answers_are_envoys_messages() {
         removed: vec!["gone".into()],
     };
     let mut bytes = Vec::new();
-    write(response.clone(), Variant::Sotw, &mut bytes);
+    encode(response.clone(), Variant::Sotw, &mut bytes);
     let message = DiscoveryResponse::decode(bytes.as_slice()).expect("an answer");
     assert_eq!((message.version_info.as_str(), message.nonce.as_str()), ("v", "7"));
     let found = ClusterLoadAssignment::decode(message.resources[0].value.as_slice()).expect("an assignment");
@@ -147,7 +149,7 @@ fn answers_are_envoys_messages() {
     assert_eq!((found.cluster_name.as_str(), numbers), (name, vec![1, 2]));
 
     let mut bytes = Vec::new();
-    write(response, Variant::Delta, &mut bytes);
+    encode(response, Variant::Delta, &mut bytes);
     let message = DeltaDiscoveryResponse::decode(bytes.as_slice()).expect("an answer");
     assert_eq!(message.removed_resources, ["gone"]);
     let resource = &message.resources[0];

@@ -4,9 +4,11 @@ use probe::Reason;
 use proptest::prelude::*;
 
 use super::{
-    FirstRequest, NeededAttributes, ProbeMatch, ProbeResponse, RedirectRequest, ResponseHead, find_probe,
-    first_request, needed_attributes, on_response, parse_status, redirect_callout, reject, remaining,
+    FirstRequest, ProbeMatch, ProbeResponse, RedirectRequest, find_probe, first_request, on_response,
+    parse_status, redirect_callout, reject, remaining,
 };
+use crate::attributes::Attribute;
+use crate::attributes::tests::Table;
 use crate::config::Config;
 use crate::prober_plan::ProberPlan;
 
@@ -149,41 +151,27 @@ fn first_requests() {
     }
 }
 
-#[test]
-fn needed_attributes_by_status() {
-    let config = config();
-    for (path, status, expected) in [
-        (HTTP, 200, NeededAttributes::None),
-        (HTTP, 0, NeededAttributes::None),
-        (HTTP, 101, NeededAttributes::None),
-        (HTTP, 300, NeededAttributes::None),
-        (HTTP, 301, NeededAttributes::Location),
-        (HTTP, 302, NeededAttributes::Location),
-        (HTTP, 303, NeededAttributes::Location),
-        (HTTP, 304, NeededAttributes::None),
-        (HTTP, 305, NeededAttributes::None),
-        (HTTP, 306, NeededAttributes::None),
-        (HTTP, 307, NeededAttributes::Location),
-        (HTTPS, 308, NeededAttributes::Location),
-        (HTTP, 399, NeededAttributes::None),
-        (HTTP, 400, NeededAttributes::ErrorDetails),
-        (HTTP, 599, NeededAttributes::ErrorDetails),
-        (HTTP, 999, NeededAttributes::ErrorDetails),
-        (TCP, 200, NeededAttributes::None),
-        (TCP, 302, NeededAttributes::None),
-        (TCP, 503, NeededAttributes::ErrorDetails),
-    ] {
-        assert_eq!(needed_attributes(plan(&config, path), status), expected, "{path} {status}");
+/// Returns the response of a route. Envoy's details and its transport failure are set for an error
+/// only.
+fn route(status: u16, location: Option<&str>, details: &str, failure: &[u8]) -> Table {
+    let mut table = Table::response(&status.to_string(), [(Attribute::CodeDetails, details)]);
+    table.values.insert(Attribute::TransportFailure, failure.to_vec());
+    if let Some(location) = location {
+        table.values.insert(Attribute::ResponseHeader("location"), location.into());
     }
+    table
 }
 
 #[test]
 fn responses_of_the_application() {
     let config = config();
     let check = |path: &str, status, location: Option<&str>, expected: ProbeResponse| {
-        let details = if status < 400 { b"".as_slice() } else { b"via_upstream" };
-        let head = ResponseHead { status, location: location.map(str::as_bytes), details, failure: b"" };
-        assert_eq!(on_response(&config, plan(&config, path), head), expected, "{path} {status} {location:?}");
+        let envoy = route(status, location, "via_upstream", b"");
+        assert_eq!(
+            on_response(&config, plan(&config, path), &envoy),
+            expected,
+            "{path} {status} {location:?}"
+        );
     };
     for path in [HTTP, HTTPS, HOOK] {
         for status in [200, 201, 204, 299] {
@@ -231,8 +219,7 @@ fn responses_of_envoy() {
         (404, "route_not_found".into(), "", Reason::Configuration),
         (503, String::new(), "", Reason::Configuration),
     ] {
-        let (details, failure) = (details.as_bytes(), failure.as_bytes());
-        let head = ResponseHead { status, location: None, details, failure };
+        let envoy = route(status, None, &details, failure.as_bytes());
         // A TCP connection that was closed had been established.
         let (tcp, tcp_hook) = match reason {
             Reason::Closed => (reply(Reason::Ok), reply(Reason::Ok)),
@@ -245,7 +232,11 @@ fn responses_of_envoy() {
             (TCP, tcp),
             (TCP_HOOK, tcp_hook),
         ] {
-            assert_eq!(on_response(&config, plan(&config, path), head), expected, "{path} {head:?}");
+            assert_eq!(
+                on_response(&config, plan(&config, path), &envoy),
+                expected,
+                "{path} {status} {details}"
+            );
         }
     }
 }
@@ -279,9 +270,8 @@ fn redirects_become_callouts_with_the_remaining_timeout() {
         (HTTP, "/b", 3 * second, None),
     ] {
         let plan = plan(&config, path);
-        let head =
-            ResponseHead { status: 302, location: Some(location.as_bytes()), ..ResponseHead::default() };
-        let ProbeResponse::FollowRedirect(request) = on_response(&config, plan, head) else {
+        let envoy = route(302, Some(location), "", b"");
+        let ProbeResponse::FollowRedirect(request) = on_response(&config, plan, &envoy) else {
             panic!("{location}")
         };
         let next = RedirectRequest::new(&config, *request, 1);
@@ -342,7 +332,7 @@ proptest! {
     ) {
         prop_assume!(details != "via_upstream");
         let config = config();
-        let head = ResponseHead { status, location: None, details: details.as_bytes(), failure: &failure };
-        prop_assert!(matches!(on_response(&config, plan(&config, HOOK), head), ProbeResponse::Reset(_)));
+        let envoy = route(status, None, &details, &failure);
+        prop_assert!(matches!(on_response(&config, plan(&config, HOOK), &envoy), ProbeResponse::Reset(_)));
     }
 }

@@ -1,11 +1,11 @@
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{Effect, Orphans, Stream};
-use crate::attributes::{Attribute, Attributes, Unreadable};
+use crate::attributes::Attribute;
+use crate::attributes::tests::Table;
 use crate::config::Config;
 use crate::decision::{CalloutSize, ChunkEdit};
 
@@ -23,36 +23,6 @@ const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
 const SECOND: u64 = 1_000_000_000;
 /// The status of a host call that finds the circuit breaker open.
 const INTERNAL_FAILURE: u32 = 10;
-
-/// A table of attributes instead of Envoy.
-#[derive(Clone)]
-struct Table {
-    values: BTreeMap<Attribute, Vec<u8>>,
-    unreadable: Option<Attribute>,
-    elapsed: Option<Duration>,
-}
-
-impl Attributes for Table {
-    fn read(&self, attribute: Attribute) -> Result<Option<Vec<u8>>, Unreadable> {
-        let is_unreadable = self.unreadable == Some(attribute);
-        if is_unreadable { Err(Unreadable) } else { Ok(self.values.get(&attribute).cloned()) }
-    }
-
-    fn elapsed(&self) -> Option<Duration> {
-        self.elapsed
-    }
-}
-
-fn table<const N: usize>(values: [(Attribute, &str); N]) -> Table {
-    let values = values.into_iter().map(|(attribute, value)| (attribute, value.into())).collect();
-    Table { values, unreadable: None, elapsed: Some(Duration::ZERO) }
-}
-
-fn response<const N: usize>(status: &str, more: [(Attribute, &str); N]) -> Table {
-    let mut table = table(more);
-    table.values.insert(Attribute::ResponseHeader(":status"), status.into());
-    table
-}
 
 fn config() -> Rc<Config> {
     Rc::new(Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
@@ -82,7 +52,7 @@ fn line(effect: Effect) -> String {
 
 fn request(stream: &mut Stream, config: &Rc<Config>, path: &str) -> String {
     let head = [(Attribute::RequestHeader(":path"), path), (Attribute::RequestHeader(":method"), "GET")];
-    line(stream.on_request_headers(config, &table(head), false))
+    line(stream.on_request_headers(config, &Table::new(head), false))
 }
 
 /// Returns the number of further probes that the prober admits.
@@ -111,11 +81,14 @@ fn requests() {
         assert_eq!(request(&mut Stream::default(), &config, path), expected, "{path}");
     }
     let head = [(Attribute::RequestHeader(":path"), HTTP), (Attribute::RequestHeader(":method"), "GET")];
-    let body = line(Stream::default().on_request_headers(&config, &table(head), true));
+    let body = line(Stream::default().on_request_headers(&config, &Table::new(head), true));
     assert_eq!(body, "reply 400 bad_request");
     let post = [(Attribute::RequestHeader(":path"), HTTP), (Attribute::RequestHeader(":method"), "POST")];
-    assert_eq!(line(Stream::default().on_request_headers(&config, &table(post), true)), "reply 405 method");
-    assert_eq!(line(Stream::default().on_request_headers(&config, &table([]), false)), "continue");
+    assert_eq!(
+        line(Stream::default().on_request_headers(&config, &Table::new(post), true)),
+        "reply 405 method"
+    );
+    assert_eq!(line(Stream::default().on_request_headers(&config, &Table::new([]), false)), "continue");
 }
 
 #[test]
@@ -138,11 +111,15 @@ fn the_body_of_the_application_is_cleared() {
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
     assert_eq!(stream.on_response_body(5, false), ChunkEdit::Keep, "no response has been forwarded yet");
-    assert_eq!(line(stream.on_response_headers(&response("200", []))), "status 200 ok");
+    assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "status 200 ok");
     assert_eq!(stream.on_response_body(5, false), ChunkEdit::Clear);
     assert_eq!(stream.on_response_body(20_000, false), ChunkEdit::Spaces);
     assert_eq!(free_slots(&config, HTTP), 7, "the probe is in flight until its body has ended");
-    assert_eq!(line(stream.on_response_headers(&response("500", []))), "continue", "a second response");
+    assert_eq!(
+        line(stream.on_response_headers(&Table::response("500", []))),
+        "continue",
+        "a second response"
+    );
     drop(stream);
     assert_eq!(free_slots(&config, HTTP), 8);
 }
@@ -156,9 +133,9 @@ fn responses_of_a_route() {
     for (path, expected) in [(HTTP, "reply 502 refused"), (HOOK, "reset refused")] {
         let mut stream = Stream::default();
         request(&mut stream, &config, path);
-        assert_eq!(line(stream.on_response_headers(&response("503", [details, failure]))), expected);
+        assert_eq!(line(stream.on_response_headers(&Table::response("503", [details, failure]))), expected);
         assert_eq!(free_slots(&config, path), 8, "the probe has ended");
-        assert_eq!(line(stream.on_response_headers(&response("200", []))), "continue", "{path}");
+        assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "continue", "{path}");
     }
 }
 
@@ -168,13 +145,13 @@ fn redirects() {
     let location = |value| [(Attribute::ResponseHeader("location"), value)];
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
-    let mut first = response("302", location("/b"));
+    let mut first = Table::response("302", location("/b"));
     first.elapsed = Some(Duration::from_millis(500));
     let effect = line(stream.on_response_headers(&first));
     assert_eq!(effect, "callout app_health_callout_http /b 1500ms");
     stream.callout_started(7);
     let size = CalloutSize { headers: 2, ..CalloutSize::default() };
-    let mut second = table([
+    let mut second = Table::new([
         (Attribute::CalloutHeader(":status"), "301"),
         (Attribute::CalloutHeader("location"), "https://10.0.0.5:8443/c"),
     ]);
@@ -184,7 +161,7 @@ fn redirects() {
     assert!(!stream.awaits(7), "the new callout has no token yet");
     stream.callout_started(8);
     assert!(stream.awaits(8));
-    let last = table([(Attribute::CalloutHeader(":status"), "204")]);
+    let last = Table::new([(Attribute::CalloutHeader(":status"), "204")]);
     assert_eq!(line(stream.on_callout_response(size, &last)), "reply 204 ok");
     assert_eq!(line(stream.on_callout_response(size, &last)), "continue");
 
@@ -196,7 +173,7 @@ fn redirects() {
         let mut stream = Stream::default();
         request(&mut stream, &config, HTTP);
         let elapsed = elapsed.map(Duration::from_millis);
-        let envoy = Table { elapsed, unreadable, ..response("302", location("/b")) };
+        let envoy = Table { elapsed, unreadable, ..Table::response("302", location("/b")) };
         assert_eq!(line(stream.on_response_headers(&envoy)), expected);
     }
 }
@@ -204,14 +181,14 @@ fn redirects() {
 #[test]
 fn responses_to_a_grpc_check() {
     let config = config();
-    let serving = table([
+    let serving = Table::new([
         (Attribute::CalloutHeader("content-type"), "application/grpc"),
         (Attribute::CalloutTrailer("grpc-status"), "0"),
         (Attribute::CalloutBody(7), "\0\0\0\0\u{2}\u{8}\u{1}"),
     ]);
     let failed = CalloutSize::default();
-    let late = Table { elapsed: Some(Duration::from_millis(950)), ..table([]) };
-    let status = table([
+    let late = Table { elapsed: Some(Duration::from_millis(950)), ..Table::new([]) };
+    let status = Table::new([
         (Attribute::CalloutHeader("content-type"), "application/grpc"),
         (Attribute::CalloutHeader("grpc-status"), "12"),
     ]);
@@ -222,7 +199,7 @@ fn responses_to_a_grpc_check() {
         (headers, &status, "reply 524 grpc_unimplemented", "reset grpc_unimplemented"),
         (CalloutSize { body: 1, ..headers }, &status, "reply 526 grpc_error", "reset grpc_error"),
         (failed, &late, "reply 504 timeout", "reset grpc_error"),
-        (failed, &table([]), "reply 526 grpc_error", "reset grpc_error"),
+        (failed, &Table::new([]), "reply 526 grpc_error", "reset grpc_error"),
     ] {
         // A hook has a day.
         for (path, expected) in [(GRPC, probe), (GRPC_HOOK, hook)] {
@@ -253,7 +230,7 @@ fn failed_effects_end_the_probe() {
     }
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
-    stream.on_response_headers(&response("200", []));
+    stream.on_response_headers(&Table::response("200", []));
     assert_eq!(line(stream.on_failure(1)), "reply 530 configuration", "the status cannot be replaced");
     assert_eq!(stream.on_response_body(1, false), ChunkEdit::Keep);
 }
@@ -298,7 +275,7 @@ proptest! {
         let mut results = usize::from(request(&mut stream, &config, path).starts_with("re"));
         for (event, size, flag) in events {
             let status = ["200", "302", "503"][size];
-            let mut envoy = response(status, [(Attribute::ResponseHeader("location"), "/b")]);
+            let mut envoy = Table::response(status, [(Attribute::ResponseHeader("location"), "/b")]);
             envoy.values.insert(Attribute::CalloutHeader(":status"), status.into());
             let effect = match event {
                 0 => line(stream.on_response_headers(&envoy)),

@@ -2,53 +2,61 @@
 
 use serde_json::{Map, Value};
 
-use crate::handler;
-use crate::record::Record;
+use super::handler;
+use super::original_probes::OriginalProbes;
 
-/// The location of a probe or hook in the Pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub list: &'static str,
-    /// The index of the container in the list.
-    pub index: usize,
-    pub container: String,
-    /// The name of the field, for example `livenessProbe` or `preStop`.
-    pub field: &'static str,
+/// A field of a container that holds a probe or hook.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProbeField {
+    /// For example `livenessProbe` or `preStop`.
+    pub name: &'static str,
+    /// The last segment of the path on which the probe arrives.
+    pub word: &'static str,
     /// True for a hook, which is below `lifecycle`.
     pub hook: bool,
 }
 
+/// The location of a probe or hook in the Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProbeLocation {
+    pub list: &'static str,
+    /// The index of the container in the list.
+    pub index: usize,
+    pub container: String,
+    pub field: &'static ProbeField,
+}
+
 /// The change of the probe or hook itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Edit {
-    /// The probe is correct; only its entry in the table was missing.
-    None,
+pub(crate) enum HandlerEdit {
+    /// The probe is correct; only its entry was missing.
+    Keep,
     /// The handler is replaced by a request to `key`. Hooks have no `timeout`.
     Replace { handler: &'static str, key: String, timeout: Option<Value> },
     /// The port is replaced by the status port.
-    Port,
+    SetPort,
 }
 
-/// A planned change of one probe or hook and of its entry in the table.
+/// A planned change of one probe or hook and of its entry in the declared probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub place: Place,
-    pub edit: Edit,
-    /// The new key and entry of the table.
+    pub location: ProbeLocation,
+    pub edit: HandlerEdit,
+    /// The key and text of the new entry.
     pub entry: Option<(String, String)>,
 }
 
 impl Change {
-    pub(crate) fn apply(self, spec: &mut Value, status_port: u16, record: &mut Record) {
-        let Place { list, index, container, field, hook } = self.place;
+    pub(crate) fn apply(self, spec: &mut Value, status_port: u16, originals: &mut OriginalProbes) {
+        let ProbeLocation { list, index, container, field } = self.location;
         let parent = &mut spec[list][index];
-        let parent = if hook { &mut parent["lifecycle"] } else { parent };
-        let value = &mut parent[field];
+        let parent = if field.hook { &mut parent["lifecycle"] } else { parent };
+        let value = &mut parent[field.name];
         match self.edit {
-            Edit::None => {}
-            Edit::Port => value["httpGet"]["port"] = status_port.into(),
-            Edit::Replace { handler, key, timeout } => {
-                record.insert(&container, field, value.clone());
+            HandlerEdit::Keep => {}
+            HandlerEdit::SetPort => value["httpGet"]["port"] = status_port.into(),
+            HandlerEdit::Replace { handler, key, timeout } => {
+                originals.insert(&container, field.name, value.clone());
                 if let Some(fields) = value.as_object_mut() {
                     replace(fields, handler, handler::replacement(&key, status_port));
                     if let Some(timeout) = timeout {

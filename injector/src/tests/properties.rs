@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::settings;
 use crate::patch::patch;
-use crate::{Outcome, ProbeResult, Surroundings, TABLE_VARIABLE, apply};
+use crate::{PROBERS_ENV, PodContext, PodOutcome, ProbeResult, apply};
 
 const FLAGS: [&str; 6] = [
     "",
@@ -139,7 +139,7 @@ fn sidecar() -> impl Strategy<Value = Value> {
         |(image, value, held, hook)| {
             let mut sidecar = json!({"name": "app-health-proxy", "image": image, "restartPolicy": "Always"});
             if let Some(value) = value {
-                let mut variable = json!({"name": TABLE_VARIABLE});
+                let mut variable = json!({"name": PROBERS_ENV});
                 variable
                     .as_object_mut()
                     .expect("an object")
@@ -262,18 +262,18 @@ proptest! {
     #[test]
     fn twice_is_once(pod in pod(), flags in select(FLAGS.to_vec())) {
         let settings = settings(flags);
-        let once = apply(&pod, Surroundings::default(), &settings).expect("a Pod");
-        let twice = apply(&once.pod, Surroundings::default(), &settings).expect("a Pod");
+        let once = apply(&pod, PodContext::default(), &settings).expect("a Pod");
+        let twice = apply(&once.pod, PodContext::default(), &settings).expect("a Pod");
         prop_assert_eq!(twice.pod.to_string(), once.pod.to_string());
-        prop_assert!(twice.outcome != Outcome::Injected || once.outcome != Outcome::Injected);
+        prop_assert!(twice.outcome != PodOutcome::Injected || once.outcome != PodOutcome::Injected);
     }
 
     #[test]
     fn the_patch_makes_the_result(pod in pod(), flags in select(FLAGS.to_vec())) {
-        let injection = apply(&pod, Surroundings::default(), &settings(flags)).expect("a Pod");
+        let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
         let mut patched = pod.clone();
         match patch(&pod, &injection.pod) {
-            None => prop_assert!(matches!(injection.outcome, Outcome::Unchanged | Outcome::Skipped | Outcome::Injected)),
+            None => prop_assert!(matches!(injection.outcome, PodOutcome::Unchanged | PodOutcome::Skipped | PodOutcome::Injected)),
             Some(bytes) => {
                 let operations: json_patch::Patch = serde_json::from_slice(&bytes).expect("a patch");
                 json_patch::patch(&mut patched, &operations).expect("a patch that can be applied");
@@ -284,8 +284,8 @@ proptest! {
 
     #[test]
     fn every_rewritten_probe_has_an_entry_that_the_filter_takes(pod in pod(), flags in select(FLAGS.to_vec())) {
-        let injection = apply(&pod, Surroundings::default(), &settings(flags)).expect("a Pod");
-        let leads_away = injection.probes.iter().filter(|probe| probe.result != ProbeResult::Left);
+        let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
+        let leads_away = injection.probes.iter().filter(|probe| probe.result != ProbeResult::NotRewritten);
         let keys: Vec<String> = leads_away.map(|probe| {
             let prefix = if probe.word.starts_with('p') { "app-lifecycle" } else { "app-health" };
             format!("/{prefix}/{}/{}", probe.container, probe.word)
@@ -304,7 +304,7 @@ proptest! {
 
     #[test]
     fn what_is_not_ours_survives(pod in pod(), flags in select(FLAGS.to_vec())) {
-        let injection = apply(&pod, Surroundings::default(), &settings(flags)).expect("a Pod");
+        let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
         let ours = |container: &str, word: &str| injection.probes.iter().any(|probe| {
             probe.container == container && probe.word == word && probe.result == ProbeResult::Rewritten
         });
@@ -313,12 +313,12 @@ proptest! {
 
     #[test]
     fn a_container_of_a_later_webhook_joins(pod in pod(), late in container(vec!["late"]), port in select(vec!["", "--status-port 16020"])) {
-        let first = apply(&pod, Surroundings::default(), &settings("")).expect("a Pod");
+        let first = apply(&pod, PodContext::default(), &settings("")).expect("a Pod");
         let mut more = first.pod.clone();
         more["spec"]["containers"].as_array_mut().expect("containers").push(late);
         let settings = settings(port);
-        let second = apply(&more, Surroundings::default(), &settings).expect("a Pod");
-        let third = apply(&second.pod, Surroundings::default(), &settings).expect("a Pod");
+        let second = apply(&more, PodContext::default(), &settings).expect("a Pod");
+        let third = apply(&second.pod, PodContext::default(), &settings).expect("a Pod");
         prop_assert_eq!(third.pod.to_string(), second.pod.to_string());
         if let Some(table) = second.table.as_ref().filter(|table| !table.is_empty()) {
             let now: Vec<String> = accepted(table).probers.iter().map(|(path, _)| path.to_string()).collect();

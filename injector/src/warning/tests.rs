@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_warning_names_container_field_and_code() {
-    let warning = Warning::of_field(
+    let warning = Warning::about_field(
         Code::NamedPort,
         "app",
         "livenessProbe",
@@ -28,7 +28,7 @@ fn no_value_of_a_header_is_told() {
         [{"name":"A","value":"secret\n"}]}}}}"#;
     let error = probe::PluginConfig::parse(table.as_bytes()).expect_err("a header with a line end");
     assert_eq!(
-        of_probe(&error, "/app-health/app/livez"),
+        probe_error(&error, "/app-health/app/livez"),
         "httpGet.httpHeaders[0].value: must not contain CR, LF or NUL"
     );
 }

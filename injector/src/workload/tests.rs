@@ -7,5 +7,5 @@ fn lists_may_hold_lists() {
     let pod =
         json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": {"containers": 1}});
     let document = json!({"kind": "List", "apiVersion": "v1", "items": [{"kind": "ConfigMap"}, {"kind": "List", "items": [pod]}]});
-    assert!(sites(&document).expect("a list")[0].field("spec").starts_with("items[1].items[0]."));
+    assert!(find_pods(&document).expect("a list")[0].field("spec").starts_with("items[1].items[0]."));
 }

@@ -2,7 +2,7 @@
 //! that is idle.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,68 +10,81 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
-enum State {
-    /// Waiting since then for a complete header section: the first one, or one that has begun.
+pub(super) enum State {
+    /// A request head must be complete at this time: the first one, or one that has begun.
     Head(Instant),
     /// A request is being processed.
     Request,
-    /// Nothing has been received since then.
-    Idle(Instant),
+    /// The response must be read, and the next request begin, at this time.
+    Responded(Instant),
 }
 
 /// Activity of one connection, shared between its stream and its service.
 #[derive(Clone, Debug)]
-pub(super) struct Activity(Arc<Mutex<State>>);
+pub(super) struct Activity {
+    state: Arc<Mutex<State>>,
+    head: Duration,
+    keep_alive: bool,
+}
 
 impl Activity {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(State::Head(Instant::now()))))
+    /// `head` is the timeout of a request head.
+    pub(super) fn new(head: Duration, keep_alive: bool) -> Self {
+        Self { state: Arc::new(Mutex::new(State::Head(Instant::now() + head))), head, keep_alive }
     }
 
-    fn set(&self, change: impl FnOnce(State) -> State) {
-        let mut state = self.0.lock().expect("nothing panics while it holds this lock");
-        *state = change(*state);
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds this lock")
+    }
+
+    pub(super) fn state(&self) -> State {
+        *self.lock()
+    }
+
+    /// Returns when the connection must be closed if its state does not change.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.state() {
+            State::Request => None,
+            State::Head(deadline) | State::Responded(deadline) => Some(deadline),
+        }
     }
 
     /// Records that bytes were received.
-    fn bytes(&self) {
-        self.set(|state| if let State::Idle(_) = state { State::Head(Instant::now()) } else { state });
-    }
-
-    /// Records that a request's header section is complete.
-    pub(super) fn request(&self) {
-        self.set(|_| State::Request);
-    }
-
-    /// Records that the response is ready.
-    pub(super) fn answered(&self) {
-        self.set(|_| State::Idle(Instant::now()));
-    }
-
-    /// True if receiving a header section takes longer than `head`, or the connection has been idle
-    /// longer than `idle`.
-    pub(super) fn is_stale(&self, head: Duration, idle: Duration) -> bool {
-        match *self.0.lock().expect("nothing panics while it holds this lock") {
-            State::Head(since) => since.elapsed() > head,
-            State::Request => false,
-            State::Idle(since) => since.elapsed() > idle,
+    fn received(&self) {
+        let mut state = self.lock();
+        if self.keep_alive && matches!(*state, State::Responded(_)) {
+            *state = State::Head(Instant::now() + self.head);
         }
+    }
+
+    /// Records that a request's head is complete.
+    pub(super) fn request(&self) {
+        *self.lock() = State::Request;
+    }
+
+    /// Records that the response is ready; `within` is the time until the next request.
+    pub(super) fn responded(&self, within: Duration) {
+        *self.lock() = State::Responded(Instant::now() + within);
     }
 }
 
 /// A stream that records received bytes in its [`Activity`].
-pub(super) struct Watched<S> {
+pub(super) struct Tracked<S> {
     stream: S,
     activity: Activity,
 }
 
-impl<S> Watched<S> {
+impl<S> Tracked<S> {
     pub(super) fn new(stream: S, activity: Activity) -> Self {
         Self { stream, activity }
     }
+
+    pub(super) fn into_inner(self) -> S {
+        self.stream
+    }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Tracked<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context,
@@ -80,13 +93,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.activity.bytes();
+            self.activity.received();
         }
         polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context,

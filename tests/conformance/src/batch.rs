@@ -1,4 +1,5 @@
-//! Runs cases: two instances of each application, one asked by kubelet's prober directly, one through an Envoy.
+//! Runs cases: kubelet's prober probes one instance of the application directly and a second one
+//! through Envoy.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +8,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
-use tokio::time::sleep;
 
 use super::application::Application;
 use super::bytes::fill;
@@ -20,33 +20,36 @@ use kit::oracle::{Oracle, Question};
 use kit::plain;
 use kit::pod::Pod;
 
-/// Cases that share an Envoy: each holds two listeners, and a process may hold a thousand files.
+/// Number of cases that share one Envoy. Each case uses two listeners, and a process may have 1024
+/// open files.
 const BATCH: usize = 250;
-/// Cases at the same time: fewer than Envoy's breakers let through.
+/// Number of concurrent cases, below Envoy's circuit breaker limits.
 const AT_ONCE: usize = 48;
-/// Where the two sides differ, both are asked anew, in quiet: so often, and up to so often while they differ.
+/// Number of times a case that differs is run again while no other case runs; at most
+/// `AGAIN_AT_MOST` times while it still differs.
 const AGAIN: usize = 3;
 const AGAIN_AT_MOST: usize = 10;
 const AT_ONCE_IN_QUIET: usize = 6;
-/// An application may know of a connection a moment later than its caller.
-const SETTLE: Duration = Duration::from_millis(5);
-const SETTLE_LONG: Duration = Duration::from_millis(300);
+/// Limits for the application to end its scripts before the recorded requests are read: an
+/// application may see a connection later than its client. The second one applies if the requests
+/// differ.
+const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE_LONG: Duration = Duration::from_secs(10);
 
-/// A case that was run.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What a direct probe came to.
     pub direct: Side,
-    /// What a probe through the filter came to.
+    /// The probe through the filter.
     pub through: Side,
-    /// What differs.
     pub difference: Option<Difference>,
 }
 
-/// Runs `cases`; the outcomes are in their order. Those for whose difference `known` has a kind are not run again.
+/// Runs `cases` and returns the outcomes in the same order. A case whose difference has a kind
+/// according to `known` is not run again.
 ///
 /// # Errors
-/// When an application, the oracle or Envoy cannot be started or asked.
+/// If an application, the prober or Envoy cannot be started or does not respond.
 pub async fn run(
     cases: &[Case],
     known: fn(&Case, &Difference) -> Option<Kind>,
@@ -79,7 +82,8 @@ async fn run_batch(
     let through = try_join_all(cases.iter().map(|case| start(case))).await?;
     let (envoy, listener) = start_envoy(ip, cases, &through).await;
 
-    // Odd applications leave their traces in kubelet's client: it starts anew for each batch.
+    // Malformed responses can affect later probes of kubelet's client, so it is restarted for each
+    // batch.
     let oracle = Oracle::start();
     let lab = Lab { oracle, listener, ip, known };
     let numbered = cases.iter().zip(direct.iter().zip(&through)).enumerate();
@@ -100,7 +104,7 @@ async fn collect(
     stream.collect::<Vec<_>>().await.into_iter().collect()
 }
 
-/// An Envoy as it is shipped, with the probers of `cases`, and without the limit on how often one may ask.
+/// Starts an Envoy as shipped, with the probers of `cases` and without the rate limit.
 async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) -> (Envoy, SocketAddr) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("batch-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -112,7 +116,7 @@ async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) 
     }
     let mut bootstrap = Pod::bootstrap(&name, ip, &Value::Object(table));
     if ip.is_ipv6() {
-        // `::1` is everybody's.
+        // `::1` is the only IPv6 loopback address and is shared with other tests.
         bootstrap.probe_address = SocketAddr::new(ip, 32_020);
         bootstrap.stats_address = None;
     }
@@ -126,7 +130,7 @@ fn path(number: usize) -> String {
     format!("/app-health/case-{number}/readyz")
 }
 
-/// The prober for one instance: `{"httpGet": {...}}`.
+/// Returns the prober for one instance: `{"httpGet": {...}}`.
 fn handler(case: &Case, application: &Application) -> Value {
     let Some((name, value)) = case.probe.handler() else { return json!({}) };
     let mut value = value.clone();
@@ -162,11 +166,11 @@ struct Lab {
 }
 
 impl Lab {
-    /// Asks both sides at the same time.
+    /// Probes both instances at the same time.
     async fn ask(&self, trial: &Trial<'_>) -> Result<Outcome, String> {
         let declared = Duration::from_secs(trial.case.probe.timeout_seconds.into());
         let get = json!({"httpGet": {"path": path(trial.number), "port": self.listener.port()}});
-        // The injector gives kubelet a second more than what is declared.
+        // The injector declares one second more for kubelet's own timeout.
         let (direct, through) = tokio::join!(
             self.side(trial.direct, handler(trial.case, trial.direct), declared),
             self.side(trial.through, get, declared + Duration::from_secs(1)),
@@ -175,7 +179,9 @@ impl Lab {
         let (mut direct, mut through) = (direct.map_err(of_case)?, through.map_err(of_case)?);
         let mut found = difference(trial.case, &direct, &through);
         if found.as_ref().is_some_and(|found| *found != Difference::Verdict) {
-            sleep(SETTLE_LONG).await;
+            let settled =
+                tokio::try_join!(trial.direct.settle(SETTLE_LONG), trial.through.settle(SETTLE_LONG));
+            settled.map_err(|error| of_case(error.to_string()))?;
             direct.see(&trial.direct.seen(), &trial.direct.ports);
             through.see(&trial.through.seen(), &trial.through.ports);
             found = difference(trial.case, &direct, &through);
@@ -192,12 +198,12 @@ impl Lab {
         application.forget();
         let question = Question::once(self.ip, timeout, handler);
         let answer = self.oracle.ask(question).await.map_err(|error| error.to_string())?;
-        sleep(SETTLE).await;
+        application.settle(SETTLE).await.map_err(|error| error.to_string())?;
         Ok(Side::new(&answer, &application.seen(), &application.ports))
     }
 
-    /// Some behaviours are races, also for a direct probe: a case that differed is run again, and is equal when
-    /// everything that happens through the filter is something that happens directly, too.
+    /// Some behaviours are races even for a direct probe. A case that differed is run again; it is
+    /// equal if every result through the filter also occurs directly.
     async fn settle(&self, trial: &Trial<'_>, first: Outcome) -> Result<Outcome, String> {
         if first.difference.as_ref().is_none_or(|found| (self.known)(trial.case, found).is_some()) {
             return Ok(first);
@@ -217,7 +223,7 @@ impl Lab {
     }
 }
 
-/// The side through the filter that differs most from all that happened directly.
+/// Returns the result through the filter that differs from every direct result, if there is one.
 fn worst(case: &Case, direct: &[Side], through: &[Side]) -> Outcome {
     let best = |through: &Side| {
         let found = |direct: &Side| Outcome {
@@ -229,8 +235,8 @@ fn worst(case: &Case, direct: &[Side], through: &[Side]) -> Outcome {
             .iter()
             .map(found)
             .min_by_key(|outcome| outcome.difference.is_some())
-            .expect("there is a first one")
+            .expect("there is a direct result")
     };
     let judged = through.iter().map(best);
-    judged.max_by_key(|outcome| outcome.difference.is_some()).expect("there is one through the filter")
+    judged.max_by_key(|outcome| outcome.difference.is_some()).expect("there is a result through the filter")
 }

@@ -1,20 +1,19 @@
-//! Bytes that are written down as text: each character below U+0100 is the byte of that number, so that `"\xff"` in
-//! YAML is one byte and readable text is itself.
+//! Bytes written as text: each character below U+0100 stands for the byte of that number, so that
+//! `"\xff"` in YAML is one byte and ASCII text stands for itself.
 
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What an application sends.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    /// The bytes that this text stands for.
+    /// Returns the bytes that `text` stands for.
     ///
     /// # Errors
-    /// The first character that is no byte.
+    /// Names the first character that is not a byte.
     pub fn of(text: &str) -> Result<Self, String> {
         let byte = |character: char| {
             u8::try_from(u32::from(character))
@@ -23,25 +22,25 @@ impl Bytes {
         text.chars().map(byte).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The text that stands for these bytes.
+    /// Returns the text that stands for these bytes.
     pub fn text(&self) -> String {
         self.0.iter().copied().map(char::from).collect()
     }
 
-    /// The same with every `{name}` replaced.
+    /// Returns the bytes with every `{name}` replaced.
     #[must_use]
     pub fn filled(&self, places: &[(String, String)]) -> Vec<u8> {
         fill(&self.text(), places).chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect()
     }
 }
 
-/// `text` with every `{name}` replaced by what `places` says of it.
+/// Replaces every `{name}` in `text` by its value in `places`.
 pub fn fill(text: &str, places: &[(String, String)]) -> String {
     places.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 impl From<&str> for Bytes {
-    /// Of text within Latin-1; anything else becomes `?`.
+    /// Converts Latin-1 text; every other character becomes `?`.
     fn from(text: &str) -> Self {
         Self(text.chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect())
     }

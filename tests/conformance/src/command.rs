@@ -1,4 +1,4 @@
-//! The recipes `conformance` and `fuzz-conformance`.
+//! Implements the recipes `conformance` and `fuzz-conformance`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{fuzz, page};
 use kit::envoy::workspace;
 use kit::terminal::say;
 
-/// Compares kubelet's verdicts, direct and through the filter.
+/// Compares kubelet's verdicts for direct probes and for probes through the filter
 #[derive(Debug, Parser)]
 #[command(name = "conformance")]
 pub struct Arguments {
@@ -21,28 +21,28 @@ pub struct Arguments {
 enum What {
     /// Run the cases of tests/conformance, write target/conformance.json and docs/conformance.md
     Suite {
-        /// Only cases whose `chapter: name` contains this; nothing is written then
+        /// Run only cases whose `chapter: name` contains this text, and write no files
         #[arg(default_value = "")]
         only: String,
-        /// Fail when docs/conformance.md is not what the suite says, instead of writing it
+        /// Fail if docs/conformance.md differs from the result, instead of writing it
         #[arg(long)]
         check: bool,
     },
-    /// Make up cases, run them, and make those that differ small
+    /// Generate cases, run them, and minimize those that differ
     Fuzz {
-        /// The same seed makes up the same cases
+        /// Seed of the generator; the same seed generates the same cases
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// How many
+        /// Number of cases
         #[arg(long, default_value_t = 2000)]
         cases: u64,
     },
 }
 
-/// Runs it; whether everything was as it should be.
+/// Runs the command and returns whether all results are as expected.
 ///
 /// # Errors
-/// Says what cannot be read, started or written.
+/// Names what cannot be read, started or written.
 pub async fn run(arguments: Arguments) -> Result<bool, String> {
     match arguments.what {
         What::Suite { only, check } => run_suite(&only, check).await,
@@ -85,9 +85,7 @@ fn publish(chapters: &[Findings], check: bool) -> Result<bool, String> {
     let same =
         std::fs::read_to_string(&file).is_ok_and(|text| page::verdicts(&text) == page::verdicts(&markdown));
     if !same {
-        say(
-            "docs/conformance.md is not what the suite says: run ./justw conformance and read the difference\n",
-        );
+        say("docs/conformance.md differs from the result: run ./justw conformance and review the diff\n");
     }
     Ok(same)
 }

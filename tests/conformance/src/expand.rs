@@ -1,5 +1,6 @@
-//! From files to cases: a case with `each` stands for one case per entry, with `{each}` replaced in all its texts and
-//! `({each})` added to its name. A range is `{from: 100, to: 599}`, both included.
+//! Reads cases from files. A case with `each` is expanded to one case per entry: `{each}` is
+//! replaced in all its texts, and `({each})` is appended to its name. A range is written `{from:
+//! 100, to: 599}`, both inclusive.
 
 use std::path::Path;
 
@@ -16,11 +17,10 @@ enum Each {
     Range { from: u32, to: u32 },
 }
 
-/// A file of `tests/conformance/`, in the order of their names.
+/// A file of `tests/conformance/`; chapters are ordered by file name.
 pub struct Chapter {
-    /// The file's name without its number and ending.
+    /// The file name without its number and extension.
     pub title: String,
-    /// Its cases, in their order.
     pub cases: Vec<Case>,
 }
 
@@ -43,7 +43,7 @@ pub fn read(folder: &Path) -> Result<Vec<Chapter>, String> {
     files.iter().map(chapter).collect()
 }
 
-/// The cases of a file's text.
+/// Parses the cases of a file.
 ///
 /// # Errors
 /// Names the case and what is wrong.
@@ -78,7 +78,8 @@ fn filled(case: &Value, entry: &Value) -> Value {
     case
 }
 
-/// A text that is nothing but `{each}` becomes the entry itself: a number stays one.
+/// Replaces `{each}` in all texts. A text that consists only of `{each}` becomes the entry itself,
+/// so that a number remains a number.
 fn replace(value: &mut Value, places: &[(String, String)], entry: &Value) {
     match value {
         Value::String(text) if text == "{each}" => *value = entry.clone(),

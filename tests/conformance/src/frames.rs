@@ -1,35 +1,25 @@
-//! Frames of HTTP/2 as bytes, right or wrong as one likes (RFC 9113, section 4.1).
+//! Encodes HTTP/2 frames, valid or invalid (RFC 9113, section 4.1).
 
-/// `DATA`
 pub const DATA: u8 = 0;
-/// `HEADERS`
 pub const HEADERS: u8 = 1;
-/// `RST_STREAM`
 pub const RST_STREAM: u8 = 3;
-/// `SETTINGS`
 pub const SETTINGS: u8 = 4;
-/// `PING`
 pub const PING: u8 = 6;
-/// `GOAWAY`
 pub const GOAWAY: u8 = 7;
-/// The flag that ends a stream.
 pub const END_STREAM: u8 = 1;
-/// The flag of an answer to SETTINGS or PING.
 pub const ACK: u8 = 1;
-/// The flag that ends a list of headers.
 pub const END_HEADERS: u8 = 4;
-/// A list of headers longer than this is continued in frames of their own.
+/// Longer header blocks are split into CONTINUATION frames.
 const FRAME_LIMIT: usize = 16_384;
 const CONTINUATION: u8 = 9;
 
-/// One frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame of a test is short").to_be_bytes();
     let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()];
     [&head.concat(), payload].concat()
 }
 
-/// HEADERS, and CONTINUATION where one frame is too short.
+/// Encodes HEADERS, followed by CONTINUATION if one frame is too short.
 pub fn headers(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], end: bool) -> Vec<u8> {
     let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
     let mut parts: Vec<&[u8]> = block.chunks(FRAME_LIMIT).collect();
@@ -46,12 +36,12 @@ pub fn headers(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], end: bool) -> Vec<u8>
     parts.iter().enumerate().flat_map(part).collect()
 }
 
-/// A field that neither side remembers (RFC 7541, section 6.2.2), without Huffman's code.
+/// Encodes a literal field without indexing (RFC 7541, section 6.2.2) and without Huffman coding.
 fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
     [&[0], length(name.len()).as_slice(), name, &length(value.len()), value].concat()
 }
 
-/// An integer with a prefix of seven bits (RFC 7541, section 5.1).
+/// Encodes an integer with a prefix of seven bits (RFC 7541, section 5.1).
 fn length(number: usize) -> Vec<u8> {
     const PREFIX: usize = 127;
     let low = |number: usize| u8::try_from(number % 128).expect("below 128");

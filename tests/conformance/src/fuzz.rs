@@ -1,5 +1,5 @@
-//! Made-up cases: run in batches; what differs in an unknown way is made as small as it goes, and printed as a case that
-//! can be put into `tests/conformance/`.
+//! Generates cases, runs them in batches, minimizes those with an unknown difference, and prints
+//! them in a form that can be added to `tests/conformance/`.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,18 @@ use super::known;
 use super::random::{self, Tree};
 use kit::terminal::say;
 
-/// Cases made before any is run.
+/// Number of cases to generate before running them.
 const CHUNK: usize = 1000;
-/// Steps on the way to a small case.
+/// Maximum number of steps to minimize a case.
 const STEPS: usize = 60;
-/// Cases that are made small; more are only counted.
+/// Number of cases to minimize; further ones are only counted.
 const SHRUNK: usize = 8;
 
-/// Runs `cases` cases of `seed`; whether each was equal, or differed in a known way.
+/// Runs `cases` cases generated from `seed`. Returns whether each was equal or differed in a known
+/// way.
 ///
 /// # Errors
-/// When nothing can be run.
+/// If the cases cannot be run.
 pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
     let mut known: BTreeMap<Kind, usize> = BTreeMap::new();
     let (mut done, mut unknown) = (0, Vec::new());
@@ -59,7 +60,7 @@ pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
     Ok(right)
 }
 
-/// The smallest case on the way down that still differs in an unknown way.
+/// Returns the smallest case found that still differs in an unknown way.
 async fn shrink(mut tree: Tree) -> Result<(Case, Outcome), String> {
     let mut smallest = None;
     for _ in 0..STEPS {

@@ -1,4 +1,5 @@
-//! The server's side of HTTP/2 as far as a script needs it: it reads requests and acknowledges what asks for it.
+//! The part of an HTTP/2 server that a script needs: it reads requests and acknowledges SETTINGS
+//! and PING.
 
 use std::io::{Error, ErrorKind, Result};
 
@@ -8,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use super::frames::{self, ACK, DATA, END_STREAM, HEADERS, PING, SETTINGS};
 use super::seen::Request;
 
-/// What every client says first (RFC 9113, section 3.4).
+/// The client connection preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 32;
 
-/// A connection, as far as it has come.
+/// State of a connection.
 #[derive(Default)]
 pub struct Http2 {
     decoder: Option<Decoder<'static>>,
-    /// The stream of the last request; 0 before the first.
+    /// The stream of the last request; 0 before the first one.
     pub stream: u32,
 }
 
@@ -25,7 +26,7 @@ impl Http2 {
     /// Reads until a request is complete.
     ///
     /// # Errors
-    /// When the client closes, or does not speak HTTP/2.
+    /// If the client disconnects or does not use HTTP/2.
     pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(&mut self, stream: &mut S) -> Result<Request> {
         if self.decoder.is_none() {
             let mut preface = [0; PREFACE.len()];
@@ -65,7 +66,7 @@ impl Http2 {
     fn decode(&mut self, flags: u8, payload: &[u8]) -> Result<Request> {
         let skipped = if flags & PRIORITY == 0 { 0 } else { 5 };
         if flags & PADDED != 0 {
-            return Err(Error::other("no client of ours pads"));
+            return Err(Error::other("padded frames are not supported"));
         }
         let block = payload.get(skipped..).unwrap_or_default();
         let fields = self.decoder.get_or_insert_with(Decoder::new).decode(block);

@@ -1,4 +1,4 @@
-//! Two sides of a case, and what differs between them.
+//! Compares a direct probe with one through the filter.
 
 use std::fmt;
 
@@ -6,14 +6,13 @@ use super::case::Case;
 use super::seen::{Request, Seen, show};
 use kit::oracle::{Answer, ProbeResult};
 
-/// What kubelet makes of a probe (`pkg/kubelet/prober/worker.go`).
+/// The result that kubelet derives from a probe (`pkg/kubelet/prober/worker.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// Success, with or without a warning.
     Success,
-    /// Failure.
     Failure,
-    /// An error of the prober: kubelet throws the probe away and counts nothing.
+    /// An error of the prober: kubelet discards the probe and does not count it.
     Error,
 }
 
@@ -27,21 +26,20 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One side of a case: what kubelet said, and what the application saw.
+/// One side of a comparison: the output of kubelet's prober, and the requests that the application
+/// received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// The verdict.
     pub verdict: Verdict,
-    /// The status that kubelet printed, `HTTP probe failed with statuscode: 520`.
+    /// The status that kubelet printed: 520 in `HTTP probe failed with statuscode: 520`.
     pub status: Option<u16>,
-    /// All that kubelet said.
+    /// The complete output of the prober.
     pub said: String,
-    /// The requests, with ports by name.
+    /// The requests, with ports replaced by their names.
     pub seen: Seen,
 }
 
 impl Side {
-    /// Of an answer of kubelet's prober and what the application saw.
     pub fn new(answer: &Answer, seen: &Seen, ports: &[(String, String)]) -> Self {
         let verdict = match (&answer.error, answer.result) {
             (Some(_), _) | (None, ProbeResult::Unknown) => Verdict::Error,
@@ -59,38 +57,39 @@ impl Side {
         side
     }
 
-    /// Replaces what the application saw.
+    /// Replaces the recorded requests.
     pub fn see(&mut self, seen: &Seen, ports: &[(String, String)]) {
         let named = |requests: &Vec<Request>| requests.iter().map(|request| request.named(ports)).collect();
         self.seen = seen.iter().map(named).collect();
     }
 
-    /// The verdict, and the status if there is one.
+    /// Returns the verdict, and the status if there is one.
     pub fn short(&self) -> String {
         self.status.map_or_else(|| self.verdict.to_string(), |status| format!("{} {status}", self.verdict))
     }
 }
 
-/// What differs between a direct probe and one through the filter.
+/// The difference between a direct probe and one through the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Another verdict.
     Verdict,
-    /// The application saw other requests, or other connections.
+    /// The application received different requests or connections.
     Requests,
-    /// It saw the same but for headers that Envoy must not send over HTTP/2, and hence sends to no TLS port.
+    /// Requests differ only in headers that Envoy must not send over HTTP/2 and therefore omits for
+    /// every TLS port.
     ConnectionHeaders,
 }
 
-/// Headers that HTTP/2 forbids, or that Go sends over it and not over HTTP/1.1.
+/// Headers that HTTP/2 forbids, or that Go sends over HTTP/2 but not over HTTP/1.1.
 const OF_A_CONNECTION: [&str; 5] = ["Connection", "Keep-Alive", "Upgrade", "Proxy-Connection", "Trailer"];
 
-/// Compares; `None` where both sides are equal.
+/// Compares both sides; returns `None` if they are equal.
 pub fn difference(case: &Case, direct: &Side, through: &Side) -> Option<Difference> {
     if direct.verdict != through.verdict {
         return Some(Difference::Verdict);
     }
-    // The requests of tcp and grpc probes are no application's business.
+    // Requests are compared only for HTTP probes; an application does not depend on those of TCP
+    // and gRPC probes.
     if case.probe.http_get.is_none() || direct.seen == through.seen {
         return None;
     }
@@ -104,7 +103,7 @@ pub fn difference(case: &Case, direct: &Side, through: &Side) -> Option<Differen
     Some(if only_those && case.uses_tls() { Difference::ConnectionHeaders } else { Difference::Requests })
 }
 
-/// Both sides as text, for a report.
+/// Formats both sides for a report.
 pub fn describe(direct: &Side, through: &Side) -> String {
     let side = |name: &str, side: &Side| {
         format!("  {name}: {}: {:?}\n    saw {}\n", side.verdict, side.said, show(&side.seen))

@@ -1,54 +1,54 @@
-//! The known kinds of differences from a direct probe. Each is defended in ARCHITECTURE.md.
+//! The known kinds of differences from a direct probe. ARCHITECTURE.md justifies each of them.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
-    /// Envoy's codecs.
+    /// Envoy's HTTP codecs differ from Go's.
     D1,
-    /// No second try within a probe.
+    /// No retry within a probe.
     D2,
-    /// Redirects.
+    /// Redirects are followed by callouts.
     D3,
-    /// Sizes.
+    /// Size limits apply to responses.
     D4,
-    /// Hooks.
+    /// Lifecycle hooks are not retried in plaintext.
     D5,
-    /// Key usage.
+    /// Envoy verifies the key usage of certificates.
     D6,
-    /// `Connection` over TLS.
+    /// The header `Connection` is omitted over TLS.
     D7,
 }
 
 impl Kind {
-    /// What differs, and why, in a sentence or two.
+    /// Returns what differs and why, in a sentence or two.
     pub fn reason(self) -> &'static str {
         match self {
             Self::D1 => {
-                "Envoy's HTTP codecs are not Go's. They refuse what smuggling is made of and what the RFCs forbid (two \
-                 Content-Length, a blank before a colon, a body where none may be, forbidden or repeated headers and broken \
-                 rules in HTTP/2, which gRPC's client bears), bear a few things that it does not, join lines of one name, \
-                 and take a reset for the end of a body that ends with the connection"
+                "Envoy's HTTP codecs differ from Go's. They reject what request smuggling uses and what the RFCs forbid (two \
+                 Content-Length, a space before a colon, a body where none is allowed, forbidden or repeated headers and \
+                 violations of HTTP/2, which gRPC's client tolerates), accept a few things that Go rejects, join header lines \
+                 of one name, and treat a reset as the end of a body that ends with the connection"
             }
             Self::D2 => {
-                "kubelet's gRPC and HTTP/2 clients try again within a probe when a connection or a stream is refused; \
-                 we answer at once, and the next probe finds out"
+                "kubelet's gRPC and HTTP/2 clients retry within a probe when a connection or a stream is refused; \
+                 the filter fails the probe at once and leaves the retry to the next probe"
             }
             Self::D3 => {
-                "redirects are followed by callouts, whose answers Envoy keeps as a whole: a target over 1 MiB, endless \
-                 or broken fails; the body of the redirect itself is not waited for, and must not break"
+                "redirects are followed by callouts, whose responses Envoy buffers completely: a target with a body over 1 MiB, \
+                 an endless body or an incomplete one fails; the filter does not wait for the body of the redirect itself, which \
+                 must not break off"
             }
             Self::D4 => {
-                "limits on what an application may make the proxy keep: 1 MiB or 1000 lines of headers, 16 KiB of a health answer"
+                "limits on what an application can make the proxy buffer: 1 MiB or 1000 lines of headers, 16 KiB of a gRPC health response"
             }
-            Self::D5 => "an https hook that speaks plaintext is not asked again in plaintext",
+            Self::D5 => "an https hook whose server speaks plaintext is not retried in plaintext",
             Self::D6 => {
-                "Envoy's TLS library refuses a certificate whose key usage lacks what its key is used for"
+                "Envoy's TLS library rejects a certificate whose key usage does not include the use of its key"
             }
             Self::D7 => {
-                "over TLS no Connection: close is sent, since Envoy would write it into HTTP/2 too, where it is an error; \
-                 for the same reason declared Connection, Keep-Alive, Upgrade and Proxy-Connection are left out there"
+                "over TLS no Connection: close is sent, because Envoy would also write it into HTTP/2, where it is an error; \
+                 for the same reason declared Connection, Keep-Alive, Upgrade and Proxy-Connection headers are omitted there"
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which kinds of known differences a made-up case may show. What is not named here has to be equal.
+//! Decides which kind of known difference a generated case may show. All other cases must be equal.
 
 use super::case::{Case, Connection, Listens, Step};
 use super::judge::Difference;
@@ -6,15 +6,16 @@ use super::kind::Kind;
 use super::strict_http1::{self, Answer};
 use super::strict_http2;
 
-/// 1 MiB, and a number of header lines well below Envoy's limit of 1000.
+/// Bounds of a response head: 1 MiB, and a number of lines well below Envoy's limit of 1000.
 const HEAD: usize = 1 << 20;
 const LINES: usize = 990;
-/// Of a health answer.
+/// Upper bound of a gRPC health response, in bytes.
 const MESSAGE: usize = 16 << 10;
-/// Errors of HTTP/2 upon which Go's client asks again (RFC 9113, section 7): `PROTOCOL_ERROR`, `REFUSED_STREAM`.
+/// HTTP/2 errors after which Go's client retries (RFC 9113, section 7): `PROTOCOL_ERROR`,
+/// `REFUSED_STREAM`.
 const ASKED_AGAIN: [u32; 2] = [1, 7];
 
-/// The kind of this difference, if the case is known for one.
+/// Returns the kind of a difference if the case may show one.
 pub fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
     if *difference == Difference::ConnectionHeaders || refused_by_http2(case) {
         return Some(Kind::D7);
@@ -30,7 +31,7 @@ pub fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
     [Kind::D6, Kind::D4, Kind::D3, Kind::D2, Kind::D1].into_iter().find(shown)
 }
 
-/// Over HTTP/2 Go's client refuses to send what belongs to a connection; we leave it out.
+/// Go's HTTP/2 client refuses to send connection-specific headers; the filter omits them.
 fn refused_by_http2(case: &Case) -> bool {
     const REFUSED: [&str; 3] = ["connection", "upgrade", "transfer-encoding"];
     case.probe.is_https() && declared(case).iter().any(|(name, _)| REFUSED.contains(&name.as_str()))
@@ -50,7 +51,7 @@ fn sizes(case: &Case) -> bool {
     })
 }
 
-/// A redirect, and an answer on the way that is not whole at once.
+/// Returns whether a redirect occurs and any response of the case is incomplete or delayed.
 fn redirects(case: &Case) -> bool {
     let location = |connection: &Connection| {
         let fields = connection.steps.iter().any(|step| match step {
@@ -70,7 +71,7 @@ fn redirects(case: &Case) -> bool {
         !connection.steps.iter().any(odd)
             && match strict_http1::judge(&written(connection)) {
                 Answer::Complete | Answer::UntilClose => true,
-                // Nothing was written but frames.
+                // The script contains only frames.
                 Answer::Incomplete => strict_http2::ends(&connection.steps),
                 Answer::Invalid(_) => false,
             }
@@ -78,7 +79,7 @@ fn redirects(case: &Case) -> bool {
     connections(case).any(location) && !connections(case).all(whole)
 }
 
-/// A client that tries again within a probe: gRPC's, and HTTP/2's.
+/// Returns whether a client would retry within the probe: the gRPC client, or the HTTP/2 client.
 fn second_try(case: &Case) -> bool {
     let refuses = |step: &Step| {
         matches!(step, Step::GoAway { .. })
@@ -89,7 +90,7 @@ fn second_try(case: &Case) -> bool {
     refused || changes_its_mind || (case.probe.grpc.is_some() && case.app.listens != Listens::Accepts)
 }
 
-/// Answers that no RFC knows, and requests of which Envoy spells the headers otherwise.
+/// Returns whether a response violates an RFC, or Envoy writes the request headers differently.
 fn codecs(case: &Case) -> bool {
     let odd = |connection: &Connection| {
         if connection.steps.iter().any(strict_http2::is_frame) {
@@ -106,11 +107,11 @@ fn codecs(case: &Case) -> bool {
     let names: Vec<&String> = declared.iter().map(|(name, _)| name).collect();
     let twice = names.iter().enumerate().any(|(index, name)| names[..index].contains(name));
     let plain = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    // Ours is a second one.
+    // The filter sends its own `Connection` header in addition to the declared one.
     let connection = names.iter().any(|name| *name == "connection");
-    // Over HTTP/2 Go sends blanks around a value, which RFC 9113 forbids; we never do.
+    // Over HTTP/2, Go sends whitespace around a value, which RFC 9113 forbids; the filter does not.
     let padded = case.probe.is_https() && declared.iter().any(|(_, value)| value.trim() != value);
-    // Envoy has a scheme of its own there, and no empty one.
+    // Envoy sets this header itself and never to an empty value.
     let no_scheme = declared.iter().any(|(name, value)| name == "x-forwarded-proto" && value.is_empty());
     twice
         || connection
@@ -120,7 +121,7 @@ fn codecs(case: &Case) -> bool {
         || connections(case).any(odd)
 }
 
-/// Declared headers, names in lower case.
+/// Returns the declared headers, with names in lower case.
 fn declared(case: &Case) -> Vec<(String, String)> {
     let headers = case.probe.http_get.as_ref().and_then(|get| get["httpHeaders"].as_array());
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -137,7 +138,7 @@ fn connections(case: &Case) -> impl Iterator<Item = &Connection> {
     apps(case).flat_map(|app| &app.connections)
 }
 
-/// All bytes of HTTP/1 that a connection carries.
+/// Returns all HTTP/1 bytes that are written on a connection.
 fn written(connection: &Connection) -> Vec<u8> {
     let bytes = |step: &Step| match step {
         Step::Write(bytes) | Step::Drip { bytes, .. } | Step::Endless(bytes) => bytes.0.clone(),

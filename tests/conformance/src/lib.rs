@@ -1,8 +1,10 @@
-//! The proof: kubelet's own prober asks an application directly, and through Envoy with the filter, and both must come
-//! to the same verdict; an application that is asked over HTTP must see the same request.
+//! Conformance tests: kubelet's own prober probes an application directly and through Envoy with
+//! the filter. Both verdicts must be equal, and an application that is probed over HTTP must
+//! receive the same requests.
 //!
-//! A [`case::Case`] is data: a prober, and what the application does, byte by byte. [`suite`] runs those that are
-//! written down in `tests/conformance/`, [`fuzz`] makes them up. Both run them by [`batch`] and judge by [`judge`].
+//! A [`case::Case`] is data: a prober, and what the application sends, byte by byte. [`suite`] runs
+//! the written cases of `tests/conformance/`, and [`fuzz`] generates cases. Both run them with
+//! [`batch`] and compare them with [`judge`].
 
 pub mod application;
 pub mod batch;

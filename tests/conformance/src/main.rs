@@ -1,4 +1,4 @@
-//! The proof that kubelet's verdict stays kubelet's: the written cases, or made-up ones.
+//! Compares kubelet's verdict with and without the filter, for written or generated cases.
 
 use std::process::ExitCode;
 

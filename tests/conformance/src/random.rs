@@ -1,5 +1,5 @@
-//! Cases that nobody wrote down: random probers and random behaviours, from a seed. What kubelet could not be asked, or
-//! what the table of probers refuses, is not made.
+//! Generates cases with random probers and random behaviours from a seed. Probers that kubelet
+//! cannot use or the prober table rejects are not generated.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ mod http2;
 mod looks;
 mod probers;
 
-/// A case that can be made smaller.
+/// A case that can be minimized.
 pub type Tree = Box<dyn ValueTree<Value = Case>>;
 
-/// The first `count` cases of a seed: the same seed gives the same cases.
+/// Returns the first `count` cases of a seed; the same seed gives the same cases.
 pub fn trees(seed: u64, count: u64) -> impl Iterator<Item = Tree> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -47,11 +47,11 @@ fn case() -> BoxedStrategy<Case> {
 }
 
 fn named(probe: Probe, app: App) -> Case {
-    let (name, also, family, differs) = ("made up".into(), BTreeMap::new(), Family::V4, None);
+    let (name, also, family, differs) = ("generated".into(), BTreeMap::new(), Family::V4, None);
     Case { name, probe, app, also, family, differs }
 }
 
-/// The other ports of the pod to which redirects may lead, in the cases that name them.
+/// Adds the other ports of the Pod to which redirects may lead, in the cases that name them.
 fn neighbours(mut case: Case) -> Case {
     let answers = |tls| App { tls, connections: connections(vec![http1::plain_success()]), ..App::default() };
     let others = [
@@ -72,7 +72,7 @@ fn connections(scripts: Vec<Vec<Step>>) -> Vec<Connection> {
     scripts.into_iter().map(|steps| Connection { times: 1, steps }).collect()
 }
 
-/// `httpGet` in plaintext.
+/// Generates `httpGet` in plaintext.
 fn plain() -> impl Strategy<Value = Case> {
     let app = prop_oneof![
         60 => http1::scripts().prop_map(|scripts| App { connections: connections(scripts), ..App::default() }),
@@ -81,7 +81,7 @@ fn plain() -> impl Strategy<Value = Case> {
     (probers::http_get("HTTP"), app).prop_map(|(probe, app)| named(probe, app))
 }
 
-/// `httpGet` over TLS to an application that speaks HTTP/1.1.
+/// Generates `httpGet` over TLS to an application that uses HTTP/1.1.
 fn over_tls() -> impl Strategy<Value = Case> {
     (probers::http_get("HTTPS"), looks::tls(&["http/1.1"]), http1::scripts()).prop_map(
         |(probe, tls, scripts)| {
@@ -90,14 +90,14 @@ fn over_tls() -> impl Strategy<Value = Case> {
     )
 }
 
-/// `httpGet` over TLS to an application that speaks HTTP/2.
+/// Generates `httpGet` over TLS to an application that uses HTTP/2.
 fn over_http2() -> impl Strategy<Value = Case> {
     (probers::http_get("HTTPS"), looks::tls(&["h2"]), http2::scripts()).prop_map(|(probe, tls, scripts)| {
         named(probe, App { tls: Some(tls), connections: connections(scripts), ..App::default() })
     })
 }
 
-/// `httpGet` over TLS to a port that does not speak it.
+/// Generates `httpGet` over TLS to a port without TLS.
 fn no_tls() -> impl Strategy<Value = Case> {
     (probers::http_get("HTTPS"), looks::babble()).prop_map(|(probe, steps)| {
         named(probe, App { connections: connections(vec![steps]), ..App::default() })

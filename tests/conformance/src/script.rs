@@ -1,4 +1,4 @@
-//! Plays the steps of a case on one connection.
+//! Performs the steps of a case on one connection.
 
 use std::io::Result;
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,11 @@ use super::http2::Http2;
 use super::seen::{Request, Seen};
 use kit::app::read_head;
 
-/// At the end of its script an application waits so long for the other side to close.
+/// Time to wait at the end of a script for the client to disconnect.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// A connection that can also be ended without manners.
+/// A connection that can also be reset or closed without TLS `close_notify`.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {
-    /// The socket under it.
     fn socket(&self) -> &TcpStream;
 }
 
@@ -37,31 +36,31 @@ impl Wire for TlsStream<TcpStream> {
     }
 }
 
-/// Where the requests of one connection are written down.
+/// Records the requests of one connection.
 #[derive(Clone)]
 pub struct Record {
-    /// All connections of the application.
+    /// The requests of all connections of the application.
     pub seen: Arc<Mutex<Seen>>,
-    /// This one's place.
+    /// The index of this connection in `seen`.
     pub index: usize,
 }
 
 impl Record {
     fn add(&self, request: Request) {
-        // What an application has been made to forget is not written down any more.
+        // The entry is absent if the records were cleared after the connection was accepted.
         if let Some(connection) = self.seen.lock().expect("no holder panics").get_mut(self.index) {
             connection.push(request);
         }
     }
 }
 
-/// What is filled in for `{name}` in what an application writes.
+/// The values for `{name}` in what an application writes.
 pub type Places = Arc<Vec<(String, String)>>;
 
-/// Plays `steps`, and says goodbye.
+/// Performs `steps` and closes the connection.
 ///
 /// # Errors
-/// Whatever the other side did to the connection; its verdict tells.
+/// Any error that the client causes; it shows in the client's verdict.
 pub async fn play(mut wire: impl Wire, steps: &[Step], record: &Record, places: &Places) -> Result<()> {
     let mut http2 = Http2::default();
     for step in steps {
@@ -88,13 +87,13 @@ async fn act<W: Wire>(
     match step {
         Step::Read => {
             let head = read_head(wire).await?;
-            // Anything else is no request: the ClientHello of TLS, say.
+            // Anything else is not a request, for example a TLS ClientHello.
             if head.ends_with(b"\r\n\r\n") {
                 record.add(Request::of_head(&head));
             }
         }
         Step::Take(most) => {
-            // How much it was does not matter.
+            // The number of bytes does not matter.
             let _ = wire.read(&mut vec![0; *most]).await?;
         }
         Step::Write(bytes) => wire.write_all(&filled(bytes)).await?,
@@ -129,7 +128,7 @@ async fn act<W: Wire>(
     Ok(())
 }
 
-/// The frame that a step sends; `current` is the stream of the request.
+/// Encodes the frame that a step sends; `current` is the stream of the request.
 fn frame(step: &Step, current: u32, places: &Places) -> Vec<u8> {
     let filled = |bytes: &Bytes| bytes.filled(places);
     match step {

@@ -1,14 +1,14 @@
-//! What an application saw: its connections, and the requests on them, in a form that can be compared.
+//! The connections and requests that an application received, in a form that can be compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Method, target and version as sent; over HTTP/2 `:method` and `:path`.
     pub line: String,
-    /// Values by name, both as sent; over HTTP/2 with the other pseudo headers. Repeated ones in their order.
+    /// Values by name, both as sent; over HTTP/2 including the other pseudo-headers. Repeated
+    /// headers keep their order.
     pub headers: BTreeMap<String, Vec<String>>,
 }
 
@@ -16,7 +16,7 @@ pub struct Request {
 pub type Seen = Vec<Vec<Request>>;
 
 impl Request {
-    /// Of the bytes of an HTTP/1 head.
+    /// Parses the bytes of an HTTP/1 head.
     pub fn of_head(head: &[u8]) -> Self {
         let text: String = head.iter().copied().map(char::from).collect();
         let mut lines = text.split("\r\n");
@@ -26,7 +26,7 @@ impl Request {
         Self::of(line, pairs)
     }
 
-    /// Of the fields of HTTP/2.
+    /// Converts the fields of an HTTP/2 request.
     pub fn of_fields(fields: &[(String, String)]) -> Self {
         let pseudo =
             |name: &str| fields.iter().find(|field| field.0 == name).map_or("", |field| field.1.as_str());
@@ -43,7 +43,7 @@ impl Request {
         Self { line, headers }
     }
 
-    /// The same without headers of these names.
+    /// Returns the request without the headers of these names.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
         let mut request = self.clone();
@@ -51,8 +51,8 @@ impl Request {
         request
     }
 
-    /// The same with every address of the pod's ports replaced by their names, so that two instances of one
-    /// application can be compared.
+    /// Replaces every address of the Pod's ports by the name of the port, so that two instances of
+    /// one application can be compared.
     #[must_use]
     pub fn named(&self, ports: &[(String, String)]) -> Self {
         let name = |text: &String| {
@@ -78,7 +78,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// All connections as a text, to be read in a report.
+/// Formats all connections for a report.
 pub fn show(seen: &Seen) -> String {
     let connection = |requests: &Vec<Request>| {
         let requests: Vec<_> = requests.iter().map(ToString::to_string).collect();

@@ -1,20 +1,19 @@
-//! Whether the bytes of an HTTP/1 answer are as RFC 9110 and RFC 9112 have them. Envoy and Go read every such answer
-//! alike; over others they may disagree, each in its own right.
+//! Checks whether the bytes of an HTTP/1 response conform to RFC 9110 and RFC 9112. Envoy and Go
+//! agree on every conforming response; for others they may differ.
 
-/// What an application's bytes are.
+/// Classification of the bytes that an application writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A whole answer.
     Complete,
-    /// An answer whose body ends with the connection.
+    /// A response whose body ends with the connection.
     UntilClose,
-    /// The beginning of an answer.
+    /// The beginning of a response.
     Incomplete,
-    /// No answer that a server may send.
+    /// Not a valid response; the text says why.
     Invalid(&'static str),
 }
 
-/// What the status line and the headers say of the body.
+/// The body framing that the status line and the headers declare.
 #[derive(Clone, Copy)]
 enum Framing {
     Length(usize),
@@ -23,7 +22,7 @@ enum Framing {
     UntilClose,
 }
 
-/// Judges all that an application writes on one connection.
+/// Classifies all bytes that an application writes on one connection.
 pub fn judge(mut bytes: &[u8]) -> Answer {
     loop {
         let Some(end) = find(bytes, b"\r\n\r\n") else {
@@ -45,7 +44,7 @@ pub fn judge(mut bytes: &[u8]) -> Answer {
     }
 }
 
-/// The status and the framing that a head without its last empty line says.
+/// Returns the status and the framing of a head without its last empty line.
 fn framing(head: &[u8]) -> Result<(u16, Framing), &'static str> {
     let mut lines = split(head);
     let (status, old) = status_line(lines.next().unwrap_or_default())?;
@@ -58,10 +57,11 @@ fn framing(head: &[u8]) -> Result<(u16, Framing), &'static str> {
             "location" => {
                 locations += 1;
                 if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-                    return Err("a Location that is no URI");
+                    return Err("a Location that is not a URI");
                 }
             }
-            // A server that says so and does not switch, or says it twice, is on its own.
+            // Clients differ on a server that sends one of these headers without switching
+            // protocols, or repeats one.
             "upgrade" | "trailer" => return Err("a header that changes the protocol"),
             _ => {}
         }
@@ -72,7 +72,7 @@ fn framing(head: &[u8]) -> Result<(u16, Framing), &'static str> {
     let bodiless = (100..200).contains(&status) || status == 204;
     let framing = match (lengths.as_slice(), codings.as_slice()) {
         ([], []) if bodiless || status == 304 => Framing::Nothing,
-        _ if bodiless => return Err("a body that may not be"),
+        _ if bodiless => return Err("a body where none is allowed"),
         ([], []) => Framing::UntilClose,
         ([length], [])
             if length.len() < 10
@@ -92,31 +92,31 @@ fn framing(head: &[u8]) -> Result<(u16, Framing), &'static str> {
                 Framing::Chunked
             }
         }
-        _ => return Err("two lengths, or one that is none"),
+        _ => return Err("conflicting or invalid lengths"),
     };
     Ok((status, framing))
 }
 
-/// The status, and whether the version is 1.0.
+/// Returns the status, and whether the version is HTTP/1.0.
 fn status_line(line: &[u8]) -> Result<(u16, bool), &'static str> {
     let old = line.starts_with(b"HTTP/1.0 ");
     let digits = match line.strip_prefix(b"HTTP/1.1 ").or_else(|| line.strip_prefix(b"HTTP/1.0 ")) {
         Some([a, b, c, b' ', reason @ ..]) if reason.iter().all(|byte| is_text(*byte)) => [*a, *b, *c],
-        _ => return Err("a status line that is none"),
+        _ => return Err("an invalid status line"),
     };
     let status =
         std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let status = status.and_then(|text| text.parse().ok()).filter(|status| (100..600).contains(status));
-    Ok((status.ok_or("a status that is none")?, old))
+    Ok((status.ok_or("an invalid status")?, old))
 }
 
-/// Name in lower case and value of a header line.
+/// Returns the name in lower case and the value of a header line.
 fn field(line: &[u8]) -> Result<(String, String), &'static str> {
     let colon = line.iter().position(|byte| *byte == b':').ok_or("a header without a colon")?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     if name.is_empty() || !name.iter().all(token) {
-        return Err("a header name that is none");
+        return Err("an invalid header name");
     }
     if !value.iter().all(|byte| is_text(*byte)) {
         return Err("a control character");
@@ -125,12 +125,12 @@ fn field(line: &[u8]) -> Result<(String, String), &'static str> {
     Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), value))
 }
 
-/// Printable, a blank, a tab, or beyond ASCII.
+/// Returns whether a byte is printable, a space, a tab, or beyond ASCII.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// The whole lines of a head that has not ended; `None` where there is none yet.
+/// Returns the complete lines of a head that has not ended; `None` if there is none yet.
 fn lines(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let end = bytes.windows(2).rposition(|pair| pair == b"\r\n")?;
     Some(split(&bytes[..end]).collect())
@@ -142,23 +142,23 @@ fn partial(lines: &[&[u8]]) -> Result<(), &'static str> {
     rest.iter().try_for_each(|line| field(line).map(drop))
 }
 
-/// The body of a chunked answer.
+/// Checks the body of a chunked response.
 fn chunks(mut bytes: &[u8]) -> Answer {
     loop {
         let Some(end) = find(bytes, b"\r\n") else {
             let size = |byte: &u8| byte.is_ascii_hexdigit();
             let started = bytes.iter().all(size) && bytes.len() < 8;
-            return if started { Answer::Incomplete } else { Answer::Invalid("a chunk size that is none") };
+            return if started { Answer::Incomplete } else { Answer::Invalid("an invalid chunk size") };
         };
         let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let (line, extension) = line.split_once(';').unwrap_or((line, "x"));
         if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'=')
         {
-            return Answer::Invalid("a chunk extension that is none");
+            return Answer::Invalid("an invalid chunk extension");
         }
         let digits = !line.is_empty() && line.len() < 8 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
         let Some(size) = usize::from_str_radix(line, 16).ok().filter(|_| digits) else {
-            return Answer::Invalid("a chunk size that is none");
+            return Answer::Invalid("an invalid chunk size");
         };
         bytes = &bytes[end + 2..];
         if size == 0 {
@@ -166,16 +166,16 @@ fn chunks(mut bytes: &[u8]) -> Answer {
         }
         match bytes.get(size..size + 2) {
             Some(b"\r\n") => bytes = &bytes[size + 2..],
-            Some(_) => return Answer::Invalid("a chunk without its end"),
+            Some(_) => return Answer::Invalid("a chunk without CRLF at its end"),
             None if bytes.get(size).is_some_and(|byte| *byte != b'\r') => {
-                return Answer::Invalid("a chunk without its end");
+                return Answer::Invalid("a chunk without CRLF at its end");
             }
             None => return Answer::Incomplete,
         }
     }
 }
 
-/// What comes after the last chunk.
+/// Checks the trailers after the last chunk.
 fn trailers(bytes: &[u8]) -> Answer {
     if bytes.starts_with(b"\r\n") {
         return Answer::Complete;
@@ -184,7 +184,7 @@ fn trailers(bytes: &[u8]) -> Answer {
     if split(&bytes[..end]).all(|line| field(line).is_ok()) {
         Answer::Complete
     } else {
-        Answer::Invalid("a trailer that is none")
+        Answer::Invalid("an invalid trailer")
     }
 }
 
@@ -192,7 +192,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// The lines between CR LF.
+/// Splits bytes at CRLF.
 fn split(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut done = false;
     std::iter::from_fn(move || {

@@ -1,13 +1,14 @@
-//! Whether the frames of an HTTP/2 answer are as RFC 9113 has them, as far as a script can go wrong.
+//! Checks whether the frames of an HTTP/2 response conform to RFC 9113, as far as a script can
+//! violate it.
 
 use super::bytes::Bytes;
 use super::case::Step;
 
-/// What is forbidden in HTTP/2 (section 8.2.2).
+/// Headers that HTTP/2 forbids (RFC 9113, section 8.2.2).
 const FORBIDDEN: [&[u8]; 5] =
     [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
 
-/// Whether a step is of HTTP/2.
+/// Returns whether a step sends or reads HTTP/2 frames.
 pub fn is_frame(step: &Step) -> bool {
     matches!(
         step,
@@ -21,18 +22,18 @@ pub fn is_frame(step: &Step) -> bool {
     )
 }
 
-/// Whether the answer comes to its end.
+/// Returns whether the response is complete.
 pub fn ends(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step, Step::Headers { end: true, .. } | Step::Data { end: true, .. }))
 }
 
-/// Whether everything that is sent is allowed, complete or not.
+/// Returns whether everything that is sent is valid, complete or not.
 pub fn is_valid(steps: &[Step]) -> bool {
     let (mut answered, mut ended) = (false, false);
     let (mut declared, mut sent) = (None, 0);
     for step in steps {
         match step {
-            // After the end of a stream it may be reset without an error.
+            // After the end of its stream, an RST_STREAM without an error is allowed.
             Step::Headers { .. } | Step::Data { .. } if ended => return false,
             Step::Headers { fields, end } => {
                 if !fields_are_valid(fields, answered) {
@@ -75,7 +76,7 @@ fn fields_are_valid(fields: &[(Bytes, Bytes)], trailers: bool) -> bool {
         _ if trailers => fields,
         [(name, value), rest @ ..] if name.0 == b":status" => {
             let status = std::str::from_utf8(&value.0).ok().and_then(|text| text.parse::<u16>().ok());
-            // 101 does not exist in HTTP/2.
+            // HTTP/2 has no status 101.
             if !status.is_some_and(|status| (100..600).contains(&status) && status != 101) {
                 return false;
             }

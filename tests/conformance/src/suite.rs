@@ -1,4 +1,4 @@
-//! The written cases: run, compared with what they are marked to show, and reported.
+//! Runs the written cases, compares the result with their marks, and reports them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,29 +11,27 @@ use super::judge::{Difference, describe};
 use super::kind::Kind;
 use kit::envoy::workspace;
 
-/// A case that was run, and what its difference is.
+/// A case that was run, and its result.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The case.
     pub case: Case,
-    /// What was found.
     pub outcome: Outcome,
 }
 
 impl Finding {
-    /// The kind of its difference, if it has one of any kind.
+    /// Returns the kind of the difference, if there is a known one.
     pub fn kind(&self) -> Option<Kind> {
         kind(&self.case, self.outcome.difference.as_ref()?)
     }
 
-    /// Why this is not as it should be.
+    /// Returns an explanation if the result is not as marked.
     pub fn wrong(&self) -> Option<String> {
         let (found, marked) = (self.kind(), self.case.differs);
         let text = describe(&self.outcome.direct, &self.outcome.through);
         match (&self.outcome.difference, found, marked) {
             (Some(difference), None, _) => Some(format!("{difference:?} differs:\n{text}")),
             (_, found, Some(marked)) if found != Some(marked) => {
-                Some(format!("is marked {marked:?} and differs otherwise or not at all:\n{text}"))
+                Some(format!("is marked {marked:?} but differs in another way or not at all:\n{text}"))
             }
             _ => None,
         }
@@ -42,16 +40,14 @@ impl Finding {
 
 /// A chapter that was run.
 pub struct Findings {
-    /// Its title.
     pub title: String,
-    /// In the order of its cases.
     pub findings: Vec<Finding>,
 }
 
 /// Runs every case of `tests/conformance` whose `chapter: name` contains `only`.
 ///
 /// # Errors
-/// When a case cannot be read, or nothing can be run.
+/// If a case cannot be read, or the cases cannot be run.
 pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
     let chapters = expand::read(&workspace().join("tests/conformance/cases"))?;
     refuse_twins(&chapters)?;
@@ -74,7 +70,8 @@ pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
         .collect())
 }
 
-/// The kind of a difference: as marked; what TLS leaves out needs no mark.
+/// Returns the kind of a difference: the marked one, or D7 for headers omitted over TLS, which
+/// needs no mark.
 fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
     let left_out = *difference == Difference::ConnectionHeaders;
     left_out.then_some(Kind::D7).or(case.differs)
@@ -84,7 +81,7 @@ fn refuse_twins(chapters: &[Chapter]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for case in chapters.iter().flat_map(|chapter| &chapter.cases) {
         if !names.insert(&case.name) {
-            return Err(format!("{}: two cases are called so", case.name));
+            return Err(format!("{}: the name is used by two cases", case.name));
         }
         if case.probe.handler().is_none() {
             return Err(format!("{}: probe needs httpGet, tcpSocket or grpc", case.name));
@@ -93,8 +90,8 @@ fn refuse_twins(chapters: &[Chapter]) -> Result<(), String> {
     Ok(())
 }
 
-/// `{"cases", "equal", "different": [{"kind", "reason", "cases"}]}`: an entry for each known kind, and one for each
-/// case that differs without a kind.
+/// Returns `{"cases", "equal", "different": [{"kind", "reason", "cases"}]}`: an entry for each
+/// known kind, and one for each case that differs without a kind.
 pub fn json(chapters: &[Findings]) -> Value {
     let findings = || chapters.iter().flat_map(|chapter| &chapter.findings);
     let mut kinds: BTreeMap<Kind, Vec<&str>> = BTreeMap::new();

@@ -6,9 +6,9 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures wall-clock time")]
 
-#[path = "../webhook_kit.rs"]
+#[path = "../webhook_support.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
-mod webhook_kit;
+mod webhook_support;
 
 use std::error::Error;
 use std::fs;
@@ -19,7 +19,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use webhook_kit::Webhook;
+use webhook_support::Webhook;
 
 /// Reviews per second; [`REVIEWS`] is the total number.
 const RATE: u32 = 200;
@@ -82,7 +82,7 @@ fn reviews() -> Result<Vec<Row>, Box<dyn Error>> {
     if !one_core.is_ok_and(|status| status.success()) {
         println!("taskset not found: the webhook runs on all cores");
     }
-    let mut review: Value = serde_json::from_str(&webhook_kit::review("bench"))?;
+    let mut review: Value = serde_json::from_str(&webhook_support::review("bench"))?;
     review["request"]["object"] = pod();
     let body = review.to_string();
     let mut call = webhook.call();

@@ -1,7 +1,8 @@
-//! A million mixed requests through the filter in wasmtime: host calls for each probe, memory before and after, the
-//! file's size. Writes `target/bench/filter.json`; exits with another code than 0 only where it could not measure.
+//! Sends a million mixed requests through the filter in wasmtime and measures host calls for each
+//! probe, memory before and after, and the size of the module. It writes
+//! `target/bench/filter.json`. The exit code is not 0 only if a measurement fails.
 
-#![expect(clippy::print_stdout, reason = "a bench shows what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;
 use std::path::Path;
@@ -13,10 +14,10 @@ use wasm_host::lives::{self, GRPC, HTTP, TABLE, TCP};
 use wasm_host::{Filter, FilterFile, Vm};
 
 const REQUESTS: u64 = 1_000_000;
-/// What is used once has been used by then.
+/// Requests before the first measurement, so that one-time allocations have happened.
 const WARM: u64 = 10_000;
 
-/// One figure: `holds` where it is at most the bar.
+/// One figure; it holds if `value` is at most `bar`.
 struct Figure {
     name: &'static str,
     value: u64,
@@ -25,7 +26,7 @@ struct Figure {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` starts benches too, to see that they run.
+    // `cargo test --benches` starts benchmarks without `--bench`, to check that they run.
     let requests = if env::args().any(|argument| argument == "--bench") { REQUESTS } else { WARM };
     let file = FilterFile::from_environment();
     let figures = measure(&Filter::from_file(&file)?, fs::metadata(&file.wasm)?.len(), requests)?;
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure(filter: &Filter, file_bytes: u64, requests: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut vm = Vm::start(filter, lives::host())?;
     if !vm.configure(TABLE)? {
-        return Err(format!("configuration = {:?}: refused", vm.transcript().log()).into());
+        return Err(format!("configuration = {:?}: rejected", vm.transcript().log()).into());
     }
     let figure = |name, value, unit, bar| Figure { name, value, unit, bar };
     let http = Life::get(HTTP).application(200, [("server", "x")]).chunk("small", true);
@@ -67,14 +68,15 @@ fn measure(filter: &Filter, file_bytes: u64, requests: u64) -> Result<Vec<Figure
     Ok(figures)
 }
 
-/// The calls of one life.
+/// Counts the host calls of one scenario.
 fn host_calls(vm: &mut Vm, life: &Life) -> Result<u64, Box<dyn Error>> {
     vm.host_mut().calls.reset();
     life.live(vm)?;
     Ok(vm.host().calls.total().into())
 }
 
-/// Two of three requests are lives in turn, the third names a path that nobody declared, each another one.
+/// Two of three requests are the scenarios in turn; the third has an undeclared path, a different
+/// one each time.
 fn mixed(vm: &mut Vm, numbers: std::ops::Range<u64>) -> Result<(), Box<dyn Error>> {
     let all = lives::all();
     let mut lives = all.iter().cycle();

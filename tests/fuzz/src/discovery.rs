@@ -34,7 +34,8 @@ fn snapshot(endpoints: u8) -> Snapshot {
     };
     let services = BTreeMap::from([(key, Arc::new(service))]);
     let config = Config { services, ..Config::default() };
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, settling: endpoints % 2 == 1 };
+    let settings =
+        SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace: endpoints % 2 == 1 };
     Snapshot::build(&config, &mut std::iter::empty(), settings, None)
 }
 
@@ -57,9 +58,9 @@ pub fn discovery_request(bytes: &[u8]) {
         let (message, after) = after.split_at(length);
         rest = after;
         // A malformed request ends the stream.
-        let Ok(request) = xds::read(Bytes::copy_from_slice(message), variant) else { return };
+        let Ok(request) = xds::decode(Bytes::copy_from_slice(message), variant) else { return };
         unanswered.retain(|_: &TypeUrl, nonce: &mut String| *nonce != request.nonce);
-        let inputs = [Input::Request(Box::new(request)), Input::Look];
+        let inputs = [Input::Request(Box::new(request)), Input::Poll];
         for (index, input) in inputs.into_iter().enumerate() {
             let now = Duration::from_millis(60 * (2 * step + index) as u64);
             let effects = SNAPSHOTS.with(|snapshots| stream.step(now, input, &snapshots[(step + index) % 4]));
@@ -70,7 +71,7 @@ pub fn discovery_request(bytes: &[u8]) {
                         assert!(nonces.insert(response.nonce.clone()), "duplicate nonce");
                         let before = unanswered.insert(response.type_url.clone(), response.nonce.clone());
                         assert_eq!(before, None, "a second response in flight");
-                        xds::write(response, variant, &mut Vec::new());
+                        xds::encode(response, variant, &mut Vec::new());
                     }
                     _ => {}
                 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use app_health::webhook::review;
 use injector::document;
-use injector::settings::{Mode, Settings, SidecarMode};
-use injector::stream::{self, Format};
+use injector::settings::{InjectionMode, Settings, SidecarMode};
 use injector::template::Template;
+use injector::yaml_documents::{self, Format};
 
 pub use discovery::discovery_request;
 
@@ -18,7 +18,7 @@ pub use discovery::discovery_request;
 fn settings() -> Settings {
     Settings {
         sidecar_name: injector::settings::SIDECAR_NAME.to_owned(),
-        mode: Mode::Auto,
+        mode: InjectionMode::Auto,
         template: Template::built_in(injector::settings::SIDECAR_NAME, None)
             .expect("the built-in template is valid"),
         sidecar_mode: SidecarMode::Native,
@@ -54,13 +54,13 @@ pub fn admission_review(body: &[u8]) {
 pub fn documents(bytes: &[u8]) {
     thread_local!(static SETTINGS: Settings = settings());
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    for document in stream::read(text).into_iter().flatten() {
+    for document in yaml_documents::read(text).into_iter().flatten() {
         let Ok(injected) = SETTINGS.with(|settings| document::inject(&document.value, settings)) else {
             continue;
         };
         for format in [Format::Yaml, Format::Json] {
-            let written = document.with(&injected.value, format);
-            let mut read = stream::read(&written).into_iter().filter_map(|document| match document {
+            let written = document.with_value(&injected.value, format);
+            let mut read = yaml_documents::read(&written).into_iter().filter_map(|document| match document {
                 Ok(document) => (document.number > 0).then_some(document.value),
                 Err(error) => panic!("{error}: {written}"),
             });

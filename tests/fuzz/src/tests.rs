@@ -14,7 +14,7 @@ impl Numbers {
 }
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz-corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let mut files: Vec<_> =
         fs::read_dir(folder).expect("a corpus").map(|entry| entry.expect("an entry").path()).collect();
     files.sort();

@@ -1,4 +1,4 @@
-//! Envoy's admin port, scripted: what it says can change at any time, and so can whether it says anything.
+//! A scripted Envoy admin port whose behaviour can be changed at any time.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,29 +11,27 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::net;
 
-/// What comes of [`Mood::Floods`].
+/// Length of the response body of [`Mood::Floods`], in bytes.
 const FLOOD: usize = 20_000_000;
-/// Between two bytes of [`Mood::Drips`].
+/// Pause between two bytes of [`Mood::Drips`].
 const DRIP: Duration = Duration::from_millis(50);
 
-/// How the admin port answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// As an Envoy that serves; its configuration is static.
+    /// Responds like an Envoy that is live and has a static configuration.
     Serves,
-    /// The same before its workers have started.
+    /// Responds like an Envoy whose workers have not started.
     Starts,
-    /// Takes the question and never says a word.
+    /// Accepts the request and sends no response.
     Hangs,
-    /// Says a byte now and then, and comes to no end.
+    /// Sends a byte at a time and never completes the response.
     Drips,
-    /// Says 20 MB, whatever the question.
+    /// Responds to every request with 20 MB.
     Floods,
 }
 
-/// An admin port, gone on drop.
+/// An admin port that stops listening on drop.
 pub struct ScriptedAdmin {
-    /// Where it listens.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     _accepting: AbortOnDropHandle<()>,
@@ -46,39 +44,33 @@ struct Shared {
 }
 
 impl ScriptedAdmin {
-    /// Listens on an address of its own. `metrics`: what `/stats/prometheus` says.
+    /// Listens on a free loopback port; `/stats/prometheus` responds with `metrics`.
     ///
     /// # Panics
-    /// When it cannot listen.
+    /// If no port can be bound.
     pub async fn start(mood: Mood, metrics: String) -> Self {
-        let listener = TcpListener::bind((net::loopback(), 0)).await.expect("a free port");
+        let listener = TcpListener::bind((net::loopback(), 0)).await.expect("cannot bind a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared { mood: Mutex::new(mood), metrics, started_told: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self { address, shared, _accepting: AbortOnDropHandle::new(accepting) }
     }
 
-    /// From now on it answers so.
-    ///
-    /// # Panics
-    /// Never: nothing panics while it holds the lock.
     pub fn set(&self, mood: Mood) {
-        *self.shared.mood.lock().expect("nobody panicked") = mood;
+        *self.shared.mood.lock().expect("the mutex is not poisoned") = mood;
     }
 
-    /// When it last began to say that workers have started, if it did since this was asked last.
-    ///
-    /// # Panics
-    /// Never: nothing panics while it holds the lock.
+    /// Returns when the port last began to report started workers, if it did so since the last
+    /// call.
     pub fn take_started(&self) -> Option<Instant> {
-        self.shared.started_told.lock().expect("nobody panicked").take()
+        self.shared.started_told.lock().expect("the mutex is not poisoned").take()
     }
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
         let shared = shared.clone();
-        // A caller that has heard enough is no error.
+        // A client may disconnect before the end of the response.
         tokio::spawn(async move { answer(stream, &shared).await });
     }
 }
@@ -92,7 +84,7 @@ async fn answer(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let path = head.split(' ').nth(1).unwrap_or_default();
-    let mood = *shared.mood.lock().expect("nobody panicked");
+    let mood = *shared.mood.lock().expect("the mutex is not poisoned");
     match mood {
         Mood::Serves | Mood::Starts => say(&mut stream, path, mood, shared).await,
         Mood::Hangs => stream.read(&mut [0]).await.map(|_| ()),
@@ -118,7 +110,7 @@ async fn say(stream: &mut TcpStream, path: &str, mood: Mood, shared: &Shared) ->
         "/ready" => ("200 OK", "LIVE\n"),
         "/stats" => {
             if mood == Mood::Serves {
-                *shared.started_told.lock().expect("nobody panicked") = Some(Instant::now());
+                *shared.started_told.lock().expect("the mutex is not poisoned") = Some(Instant::now());
             }
             ("200 OK", stats.as_str())
         }

@@ -1,7 +1,7 @@
-//! The application under probe: what it does with a connection is data.
+//! Applications under probe, whose behaviour is data.
 //!
-//! A scripted [`App`] answers with bytes and pauses; [`grpc`] holds real and scripted gRPC health servers,
-//! [`switched`] servers that are told how to behave.
+//! A scripted [`App`] writes bytes and waits; [`grpc`] contains real and scripted gRPC health
+//! servers, and [`switched`] servers whose behaviour can be changed while they run.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -9,64 +9,64 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+
+use crate::wait;
 
 pub mod counted;
 pub mod grpc;
 pub mod switched;
 pub mod tls;
 
-/// A head longer than this is not one, in bytes.
+/// Upper bound of a request head, in bytes.
 const HEAD: usize = 1 << 20;
 
-/// One thing that an application does with a connection.
+/// One step of an application on a connection.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Reads to the end of a request head.
+    /// Reads up to the end of a request head.
     Read,
-    /// Writes these bytes.
     Write(Vec<u8>),
-    /// Writes a block of 16 KiB again and again, until the other side has enough.
+    /// Writes blocks of 16 KiB until the client disconnects.
     WriteForEver,
-    /// Writes these bytes one by one, with a pause before each.
+    /// Writes these bytes one at a time, with a pause before each.
     Drip(Vec<u8>, Duration),
-    /// Does nothing for a while.
     Wait(Duration),
-    /// Does nothing until the other side closes.
+    /// Waits for `notify_one`, so that the test decides when the next step follows.
+    Until(Arc<Notify>),
+    /// Waits until the client disconnects.
     Hang,
-    /// Closes its sending side and goes on reading.
+    /// Closes the sending side and continues to read.
     HalfClose,
-    /// Sends a RST instead of a FIN.
     Reset,
 }
 
-/// Reads a request, then writes `answer`, then closes.
+/// Returns the steps that read a request, write `answer` and close the connection.
 pub fn answer(answer: impl AsRef<[u8]>) -> Vec<Step> {
     vec![Step::Read, Step::Write(answer.as_ref().to_vec())]
 }
 
-/// What an application saw of one connection.
+/// What an application received on one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Who connected.
     pub peer: SocketAddr,
-    /// All bytes of request heads.
+    /// All bytes of the request heads.
     pub bytes: Vec<u8>,
 }
 
 impl Seen {
-    /// The request line.
     pub fn request_line(&self) -> String {
         self.lines().next().unwrap_or_default()
     }
 
-    /// The header lines, in the order in which they came.
+    /// Returns the header lines in the order in which they were received.
     pub fn headers(&self) -> Vec<String> {
         self.lines().skip(1).filter(|line| !line.is_empty()).collect()
     }
 
-    /// The value of one header, whatever its case.
+    /// Returns the value of a header; the case of `name` is ignored.
     pub fn header(&self, name: &str) -> Option<String> {
         self.headers().iter().find_map(|line| {
             let (found, value) = line.split_once(": ")?;
@@ -83,10 +83,9 @@ impl Seen {
 
 /// An application that listens until it is dropped.
 pub struct App {
-    /// Where it listens.
     pub address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
-    task: AbortHandle,
+    task: JoinHandle<()>,
 }
 
 impl Drop for App {
@@ -96,18 +95,19 @@ impl Drop for App {
 }
 
 impl App {
-    /// Listens on a free port and does `steps` with each connection.
+    /// Listens on a free port and performs `steps` on each connection.
     pub async fn start(ip: IpAddr, steps: Vec<Step>) -> Self {
         Self::listen(SocketAddr::new(ip, 0), None, Script::Steps(steps)).await
     }
 
-    /// The same over TLS.
+    /// Like [`App::start`], over TLS.
     pub async fn start_tls(ip: IpAddr, acceptor: TlsAcceptor, steps: Vec<Step>) -> Self {
         Self::listen(SocketAddr::new(ip, 0), Some(acceptor), Script::Steps(steps)).await
     }
 
-    /// Listens on `address`; reads a request, and what it does then depends on the path asked for. A `Read` at the
-    /// beginning of a route is that request.
+    /// Listens on `address`, reads one request from each connection, and performs the steps that
+    /// `route` returns for its path. A `Read` at the beginning of these steps stands for that
+    /// request.
     pub async fn routes(
         address: SocketAddr,
         acceptor: Option<TlsAcceptor>,
@@ -120,44 +120,46 @@ impl App {
         let listener = TcpListener::bind(address).await.expect("the application's port is free");
         let address = listener.local_addr().expect("a bound listener has an address");
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
-        let task =
-            tokio::spawn(serve(listener, acceptor, Arc::new(script), Arc::clone(&seen))).abort_handle();
+        let task = tokio::spawn(serve(listener, acceptor, Arc::new(script), Arc::clone(&seen)));
         Self { address, seen, task }
     }
 
-    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Every connection so far.
+    /// Returns everything received so far, one entry for each connection.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no holder panics").clone()
     }
 
-    /// Waits until there were so many connections: the other side may know of one before the application does.
+    /// Waits until there were at least `connections` connections. A client may know of a connection
+    /// before the application has accepted it.
     ///
     /// # Panics
-    /// After five seconds.
+    /// If there are fewer within [`wait::TIMEOUT`].
     pub async fn seen_at_least(&self, connections: usize) -> Vec<Seen> {
-        for _ in 0..500 {
-            if self.seen().len() >= connections {
-                return self.seen();
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{connections} connections, not {:?}", self.seen());
+        let what = || format!("{connections} connections are accepted: {:?}", self.seen());
+        wait::until_or(what, async || self.seen().len() >= connections).await;
+        self.seen()
+    }
+
+    /// Closes the port and returns once it is closed. Dropping this closes the port at some later
+    /// time.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // The result says that the task was aborted.
+        let _ = (&mut self.task).await;
     }
 }
 
-/// From the path of a request to what is done with its connection.
+/// Maps the path of a request to the steps for its connection.
 type Route = dyn Fn(&str) -> Vec<Step> + Send + Sync;
 
-/// What is done with a connection.
+/// The steps that an application performs on its connections.
 enum Script {
-    /// Always the same.
     Steps(Vec<Step>),
-    /// After a request was read: what its path says.
+    /// Steps that depend on the path of the request.
     Routes(Box<Route>),
 }
 
@@ -180,7 +182,7 @@ async fn serve(
             let record = move |bytes: &[u8]| {
                 seen.lock().expect("no holder panics")[index].bytes.extend_from_slice(bytes);
             };
-            // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+            // Errors of a connection are caused by the client and show in its verdict.
             let _ = match acceptor {
                 None => play(stream, &script, record, reset_tcp).await,
                 Some(acceptor) => match acceptor.accept(stream).await {
@@ -195,7 +197,7 @@ async fn serve(
 }
 
 fn reset_tcp(stream: TcpStream) {
-    // Closing with unsent linger time 0 sends a RST.
+    // Closing a socket with a linger time of 0 sends a RST.
     let _ = stream.set_zero_linger();
 }
 
@@ -234,6 +236,7 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
                 }
             }
             Step::Wait(time) => tokio::time::sleep(time).await,
+            Step::Until(notify) => notify.notified().await,
             Step::Hang => while stream.read(&mut [0; 1024]).await? > 0 {},
             Step::HalfClose => stream.shutdown().await?,
             Step::Reset => {
@@ -246,7 +249,7 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
     stream.shutdown().await
 }
 
-/// What comes up to the first blank line, or to the end.
+/// Reads up to the first empty line, or to the end of the stream.
 pub async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD {

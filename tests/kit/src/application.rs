@@ -1,7 +1,10 @@
-//! The application of Pods, a program of its own: it speaks each protocol, with a switch for each, and says what was asked of it.
+//! The application for Pods, a separate program: it serves each protocol, with a switch for each,
+//! and records the requests it receives.
 //!
-//! On the control port `POST /<protocol>/<serving|failing|hanging>` turns a switch, `POST /listen` ends the time of `--start-after`, and
-//! `GET /seen` shows the heads of the last requests, `{"http": ["GET /ready HTTP/1.1\r\nHost: …"], "https": […]}`, the newest last.
+//! On the control port, `POST /<protocol>/<serving|failing|hanging>` sets a switch, `POST /listen`
+//! ends the delay of `--start-after`, and `GET /seen` returns the heads of the last requests,
+//! `{"http": ["GET /ready HTTP/1.1\r
+//! Host: …"], "https": […]}`, the newest last.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -16,123 +19,166 @@ use crate::app::tls::Tls;
 use crate::app::{App, Step};
 use crate::terminal;
 
-/// How many heads of each protocol are shown.
+/// Maximum number of heads shown for each protocol.
 const HEADS: usize = 100;
 
-/// A request for a path that begins so is printed: a lifecycle hook is asked once, and what was seen may end with the process.
+/// Requests for paths with this prefix are printed. A lifecycle hook is called once, and the
+/// recorded heads may be lost when the process exits.
 const HOOK: &str = "/hook";
 
-/// An application that does as it is told.
+/// An application whose behaviour is set on a control port
 #[derive(Clone, Debug, Parser)]
 #[command(name = "application")]
 pub struct Arguments {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     pub ip: IpAddr,
-    /// Port of HTTP/1.1; failing: 503
+    /// Port for HTTP/1.1; 503 when failing
     #[arg(long, default_value_t = 8080)]
     pub http: u16,
-    /// Port of the same over TLS
+    /// Port for HTTPS, with the same behaviour
     #[arg(long, default_value_t = 8443)]
     pub https: u16,
-    /// Port that takes connections; failing: it is closed
+    /// Port that accepts TCP connections; closed when failing
     #[arg(long, default_value_t = 5432)]
     pub tcp: u16,
-    /// Port of gRPC's health service; failing: NOT_SERVING
+    /// Port of the gRPC health service; NOT_SERVING when failing
     #[arg(long, default_value_t = 9000)]
     pub grpc: u16,
     /// Port of the switches
     #[arg(long, default_value_t = 9900)]
     pub control: u16,
-    /// The other ports are closed for so long: 3s
+    /// Delay before the other ports listen, for example 3s
     #[arg(long, value_name = "SECONDS", default_value = "0s", value_parser = seconds)]
     pub start_after: Duration,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.strip_suffix('s').and_then(|number| number.parse().ok());
-    number.map(Duration::from_secs).ok_or_else(|| "must be like 3s".to_owned())
+    number.map(Duration::from_secs).ok_or_else(|| "must be a number of seconds such as 3s".to_owned())
 }
 
-/// Runs until a signal ends it.
+/// Runs until the process receives a signal.
 ///
 /// # Errors
-/// When signals cannot be had.
+/// If the signal handlers cannot be installed.
 pub async fn run(arguments: Arguments) -> Result<(), String> {
-    terminal::say("application: started\n");
     terminal::unless_interrupted(serve(arguments), false).await.map(drop)
 }
 
-/// The protocols, each with its switch.
-struct Switches([(&'static str, watch::Sender<Behaviour>); 4]);
+/// The switch of one protocol.
+struct Switch {
+    requested: watch::Sender<Behaviour>,
+    /// The behaviour of the server; `None` if it does not listen yet, or reads `requested` for
+    /// every request.
+    applied: watch::Sender<Option<Behaviour>>,
+}
 
-impl Switches {
+impl Switch {
     fn new() -> Self {
-        Self(["http", "https", "tcp", "grpc"].map(|name| (name, watch::Sender::new(Behaviour::Serving))))
+        Self { requested: watch::Sender::new(Behaviour::Serving), applied: watch::Sender::new(None) }
     }
 
-    fn find(&self, protocol: &str) -> Option<&watch::Sender<Behaviour>> {
-        self.0.iter().find_map(|(name, switch)| (*name == protocol).then_some(switch))
+    /// Returns the function with which the server confirms a change.
+    fn confirm(&self) -> impl Fn(Behaviour) + Send + Sync + 'static {
+        let applied = self.applied.clone();
+        move |behaviour| {
+            applied.send_replace(Some(behaviour));
+        }
     }
 
-    /// What this protocol does, now and later.
-    fn of(&self, protocol: &str) -> watch::Receiver<Behaviour> {
-        self.find(protocol).expect("a protocol of ours").subscribe()
-    }
-
-    /// Turns a switch by a path, `/grpc/failing`.
-    fn turn(&self, path: &str) -> Option<()> {
-        let (protocol, name) = path.strip_prefix('/')?.split_once('/')?;
-        let behaviour = Behaviour::named(name)?;
-        self.find(protocol)?.send_replace(behaviour);
-        terminal::say(&format!("application: {protocol} is {name}\n"));
-        Some(())
+    /// Waits until the server behaves as requested.
+    async fn until_applied(&self) {
+        let is_applied =
+            |applied: &Option<Behaviour>| applied.is_none_or(|it| it == *self.requested.borrow());
+        let mut applied = self.applied.subscribe();
+        applied.wait_for(is_applied).await.expect("the sender is dropped only with self");
     }
 }
 
-/// The servers whose requests have heads, from the moment when they listen.
+/// The protocols, each with its switch.
+struct Switches([(&'static str, Switch); 4]);
+
+impl Switches {
+    fn new() -> Self {
+        Self(["http", "https", "tcp", "grpc"].map(|name| (name, Switch::new())))
+    }
+
+    fn of(&self, protocol: &str) -> &Switch {
+        let (_, switch) = self.0.iter().find(|(name, _)| *name == protocol).expect("the protocol is known");
+        switch
+    }
+
+    /// Parses a path such as `/grpc/failing`.
+    fn parse(&self, path: &str) -> Option<(&'static str, Behaviour)> {
+        let (protocol, behaviour) = path.strip_prefix('/')?.split_once('/')?;
+        let (known, _) = self.0.iter().find(|(name, _)| *name == protocol)?;
+        Some((known, Behaviour::named(behaviour)?))
+    }
+}
+
+/// The servers whose request heads are recorded; set once they listen.
 type Servers = OnceLock<[(&'static str, App); 2]>;
 
 async fn serve(arguments: Arguments) -> Result<bool, String> {
     let address = |port| SocketAddr::new(arguments.ip, port);
     let (switches, servers) = (Arc::new(Switches::new()), Arc::new(Servers::new()));
     let listen = Arc::new(Notify::new());
-    let (turned, asked, listens) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
-    let control = move |path: &str| control(&turned, &asked, &listens, path);
+    let control = {
+        let (switches, servers, listen) = (Arc::clone(&switches), Arc::clone(&servers), Arc::clone(&listen));
+        move |path: &str| control(&switches, &servers, &listen, path)
+    };
     let _control = App::routes(address(arguments.control), None, control).await;
-    // Earlier, if somebody says so.
+    terminal::say("application: started\n");
+    // `POST /listen` ends the delay early.
     let _ = tokio::time::timeout(arguments.start_after, listen.notified()).await;
-    let http = App::routes(address(arguments.http), None, answers(switches.of("http"))).await;
+    let requested = |protocol| switches.of(protocol).requested.subscribe();
+    let http = App::routes(address(arguments.http), None, answers(requested("http"))).await;
     let acceptor = Some(Tls::default().acceptor());
-    let https = App::routes(address(arguments.https), acceptor, answers(switches.of("https"))).await;
+    let https = App::routes(address(arguments.https), acceptor, answers(requested("https"))).await;
     let _ = servers.set([("http", http), ("https", https)]);
-    let _grpc = switched::grpc(address(arguments.grpc), switches.of("grpc")).await;
-    terminal::say("application: listening\n");
-    switched::tcp(address(arguments.tcp), switches.of("tcp")).await;
+    let confirm = |protocol| switches.of(protocol).confirm();
+    let _grpc = switched::grpc(address(arguments.grpc), requested("grpc"), confirm("grpc")).await;
+    let tcp = switched::tcp(address(arguments.tcp), requested("tcp"), confirm("tcp"));
+    let listening = async {
+        let mut applied = switches.of("tcp").applied.subscribe();
+        applied.wait_for(Option::is_some).await.expect("the sender is dropped only with the switch");
+        terminal::say("application: listening\n");
+    };
+    tokio::join!(tcp, listening);
     Ok(true)
 }
 
-fn control(switches: &Switches, servers: &Servers, listen: &Notify, path: &str) -> Vec<Step> {
+fn control(switches: &Arc<Switches>, servers: &Servers, listen: &Notify, path: &str) -> Vec<Step> {
     if path == "/seen" {
         let seen = servers.get().map(|servers| servers.each_ref().map(|(name, app)| (*name, heads(app))));
         let seen: Map<String, Value> =
             seen.into_iter().flatten().map(|(name, heads)| (name.to_owned(), heads.into())).collect();
         return switched::text("200 OK", "application/json", &Value::from(seen).to_string());
     }
-    let done = match path {
-        "/listen" => {
-            listen.notify_one();
-            Some(())
-        }
-        path => switches.turn(path),
-    };
-    match done {
-        Some(()) => switched::text("200 OK", "text/plain", "done\n"),
-        None => switched::text("404 Not Found", "text/plain", "ask for /seen or POST /http/failing\n"),
+    let done = switched::text("200 OK", "text/plain", "done\n");
+    if path == "/listen" {
+        listen.notify_one();
+        return done;
     }
+    let Some((protocol, behaviour)) = switches.parse(path) else {
+        return switched::text("404 Not Found", "text/plain", "use GET /seen or POST /http/failing\n");
+    };
+    switches.of(protocol).requested.send_replace(behaviour);
+    // The response follows when the server has applied the change.
+    let applied = Arc::new(Notify::new());
+    let (switches, notify) = (Arc::clone(switches), Arc::clone(&applied));
+    tokio::spawn(async move {
+        switches.of(protocol).until_applied().await;
+        terminal::say(&format!("application: {protocol} is {}\n", behaviour.name()));
+        notify.notify_one();
+    });
+    let mut steps = done;
+    steps.insert(1, Step::Until(applied));
+    steps
 }
 
-/// The last heads that came; a connection that said nothing has none.
+/// Returns the last request heads; a connection without a request has none.
 fn heads(app: &App) -> Vec<String> {
     let mut heads: Vec<String> =
         app.seen().iter().map(|seen| String::from_utf8_lossy(&seen.bytes).into_owned()).collect();
@@ -140,11 +186,11 @@ fn heads(app: &App) -> Vec<String> {
     heads.split_off(heads.len().saturating_sub(HEADS))
 }
 
-/// What becomes of a request, as the switch stands.
+/// Returns the function that responds to a request according to the switch.
 fn answers(behaviour: watch::Receiver<Behaviour>) -> impl Fn(&str) -> Vec<Step> + Send + Sync {
     move |path| {
         if path.starts_with(HOOK) {
-            terminal::say(&format!("application: asked for {path}\n"));
+            terminal::say(&format!("application: received request for {path}\n"));
         }
         switched::http(*behaviour.borrow())
     }

@@ -1,4 +1,4 @@
-//! A certificate authority of a test: signs whatever it is asked for.
+//! A certificate authority for tests that signs every request.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,15 +7,14 @@ use rcgen::{
     SanType,
 };
 
-/// How many there were.
+/// Number of the next authority.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-/// An authority.
 pub struct Authority(pub(crate) CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate and its key, PEM.
+/// A certificate and its key as PEM.
 pub struct Issued {
-    /// Without the authority's.
+    /// The certificate alone, without that of the authority.
     pub certificate: String,
     /// PKCS #8.
     pub key: String,
@@ -28,40 +27,39 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one.
-    ///
-    /// # Panics
-    /// Never.
     pub fn new() -> Self {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Of two with one name, the wrong one is taken for a forger.
+        // Authorities with the same name would be confused: verification picks the wrong one and
+        // reports a bad signature.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         parameters.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
         let key = KeyPair::generate().expect("a key");
         Self(CertifiedIssuer::self_signed(parameters, key).expect("an authority"))
     }
 
-    /// Its own certificate, PEM.
+    /// Returns the certificate of the authority as PEM.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate for either end of a connection, with one name: `spiffe://…`, a DNS name or an address.
+    /// Signs a certificate for server or client authentication with one name: a `spiffe://` URI, a
+    /// DNS name or an address.
     ///
     /// # Panics
-    /// When it is no name.
+    /// If `name` is none of these.
     pub fn sign(&self, name: &str) -> Issued {
         self.sign_all(&[name])
     }
 
-    /// The same with several names, of which the first is the subject too.
+    /// Like [`Authority::sign`], with several names; the first one is also the subject.
     ///
     /// # Panics
-    /// When there is none, or one is no name.
+    /// If there is no name, or one is invalid.
     pub fn sign_all(&self, names: &[&str]) -> Issued {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
-        // A subject of its own: Envoy takes a certificate that is called like its issuer for a self-signed one.
+        // Envoy treats a certificate with the same subject and issuer as self-signed and rejects
+        // it, so the subject differs.
         parameters.distinguished_name.push(DnType::CommonName, names[0]);
         parameters.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];

@@ -1,55 +1,54 @@
-//! The caller of a probe: one new connection per question, as kubelet, with no mercy for odd answers.
+//! An HTTP client that opens a new connection for each request, as kubelet does, and parses
+//! responses strictly.
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::wait::TIMEOUT;
+
 pub mod tls;
 
-/// Nothing in a test takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// More than this of an answer is not read.
+/// Upper bound of a response, in bytes.
 const ANSWER: usize = 1 << 20;
 
-/// An answer, as far as it came.
+/// A response, as far as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// 0 where there was no status line.
+    /// 0 if there was no status line.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body without its chunks' frames.
+    /// The decoded body, without chunk framing.
     pub body: Vec<u8>,
-    /// Whether the body's end came; `false` for a body that breaks.
+    /// Whether the whole body was received.
     pub complete: bool,
 }
 
 impl Answer {
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The first word of a body that is ours: `refused` of `refused: nothing listens …`.
+    /// Returns the first word of a body that the filter or the agent wrote: `refused` for `refused:
+    /// nothing listens …`.
     pub fn word(&self) -> String {
         self.text().split(':').next().unwrap_or_default().to_owned()
     }
 
-    /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Probes `path` as kubelet does: GET, kubelet's `User-Agent`, `Connection: close`.
+/// Probes `path` as kubelet does: a GET with kubelet's `User-Agent` and `Connection: close`.
 pub async fn probe(address: SocketAddr, path: &str) -> Answer {
     get(address, path, &[("User-Agent", "kube-probe/1.36"), ("Accept", "*/*"), ("Connection", "close")]).await
 }
 
-/// A GET with these headers.
+/// Sends a GET with these headers.
 pub async fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
     for (name, value) in headers {
@@ -59,16 +58,16 @@ pub async fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> A
     send(address, request.as_bytes()).await
 }
 
-/// Sends `bytes` on a new connection and reads one answer.
+/// Sends `bytes` on a new connection and reads one response.
 pub async fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
     let exchange = async {
         let Ok(stream) = TcpStream::connect(address).await else { return Answer::default() };
         exchange(stream, bytes).await
     };
-    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| panic!("no answer within {PATIENCE:?}"))
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| panic!("no response within {TIMEOUT:?}"))
 }
 
-/// A GET over a Unix socket; the body.
+/// Sends a GET over a Unix socket and returns the body.
 pub async fn get_unix(socket: &Path, path: &str) -> std::io::Result<String> {
     let stream = UnixStream::connect(socket).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n");
@@ -77,7 +76,8 @@ pub async fn get_unix(socket: &Path, path: &str) -> std::io::Result<String> {
 
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, request: &[u8]) -> Answer {
     let mut bytes = Vec::new();
-    // A connection that is reset while we write or read has told what it had to tell.
+    // If the server resets the connection during the write or read, what was received so far is the
+    // response.
     if stream.write_all(request).await.is_ok() {
         let mut block = [0; 16 << 10];
         while let Ok(read) = stream.read(&mut block).await {
@@ -91,7 +91,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, request: &[u
     parse(&bytes)
 }
 
-/// Reads one HTTP/1.1 answer.
+/// Parses one HTTP/1.1 response.
 pub fn parse(bytes: &[u8]) -> Answer {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Answer::default();

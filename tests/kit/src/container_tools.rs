@@ -1,16 +1,18 @@
-//! Where the programs are that run containers: those that `./justw --containers` unpacked, or else the machine's own.
+//! Finds the programs that run containers: those that `./justw --containers` unpacked, or those of
+//! this machine.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The root of unpacked packages that the environment names by `CONTAINER_TOOLS`; `None` where there is none. Its `usr` is laid over `/usr`
-/// in the mount namespace of whoever runs them, and so nothing on the machine changes.
+/// Returns the root of the unpacked packages, named by the environment variable `CONTAINER_TOOLS`.
+/// Its `usr` is mounted over `/usr` in the mount namespace of the process that uses it, so that
+/// nothing changes on the machine.
 pub fn folder() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("CONTAINER_TOOLS")?);
     folder.join("usr").is_dir().then_some(folder)
 }
 
-/// A program among them, or on the PATH.
+/// Returns the path of a program in the unpacked packages or on the PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let unpacked =
         folder().into_iter().flat_map(|folder| ["usr/sbin", "usr/bin"].map(|part| folder.join(part)));
@@ -21,16 +23,22 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A program that finds them, and the libraries that they need, without a mount of its own: `iptables`, or a script that calls it.
+/// Returns a command for a program such as `iptables`, or a script that calls it, which finds the
+/// unpacked programs, their libraries and their Python modules without a mount.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     let Some(root) = folder() else { return command };
-    let libraries = std::fs::read_dir(root.join("usr/lib")).into_iter().flatten().flatten();
-    let libraries =
-        libraries.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-linux-gnu"));
-    if let Some(libraries) = libraries {
+    let entries = std::fs::read_dir(root.join("usr/lib")).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let folder = |name: &String| root.join("usr/lib").join(name);
+    if let Some(libraries) = names.iter().find(|name| name.ends_with("-linux-gnu")).map(folder) {
         command.env("XTABLES_LIBDIR", libraries.join("xtables")).env("LD_LIBRARY_PATH", libraries);
     }
+    // Debian's modules are in `python3/dist-packages`, its parts of the standard library beside it.
+    let standard = names.iter().filter(|name| name.starts_with("python3.")).map(folder);
+    let modules =
+        std::env::join_paths([folder(&"python3/dist-packages".to_owned())].into_iter().chain(standard));
+    command.env("PYTHONPATH", modules.expect("paths without colons"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let first = ["usr/sbin", "usr/bin"].map(|part| root.join(part));
     let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&path)));

@@ -1,5 +1,6 @@
-//! A Docker daemon of our own, in namespaces of its own: it touches none that runs already, and all that it started, mounts and networks
-//! included, ends with it. No registry is needed: the images are made of files of this machine.
+//! A separate Docker daemon in its own namespaces. It affects no running daemon, and everything
+//! that it started, including mounts and networks, ends with it. No registry is needed, because the
+//! images are built from files of this machine.
 
 pub mod archive;
 mod container;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::Pid;
 
 pub use container::Container;
 pub use images::{BASE, BUSYBOX, CONTROL_PLANE, HELD, SIDECAR};
@@ -21,20 +22,14 @@ pub use images::{BASE, BUSYBOX, CONTROL_PLANE, HELD, SIDECAR};
 use crate::agent::Outcome;
 use crate::container_tools::{self, find};
 use crate::envoy;
+use crate::not_tested;
+use crate::wait;
 
-/// What has to be there, and the package that brings it.
-const PROGRAMS: [(&str, &str); 8] = [
-    ("dockerd", "docker.io"),
-    ("docker", "docker.io"),
-    ("iptables", "iptables"),
-    ("busybox", "busybox-static"),
-    ("setpriv", "util-linux"),
-    ("unshare", "util-linux"),
-    ("ip", "iproute2"),
-    ("ldd", "libc-bin"),
-];
+/// The required programs; `./justw --containers` unpacks those that a machine usually lacks.
+const PROGRAMS: [&str; 8] = ["dockerd", "docker", "iptables", "busybox", "setpriv", "unshare", "ip", "ldd"];
 
-/// Starts the daemon as the first process of its namespaces, with unpacked programs over the machine's. What it leaves in `/run`, `/etc` and `/opt` is seen by nobody else.
+/// Starts the daemon as the first process of its namespaces, with the unpacked programs mounted
+/// over those of the machine. Its files in `/run`, `/etc` and `/opt` are visible only inside.
 const START: &str = r#"set -e
 [ -z "$3" ] || mount -t overlay overlay -o "lowerdir=$3/usr:/usr" /usr
 ip link set lo up
@@ -46,10 +41,7 @@ exec dockerd --config-file "$1/daemon.json" --data-root "$1/data" --host "unix:/
     --cgroup-parent "/$2" --exec-opt native.cgroupdriver=cgroupfs
 "#;
 
-/// How long the daemon may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A running daemon with the images in it.
+/// A running daemon with the images loaded.
 pub struct Daemon {
     folder: PathBuf,
     cgroup: String,
@@ -57,32 +49,27 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it, and makes the images.
-    ///
-    /// # Errors
-    /// Why this machine cannot have one.
+    /// Starts the daemon and builds the images. Without root or one of the programs, `None` is
+    /// returned and reported on stderr.
     ///
     /// # Panics
-    /// When the shipped Dockerfile cannot be built.
-    pub fn start(name: &str) -> Result<Self, String> {
-        let daemon = Self::start_empty(name)?;
-        daemon.make_images();
-        Ok(daemon)
+    /// If the daemon does not start, or a shipped Dockerfile cannot be built.
+    pub fn start(name: &str) -> Option<Self> {
+        not_tested::has_root_and("the images in containers", &PROGRAMS).then(|| {
+            let daemon = Self::start_empty(name);
+            daemon.make_images();
+            daemon
+        })
     }
 
-    /// Starts it without images.
-    fn start_empty(name: &str) -> Result<Self, String> {
-        if !geteuid().is_root() {
-            return Err("a daemon needs root".to_owned());
-        }
-        if let Some((program, package)) = PROGRAMS.iter().find(|(program, _)| find(program).is_none()) {
-            return Err(format!("{program} is missing: apt-get install {package}"));
-        }
+    /// Starts the daemon without images.
+    fn start_empty(name: &str) -> Self {
         let folder = envoy::folder(name);
         std::fs::write(folder.join("daemon.json"), "{}").expect("a writable folder");
         let log = File::create(folder.join("daemon.log")).expect("a writable folder");
         let cgroup = format!("app-health-{}-{name}", std::process::id());
-        // Should this thread end in any way, so does the daemon, and with the first process of the namespaces all others.
+        // If this thread ends for any reason, the daemon is killed, and all other processes of its
+        // PID namespace with it.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "unshare"]);
         command.args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]);
@@ -91,15 +78,15 @@ impl Daemon {
         let log_too = log.try_clone().expect("a descriptor");
         let child = command.stdin(Stdio::null()).stdout(log_too).stderr(log).spawn().expect("setpriv starts");
         let mut daemon = Self { folder, cgroup, child };
-        daemon.answers()?;
-        Ok(daemon)
+        daemon.until_ready();
+        daemon
     }
 
-    fn answers(&mut self) -> Result<(), String> {
+    fn until_ready(&mut self) {
         let pause = Duration::from_millis(100);
-        for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
+        for _ in 0..wait::TIMEOUT.as_millis() / pause.as_millis() {
             if self.docker(&["version"]).code == Some(0) {
-                return Ok(());
+                return;
             }
             if self.child.try_wait().expect("our child").is_some() {
                 break;
@@ -107,43 +94,53 @@ impl Daemon {
             std::thread::sleep(pause);
         }
         let log = std::fs::read_to_string(self.folder.join("daemon.log")).unwrap_or_default();
-        Err(format!("dockerd does not start here: {}", log.lines().last().unwrap_or("it says nothing")))
+        panic!("dockerd does not start:\n{log}");
     }
 
-    /// The daemon's process: the first of its namespaces, whose end is that of all.
+    /// Returns the first process of the daemon's PID namespace; killing it ends all others.
     fn first_process(&self) -> Option<Pid> {
         let id = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok().map(Pid::from_raw)
     }
 
-    /// Runs the client to its end.
+    /// Runs the Docker client until it exits.
     pub fn docker(&self, arguments: &[&str]) -> Outcome {
         self.run_client(client().args(arguments))
     }
 
-    /// The client's output.
+    /// Runs the Docker client and returns its output.
     ///
     /// # Panics
-    /// When it fails.
+    /// If the client fails.
     pub fn ask(&self, arguments: &[&str]) -> String {
         let outcome = self.docker(arguments);
         assert_eq!(outcome.code, Some(0), "docker {arguments:?}: {outcome:?}");
         outcome.stdout.trim().to_owned()
     }
 
-    /// Runs `docker compose` (or the older `docker-compose`) with our images; `None` where there is neither.
+    /// Returns whether `docker-compose` or the plugin of Docker's client is installed.
+    pub fn has_compose(&self) -> bool {
+        find("docker-compose").is_some() || self.docker(&["compose", "version"]).code == Some(0)
+    }
+
+    /// Runs `docker-compose`, or `docker compose` if that program is not installed, with the images
+    /// of the tests.
     ///
     /// # Panics
-    /// When it fails.
-    pub fn compose(&self, file: &Path, arguments: &[&str]) -> Option<String> {
-        let is_plugin = self.docker(&["compose", "version"]).code == Some(0);
-        let mut command = if is_plugin { client() } else { Command::new(find("docker-compose")?) };
-        command.args(is_plugin.then_some("compose")).arg("--file").arg(file).args(arguments);
+    /// If the command fails.
+    pub fn compose(&self, file: &Path, arguments: &[&str]) {
+        let mut command = if find("docker-compose").is_some() {
+            container_tools::command("docker-compose")
+        } else {
+            let mut plugin = client();
+            plugin.arg("compose");
+            plugin
+        };
+        command.arg("--file").arg(file).args(arguments);
         command.envs([("BUSYBOX_IMAGE", BUSYBOX), ("SIDECAR_IMAGE", SIDECAR), ("ENVOY_IMAGE", BASE)]);
         let outcome = self.run_client(&mut command);
         assert_eq!(outcome.code, Some(0), "compose {arguments:?}: {outcome:?}");
-        Some(outcome.stdout)
     }
 
     fn run_client(&self, command: &mut Command) -> Outcome {
@@ -154,10 +151,10 @@ impl Daemon {
         Outcome { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// Runs `case` in the daemon's network, on a thread of its own with this name.
+    /// Runs `case` on a new thread of this name in the network namespace of the daemon.
     ///
     /// # Panics
-    /// When there can be no such thread.
+    /// If the thread cannot be started.
     pub fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -177,7 +174,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // In order, so that the control groups can go; the rest goes with the namespaces.
+        // Containers are removed first, so that their control groups can be deleted; everything
+        // else ends with the namespaces.
         let all = self.docker(&["ps", "--all", "--quiet"]).stdout;
         let remove: Vec<&str> = ["rm", "--force"].into_iter().chain(all.split_whitespace()).collect();
         if remove.len() > 2 {
@@ -189,7 +187,8 @@ impl Drop for Daemon {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
-        // One hierarchy, or one in each folder; the newer builder has a group below ours.
+        // cgroup v2 has one hierarchy, v1 has one in each folder; BuildKit creates a child group
+        // below the daemon's.
         let root = PathBuf::from("/sys/fs/cgroup");
         for hierarchy in folders(&root).into_iter().chain([root]) {
             let ours = hierarchy.join(&self.cgroup);
@@ -197,7 +196,8 @@ impl Drop for Daemon {
                 let _ = std::fs::remove_dir(folder);
             }
         }
-        // Hundreds of megabytes, while the log is worth keeping. The mounts in it vanish a moment after the processes.
+        // The data takes hundreds of megabytes, while the log is kept. Mounts disappear a moment
+        // after the processes, so removal is retried.
         for _ in 0..100 {
             if std::fs::remove_dir_all(self.folder.join("data")).is_ok() {
                 break;
@@ -207,12 +207,12 @@ impl Drop for Daemon {
     }
 }
 
-/// The daemon's own client, which speaks its version.
+/// Returns the client that was found beside the daemon and supports its API version.
 fn client() -> Command {
-    Command::new(find("docker").expect("it was looked for"))
+    Command::new(find("docker").expect("docker was found before"))
 }
 
-/// What is directly below a folder; nothing where there is no such folder.
+/// Returns the entries directly below a folder; none if it does not exist.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

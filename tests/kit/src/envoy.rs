@@ -1,30 +1,31 @@
-//! A real Envoy on addresses of its own, ended on drop.
+//! A real Envoy on separate addresses, killed on drop.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use app_health_agent::envoy_version::EnvoyVersion;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::caller;
+use crate::launcher;
+use crate::wait;
 
-/// Which of the two Envoys that the project is tested with.
+/// One of the two versions of Envoy that the project is tested with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// The newest.
     Newest,
-    /// The oldest.
+    /// The oldest supported version.
     Floor,
 }
 
 impl Version {
-    /// The binary; `./justw` puts it there.
+    /// Returns the path of the binary, which `./justw` installs.
     ///
     /// # Panics
-    /// When it is missing: a test without Envoy has not passed.
+    /// If it is missing, because a test without Envoy must not pass.
     pub fn binary(self) -> PathBuf {
         let name = match self {
             Self::Newest => "envoy",
@@ -41,7 +42,7 @@ impl Version {
 }
 
 impl Version {
-    /// What a bootstrap for it is rendered for.
+    /// Returns the version for which bootstraps are rendered.
     pub fn bootstrap(self) -> EnvoyVersion {
         let version = match self {
             Self::Newest => "1.40",
@@ -51,24 +52,24 @@ impl Version {
     }
 }
 
-/// The root of the checkout.
+/// Returns the root of the repository.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is in tests/").to_path_buf()
 }
 
 /// An Envoy that runs until this is dropped.
 pub struct Envoy {
-    /// Its folder: configuration, log, admin socket.
+    /// The folder with configuration, log and admin socket.
     pub folder: PathBuf,
     child: Child,
 }
 
 impl Envoy {
-    /// Starts an Envoy with `bootstrap`, whose admin is the socket `admin.sock` in `folder`, and waits until it is
-    /// LIVE and its workers run.
+    /// Starts an Envoy with `bootstrap`, whose admin socket is `admin.sock` in `folder`, and waits
+    /// until it is LIVE and its workers have started.
     ///
     /// # Panics
-    /// When Envoy ends or is not ready within 20 s; with the end of its log.
+    /// If Envoy exits or is not ready in time; the message contains its log.
     pub async fn start(version: Version, folder: PathBuf, bootstrap: &Value, workers: u32) -> Self {
         let envoy = Self::spawn(version, folder, bootstrap, workers);
         envoy.ready().await
@@ -78,7 +79,7 @@ impl Envoy {
         let file = folder.join("envoy.json");
         std::fs::write(&file, bootstrap.to_string()).expect("a writable folder");
         let log = std::fs::File::create(folder.join("envoy.log")).expect("a writable folder");
-        let child = Command::new(version.binary())
+        let child = launcher::command(&version.binary())
             .arg("--config-path")
             .arg(&file)
             .args(["--disable-hot-restart", "--log-level", "warning", "--component-log-level", "wasm:info"])
@@ -93,49 +94,52 @@ impl Envoy {
     }
 
     async fn ready(mut self) -> Self {
-        for _ in 0..1000 {
+        let folder = self.folder.clone();
+        let what = || format!("Envoy is ready:\n{}", log(&folder));
+        wait::until_or(what, async || {
             if let Ok(Some(status)) = self.child.try_wait() {
-                panic!("Envoy ended with {status}:\n{}", self.log());
+                panic!("Envoy exited with {status}:\n{}", self.log());
             }
-            if self.stat("listener_manager.workers_started").await == Some(1) {
-                return self;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("Envoy is not ready:\n{}", self.log());
+            self.stat("listener_manager.workers_started").await == Some(1)
+        })
+        .await;
+        self
     }
 
-    /// Envoy's log so far.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("envoy.log")).unwrap_or_default()
+        log(&self.folder)
     }
 
-    /// Envoy's process.
     pub fn pid(&self) -> u32 {
         self.child.id().expect("a running child has a pid")
     }
 
-    /// Asks the admin socket.
+    /// Sends a request to the admin socket.
     pub async fn admin(&self, path: &str) -> std::io::Result<String> {
         caller::get_unix(&self.folder.join("admin.sock"), path).await
     }
 
-    /// One counter or gauge; `None` where there is none of that name.
+    /// Returns the value of a counter or gauge; `None` if it does not exist.
     pub async fn stat(&self, name: &str) -> Option<u64> {
         let text = self.admin(&format!("/stats?filter=^{name}$")).await.ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
     }
 
-    /// Ends Envoy and waits for its end.
+    /// Waits until this counter or gauge has this value.
+    pub async fn until_stat(&self, name: &str, value: u64) {
+        wait::until(&format!("{name} is {value}"), async || self.stat(name).await == Some(value)).await;
+    }
+
+    /// Kills Envoy and waits until it has exited.
     pub async fn stop(mut self) {
-        self.child.kill().await.expect("Envoy can be ended");
+        self.child.kill().await.expect("Envoy can be killed");
     }
 }
 
-/// What `envoy --mode validate` says of a configuration.
+/// Runs `envoy --mode validate` on a configuration.
 ///
 /// # Errors
-/// Envoy's own words.
+/// The output of Envoy.
 pub async fn validate(version: Version, folder: &Path, config: &str) -> Result<(), String> {
     let file = folder.join("validate.yaml");
     std::fs::write(&file, config).expect("a writable folder");
@@ -149,14 +153,26 @@ pub async fn validate(version: Version, folder: &Path, config: &str) -> Result<(
     if output.status.success() { Ok(()) } else { Err(text) }
 }
 
-/// A probe listener's address at `ip`, on Istio's port.
+/// Returns the address of a probe listener at `ip`, on Istio's port.
 pub fn probe_listener(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 15020)
 }
 
-/// A new folder below `target/`, named after the test; short, since a socket's path has 107 bytes at most.
+fn log(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("envoy.log")).unwrap_or_default()
+}
+
+/// The folder of this process, without the files of an earlier process that had the same ID.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = workspace().join("target/it").join(std::process::id().to_string());
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+});
+
+/// Creates a folder below `target/it`, named after the test, or returns it if it exists. The name
+/// is kept short because the path of a Unix socket is at most 107 bytes long.
 pub fn folder(name: &str) -> PathBuf {
-    let folder = workspace().join("target/it").join(format!("{}-{name}", std::process::id()));
+    let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).expect("target is writable");
     folder
 }

@@ -1,4 +1,4 @@
-//! The shipped Envoy examples: as they are, and as a test runs them, on an address and with files of its own.
+//! The shipped Envoy examples: unmodified, and adapted for tests to separate addresses and files.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,14 +10,15 @@ use crate::app::tls::Identity;
 use crate::envoy::workspace;
 use crate::pod;
 
-/// The Envoy files below `envoy-config/examples`, by their path from there: `strict-mtls/envoy.yaml`.
+/// Returns the Envoy files below `envoy-config/examples`, by their relative path, for example
+/// `strict-mtls/envoy.yaml`.
 ///
 /// # Panics
-/// When there are none.
+/// If there are none.
 pub fn all() -> BTreeMap<String, String> {
     let root = workspace().join("envoy-config/examples");
     let mut files = BTreeMap::new();
-    for folder in std::fs::read_dir(&root).expect("the examples are there") {
+    for folder in std::fs::read_dir(&root).expect("the examples exist") {
         let folder = folder.expect("readable").path();
         for file in std::fs::read_dir(folder).expect("a folder for each example") {
             let file = file.expect("readable").path();
@@ -31,27 +32,27 @@ pub fn all() -> BTreeMap<String, String> {
     files
 }
 
-/// The Envoy files of `envoy-config/vm`, by name: `envoy.yaml`.
+/// Returns the Envoy files of `envoy-config/vm`, by name, for example `envoy.yaml`.
 ///
 /// # Panics
-/// When there are none.
+/// If there are none.
 pub fn of_machines() -> BTreeMap<String, String> {
     let folder = workspace().join("envoy-config/vm");
     let names = ["envoy.yaml", "envoy-mtls.yaml"];
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("the examples are there");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("the examples exist");
     names.into_iter().map(|name| (name.to_owned(), read(name))).collect()
 }
 
-/// One of them.
+/// Returns one of the files of [`all`].
 ///
 /// # Panics
-/// When there is none of that name.
+/// If it does not exist.
 pub fn text(name: &str) -> String {
     all().remove(name).unwrap_or_else(|| panic!("no example is called {name}"))
 }
 
-/// An example with `ip` for every address that it listens on or dials, this build's filter, and certificates from
-/// `folder`.
+/// Returns an example in which every address to listen on or connect to is `ip`, the filter is the
+/// one of this build, and the certificates are in `folder`.
 pub fn placed(text: &str, ip: IpAddr, folder: &Path) -> String {
     let ip = ip.to_string();
     let filter = pod::wasm().display().to_string();
@@ -62,17 +63,19 @@ pub fn placed(text: &str, ip: IpAddr, folder: &Path) -> String {
         .replace("./certs/", &format!("{}/", folder.display()))
 }
 
-/// The same for [`Envoy::start`](crate::envoy::Envoy::start), which asks the admin socket in `folder`.
+/// Like [`placed`], for [`Envoy::start`](crate::envoy::Envoy::start), with the admin socket in
+/// `folder`.
 pub fn runnable(text: &str, ip: IpAddr, folder: &Path) -> Value {
     let mut config = parse(&placed(text, ip, folder));
     config["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
     config
 }
 
-/// Writes a certificate and its authority into `folder`, as the example with mutual TLS wants them.
+/// Writes a certificate and its authority into `folder`, under the names that the example with
+/// mutual TLS uses.
 ///
 /// # Panics
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn certificates(folder: &Path, identity: &Identity) {
     let files = [
         ("ca.pem", &identity.authority),
@@ -84,15 +87,16 @@ pub fn certificates(folder: &Path, identity: &Identity) {
     }
 }
 
-/// YAML as a value, anchors resolved.
+/// Parses YAML and resolves anchors.
 ///
 /// # Panics
-/// When it is no YAML.
+/// If it is not valid YAML.
 pub fn parse(yaml: &str) -> Value {
     serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every object below `value` whose `@type` ends in this name: `Wasm`, `HttpConnectionManager`.
+/// Returns every object below `value` whose `@type` ends with `name`, for example `Wasm` or
+/// `HttpConnectionManager`.
 pub fn typed<'a>(value: &'a Value, name: &str) -> Vec<&'a Value> {
     let is_it =
         value["@type"].as_str().is_some_and(|found| found.rsplit('.').next() == Some(name)).then_some(value);

@@ -1,4 +1,4 @@
-//! Shared parts of the tests: applications that misbehave, callers, real Envoys, agents, machines and containers.
+//! The test harness: real and scripted counterparts of the components under test.
 
 pub mod admin;
 pub mod agent;
@@ -10,6 +10,7 @@ pub mod container_tools;
 pub mod docker;
 pub mod envoy;
 pub mod example;
+pub mod launcher;
 pub mod load;
 pub mod net;
 pub mod not_tested;
@@ -20,6 +21,8 @@ pub mod pod;
 pub mod process;
 pub mod promtool;
 pub mod report;
+pub mod reserved_port;
 pub mod sidecar;
 pub mod terminal;
 pub mod vm;
+pub mod wait;

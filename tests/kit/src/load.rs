@@ -1,5 +1,5 @@
-//! Many probes: each on a connection of its own, at a pace or as fast as they are answered, from an address that
-//! the caller chooses; and what came of them.
+//! Sends many probes, each on a new connection from a chosen source address, at a fixed rate
+//! or as fast as they are answered, and counts the results.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,11 +12,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::caller::{self, Answer};
+use crate::wait::TIMEOUT;
 
-/// No probe waits longer for its answer than this.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The request of kubelet's prober for `path`, byte for byte but for its version.
+/// Returns the request of kubelet's prober for `path`, byte for byte except for the version.
 pub fn kubelet_request(address: SocketAddr, path: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: kube-probe/1.36\r\nAccept: */*\r\nConnection: close\r\n\r\n"
@@ -24,10 +22,10 @@ pub fn kubelet_request(address: SocketAddr, path: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A new connection to `address` from `source`, on a port that the kernel chooses.
+/// Opens a connection to `address` from `source`, on a port that the kernel chooses.
 ///
 /// # Errors
-/// Whatever the kernel says: refused, no port left, no such source.
+/// The error of the kernel: refused, no port left, or no such source address.
 pub async fn connect(source: Option<IpAddr>, address: SocketAddr) -> std::io::Result<TcpStream> {
     let Some(source) = source else { return TcpStream::connect(address).await };
     let socket = if source.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -35,23 +33,23 @@ pub async fn connect(source: Option<IpAddr>, address: SocketAddr) -> std::io::Re
     socket.connect(address).await
 }
 
-/// Sends `request` on a new connection and reads one answer; status 0 where none came.
+/// Sends `request` on a new connection and reads one response; status 0 if there is none.
 pub async fn ask(source: Option<IpAddr>, address: SocketAddr, request: &[u8]) -> Answer {
     let exchange = async {
         let mut stream = connect(source, address).await?;
         stream.write_all(request).await?;
         read_answer(&mut stream).await
     };
-    match timeout(PATIENCE, exchange).await {
+    match timeout(TIMEOUT, exchange).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) | Err(_) => Answer::default(),
     }
 }
 
-/// Reads one answer and nothing after it, as far as it comes.
+/// Reads one response and nothing after it, as far as it is received.
 ///
 /// # Errors
-/// Only when there is not a byte of it.
+/// Only if not a single byte is received.
 pub async fn read_answer(stream: &mut TcpStream) -> std::io::Result<Answer> {
     let mut bytes = Vec::with_capacity(512);
     loop {
@@ -66,19 +64,19 @@ pub async fn read_answer(stream: &mut TcpStream) -> std::io::Result<Answer> {
     }
 }
 
-/// How much is asked, and how.
+/// Number and rate of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Questions in all.
+    /// Total number of requests.
     pub total: u64,
-    /// Questions that may wait for their answers at the same time.
+    /// Maximum number of requests that wait for their response at the same time.
     pub at_once: u64,
-    /// At most this many a second; `None`: the next one as soon as one is answered.
+    /// Maximum number of requests per second; `None`: a new one as soon as another is answered.
     pub per_second: Option<u32>,
 }
 
 impl Load {
-    /// Asks question after question; `ask` gets its number, from 0.
+    /// Sends the requests; `ask` gets the number of each, from 0.
     pub async fn run<F: Future<Output = Answer>>(self, ask: impl Fn(u64) -> F) -> Tally {
         let started = Instant::now();
         let tally = RefCell::new(Tally::default());
@@ -103,32 +101,31 @@ impl Load {
 }
 
 fn fitting(number: u64) -> u32 {
-    u32::try_from(number).expect("a run asks fewer than four thousand million questions")
+    u32::try_from(number).expect("a run sends fewer than 2^32 requests")
 }
 
-/// What came of many questions.
+/// The results of many requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many answers there were of each status; 0: no answer.
+    /// Number of responses by status; 0: no response.
     pub statuses: BTreeMap<u16, u64>,
-    /// How many answers broke off.
+    /// Number of incomplete responses.
     pub broken: u64,
-    /// The answer that took longest.
+    /// The longest time until a response.
     pub slowest: Duration,
-    /// From the first question to the last answer.
+    /// The time from the first request to the last response.
     pub took: Duration,
 }
 
 impl Tally {
-    /// Counts an answer.
     pub fn add(&mut self, answer: &Answer, took: Duration) {
         *self.statuses.entry(answer.status).or_default() += 1;
         self.broken += u64::from(answer.status != 0 && !answer.complete);
         self.slowest = self.slowest.max(took);
     }
 
-    /// Counts all that came of another load, which ran after this one or beside it; how long both took is the
-    /// caller's to say.
+    /// Adds the results of another run. The caller sets the total duration, since the runs may have
+    /// been sequential or concurrent.
     pub fn add_all(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -137,17 +134,17 @@ impl Tally {
         self.slowest = self.slowest.max(other.slowest);
     }
 
-    /// How many answers of one status there were.
+    /// Returns the number of responses with a status.
     pub fn of(&self, status: u16) -> u64 {
         self.statuses.get(&status).copied().unwrap_or(0)
     }
 
-    /// How many questions there were.
+    /// Returns the number of requests.
     pub fn total(&self) -> u64 {
         self.statuses.values().sum()
     }
 
-    /// Answers a second.
+    /// Returns the number of responses per second.
     pub fn rate(&self) -> f64 {
         let total = u32::try_from(self.total()).map_or(f64::INFINITY, f64::from);
         total / self.took.as_secs_f64().max(f64::EPSILON)

@@ -1,9 +1,21 @@
-//! Addresses of our own: every test gets a loopback address for itself, so that fixed ports never clash.
+//! Loopback addresses and ports that no other test uses, also not one of another process.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{self, UnixDatagram};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An address of 127.0.0.0/8 that nobody else in this process, and hardly anybody outside, uses.
+use tokio::net::TcpSocket;
+
+/// Second bytes of the addresses: other programs use 127.0.0.x.
+const SECOND_BYTES: std::ops::Range<u8> = 40..240;
+
+/// The second byte of this process's addresses, and the lock that reserves it.
+static RANGE: LazyLock<(u8, UnixDatagram)> = LazyLock::new(reserve);
+
+/// Returns an address of 127.0.0.0/8 that is unique on this machine as long as this process runs,
+/// so that tests can use fixed ports.
 ///
 /// # Panics
 /// After some 65,000 addresses.
@@ -11,7 +23,7 @@ pub fn loopback() -> IpAddr {
     loopbacks(1)
 }
 
-/// The first of so many such addresses in a row.
+/// Returns the first of `count` such consecutive addresses.
 ///
 /// # Panics
 /// After some 65,000 addresses.
@@ -20,7 +32,65 @@ pub fn loopbacks(count: u32) -> IpAddr {
     let number = NEXT.fetch_add(count, Ordering::Relaxed);
     let [_, _, high, low] = number.to_be_bytes();
     assert!(number + count < 0xffff, "no loopback addresses are left");
-    // 127.0.0.x is everybody's; the process chooses its own second byte.
-    let second = u8::try_from(std::process::id() % 200).expect("below 200") + 40;
-    IpAddr::V4(Ipv4Addr::new(127, second, high, low))
+    IpAddr::V4(Ipv4Addr::new(127, RANGE.0, high, low))
 }
+
+/// Reserves a second byte with a socket in the abstract namespace. Such a socket takes no port, and
+/// the kernel removes it with the process. The first attempt depends on the process ID, so that the
+/// addresses of a process that was killed, whose children may still run, are not used again soon.
+fn reserve() -> (u8, UnixDatagram) {
+    let first = usize::try_from(std::process::id()).expect("a 64-bit machine") % SECOND_BYTES.len();
+    let mut candidates = SECOND_BYTES.cycle().skip(first).take(SECOND_BYTES.len());
+    let reserved = candidates.find_map(|second| {
+        let name = format!("app-health tests on 127.{second}.0.0/16");
+        let address = net::SocketAddr::from_abstract_name(name).expect("a short name");
+        Some((second, UnixDatagram::bind_addr(&address).ok()?))
+    });
+    reserved.expect("fewer than 200 test processes run on this machine")
+}
+
+/// A port that refuses connections while this exists: its socket is bound, so that no other process
+/// gets the port, and does not listen.
+pub struct ClosedPort {
+    pub address: SocketAddr,
+    _bound: TcpSocket,
+}
+
+impl ClosedPort {
+    /// Reserves a port on `ip`.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub fn new(ip: IpAddr) -> Self {
+        let socket = if ip.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let bound = socket.expect("a socket");
+        bound.bind(SocketAddr::new(ip, 0)).expect("a free port");
+        Self { address: bound.local_addr().expect("a bound socket has an address"), _bound: bound }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+/// Returns the number of connections that the kernel has accepted for the listener on `address` and
+/// that the application has not, in the network namespace of this thread.
+///
+/// # Panics
+/// If no socket listens there, or the address is not IPv4.
+pub fn accept_queue(address: SocketAddr) -> u32 {
+    /// The state LISTEN in `/proc/net/tcp`.
+    const LISTEN: &str = "0A";
+    let IpAddr::V4(ip) = address.ip() else { panic!("{address} is not IPv4") };
+    // The kernel prints the bytes of an address as a number in its own byte order.
+    let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port());
+    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").expect("a table of sockets");
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row.get(1) == Some(&local.as_str()) && row.get(3) == Some(&LISTEN));
+    let row = row.unwrap_or_else(|| panic!("no socket listens on {address}"));
+    let received = row[4].rsplit(':').next().expect("two queues");
+    u32::from_str_radix(received, 16).expect("a hexadecimal number")
+}
+
+#[cfg(test)]
+mod tests;

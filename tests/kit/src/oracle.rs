@@ -1,5 +1,5 @@
-//! Kubelet's own prober, as a program beside the test: it says what kubelet would find. The program is in
-//! `tests/kubelet-prober`; how questions and answers look on the wire, in `line`.
+//! Kubelet's own prober as a separate program, which returns the result that kubelet would get. The
+//! program is in `tests/kubelet-prober`; its protocol is in `line`.
 
 mod line;
 
@@ -18,80 +18,78 @@ use tokio::sync::oneshot;
 
 use crate::envoy::workspace;
 
-/// Beyond the probes' own timeouts, an answer comes within this on the busiest machine.
+/// Limit for a response after the timeouts of the probes themselves, sufficient on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is asked.
+/// A request to run probes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The address of the Pod.
     pub pod_ip: IpAddr,
-    /// Of each probe; whole seconds in Kubernetes, any time here.
+    /// Timeout of each probe; whole seconds in Kubernetes, any duration here.
     pub timeout: Duration,
-    /// Kubernetes' `ProbeHandler`: `{"httpGet": {"port": 8080, "path": "/ready"}}`.
+    /// A `ProbeHandler` of Kubernetes: `{"httpGet": {"port": 8080, "path": "/ready"}}`.
     pub handler: Value,
-    /// Probes, one after the other; at least 1.
+    /// Number of probes to run in sequence; at least 1.
     pub repeat: u32,
-    /// Probes before, of which the answer tells nothing.
+    /// Number of probes to run before them, whose results are not reported.
     pub warm_up: u32,
 }
 
 impl Question {
-    /// One probe.
+    /// Returns a request for one probe.
     pub fn once(pod_ip: IpAddr, timeout: Duration, handler: Value) -> Self {
         Self { pod_ip, timeout, handler, repeat: 1, warm_up: 0 }
     }
 }
 
-/// The result of a probe, as `pkg/probe` has it.
+/// The result of a probe, as in `pkg/probe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProbeResult {
-    /// It passes.
     Success,
-    /// It passes, with an event: a redirect to another host.
+    /// Success with an event, for example for a redirect to another host.
     Warning,
-    /// It fails.
     Failure,
-    /// It could not be asked.
+    /// The probe could not be sent.
     Unknown,
 }
 
-/// What kubelet's prober found.
+/// The results of a [`Question`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Of the last probe.
+    /// The result of the last probe.
     pub result: ProbeResult,
-    /// Kubelet's own text on the last probe; bytes that are no UTF-8 are replaced.
+    /// Kubelet's output of the last probe; bytes that are not UTF-8 are replaced.
     pub output: String,
-    /// The prober's error on the last probe. Kubelet tries such a probe three times, then counts nothing.
+    /// The prober's error of the last probe. Kubelet retries such a probe up to three times and
+    /// then does not count it.
     pub error: Option<String>,
-    /// How long each probe took, in order.
+    /// The duration of each probe, in order.
     pub latencies: Vec<Duration>,
-    /// How many probes had which result; those with none are left out.
+    /// The number of probes by result; results that did not occur are left out.
     pub results: BTreeMap<ProbeResult, u64>,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// The program did not understand the question.
-    #[error("the oracle refuses the question: {0}")]
+    /// The program rejected the request.
+    #[error("the prober rejected the request: {0}")]
     Fault(String),
-    /// What the program said is no answer.
-    #[error("the oracle's answer is not understood: {0}")]
+    /// The output of the program is not a valid response.
+    #[error("invalid response of the prober: {0}")]
     Unreadable(String),
-    /// The program has ended.
-    #[error("the oracle has ended")]
+    /// The program has exited.
+    #[error("the prober has exited")]
     Ended,
-    /// No answer came long after every probe had timed out.
-    #[error("the oracle gave no answer within {0:?}")]
+    /// No response was received long after every probe had timed out.
+    #[error("no response of the prober within {0:?}")]
     Late(Duration),
 }
 
-/// Who waits for which answer.
+/// The receivers of the responses, by request ID.
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, AskError>>>>>;
 
-/// The running program; it ends when this is dropped. Belongs to the runtime that it was started on.
+/// The running program; it is killed on drop. It belongs to the runtime on which it was started.
 pub struct Oracle {
     child: Child,
     stdin: tokio::sync::Mutex<ChildStdin>,
@@ -100,29 +98,29 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Starts it.
+    /// Starts the prober as a child process.
     ///
     /// # Panics
-    /// When it is not built, or does not start.
+    /// If it is not built or cannot be started.
     pub fn start() -> Self {
         let mut command = Command::new(binary());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("the oracle starts");
-        let stdin = child.stdin.take().expect("a pipe was asked for");
-        let stdout = child.stdout.take().expect("a pipe was asked for");
+        let mut child = command.spawn().expect("the prober starts");
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
         let waiting = Waiting::default();
         tokio::spawn(deliver(stdout, Arc::clone(&waiting)));
         Self { child, stdin: stdin.into(), next: AtomicU64::new(0), waiting }
     }
 
-    /// Asks, while others may ask as well.
+    /// Runs probes; concurrent calls are possible.
     ///
     /// # Errors
-    /// When there is no answer; whatever a probe finds is one.
+    /// If there is no response; the result of a failed probe is not an error.
     pub async fn ask(&self, question: Question) -> Result<Answer, AskError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.waiting.lock().expect("nobody panics with it").insert(id, sender);
+        self.waiting.lock().expect("the mutex is not poisoned").insert(id, sender);
         let line = line::write(id, &question);
         self.stdin.lock().await.write_all(line.as_bytes()).await.map_err(|_| AskError::Ended)?;
         let probes = question.repeat.saturating_add(question.warm_up);
@@ -133,12 +131,12 @@ impl Oracle {
         }
     }
 
-    /// The program's process.
+    /// Returns the PID of the program.
     ///
     /// # Panics
-    /// When it has ended and somebody has waited for that.
+    /// If it has exited and was waited for.
     pub fn pid(&self) -> u32 {
-        self.child.id().expect("nobody waits for it")
+        self.child.id().expect("the program runs")
     }
 }
 
@@ -148,14 +146,15 @@ fn binary() -> PathBuf {
     path
 }
 
-/// Hands each line to who waits for it. With the last one gone, all that wait learn that nothing more will come.
+/// Passes each line to its receiver. At the end of the output, all remaining receivers get an
+/// error.
 async fn deliver(stdout: ChildStdout, waiting: Waiting) {
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Some(text)) = lines.next_line().await {
         let (id, answer) = line::read(&text);
-        let sender = id.and_then(|id| waiting.lock().expect("nobody panics with it").remove(&id));
-        // Nobody waits for an answer that is late.
+        let sender = id.and_then(|id| waiting.lock().expect("the mutex is not poisoned").remove(&id));
+        // The receiver may have timed out.
         let _ = sender.map(|sender| sender.send(answer));
     }
-    waiting.lock().expect("nobody panics with it").clear();
+    waiting.lock().expect("the mutex is not poisoned").clear();
 }

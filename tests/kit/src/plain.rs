@@ -1,10 +1,10 @@
-//! A bootstrap with a second listener beside the probe listener: a plain Envoy route to the same application, to
-//! compare with.
+//! A bootstrap with a second listener: a plain Envoy route to the same application, as a baseline.
 //!
-//! The same: everything that the shipped listener and its cluster set, as it stands there, word for word: connection
-//! limit, timeouts, header mutations in both directions, path and header rules, the router, the source address, the
-//! breakers, one connection per request. Not the same: no rate limit and no wasm filter; one route, which picks the
-//! cluster by the path alone; and the cluster is STATIC, because the target of ORIGINAL_DST is what the filter sets.
+//! Everything that the shipped listener and its cluster set is copied unmodified: connection limit,
+//! timeouts, header mutations in both directions, path and header rules, the router, the source
+//! address, the circuit breakers, one connection per request. There are three differences: no rate
+//! limit and no wasm filter; one route, which selects the cluster by the path alone; and a STATIC
+//! cluster, because the filter sets the target of ORIGINAL_DST.
 
 use std::net::SocketAddr;
 
@@ -15,18 +15,18 @@ const NAME: &str = "plain";
 const WASM: &str = "envoy.filters.http.wasm";
 const RATE_LIMIT: &str = "envoy.filters.http.local_ratelimit";
 
-/// The listener of that name in a rendered bootstrap.
+/// Returns the listener of that name in a rendered bootstrap.
 ///
 /// # Panics
-/// When there is none.
+/// If there is none.
 pub fn listener<'a>(bootstrap: &'a mut Value, name: &str) -> &'a mut Value {
     named(&mut bootstrap["static_resources"]["listeners"], name)
 }
 
-/// The HTTP filters of a listener.
+/// Returns the HTTP filters of a listener.
 ///
 /// # Panics
-/// When it has no HTTP connection manager.
+/// If it has no HTTP connection manager.
 pub fn http_filters(listener: &mut Value) -> &mut Vec<Value> {
     connection_manager(listener)["http_filters"].as_array_mut().expect("a list of HTTP filters")
 }
@@ -41,7 +41,8 @@ fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
     elements.iter_mut().find(|element| element["name"] == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Raises the rate limit of the probe listener to what nobody reaches; it is counted still.
+/// Raises the rate limit of the probe listener so far that it is never reached; requests are still
+/// counted.
 pub fn raise_rate_limit(bootstrap: &mut Value) {
     let filters = http_filters(listener(bootstrap, "app_health"));
     let limit = filters.iter_mut().find(|filter| filter["name"] == RATE_LIMIT).expect("a rate limit");
@@ -55,7 +56,7 @@ pub fn add(bootstrap: &mut Value, address: SocketAddr, app: SocketAddr) {
     add_as(bootstrap, NAME, address, app, &[]);
 }
 
-/// The same under another name, with these HTTP filters before the router.
+/// Like [`add`], under another name and with these HTTP filters before the router.
 pub fn add_as(bootstrap: &mut Value, name: &str, address: SocketAddr, app: SocketAddr, filters: &[Value]) {
     let mut plain = listener(bootstrap, "app_health").clone();
     plain["name"] = name.into();
@@ -91,7 +92,7 @@ pub fn add_as(bootstrap: &mut Value, name: &str, address: SocketAddr, app: Socke
     push(bootstrap, "clusters", cluster);
 }
 
-/// Takes the probe listener out, and with it the filter.
+/// Removes the probe listener and with it the filter.
 pub fn without_probe_listener(bootstrap: &mut Value) {
     let listeners = bootstrap["static_resources"]["listeners"].as_array_mut().expect("a list of listeners");
     listeners.retain(|listener| listener["name"] != "app_health");

@@ -1,9 +1,12 @@
-//! A scripted discovery server, over plaintext or mutual TLS: one that knows Istio's protocol alone, or one that says hello as ours
-//! does, with every misbehaviour as data. What it was told is kept, message by message.
+//! A scripted ADS server, over plaintext or mutual TLS. It supports either Istio's protocol alone
+//! or the extended protocol of this project's discovery server, and every misbehaviour is data. It
+//! records all messages that it receives.
 //!
-//! The rules of istiod are facts of its source (`pkg/xds/server.go`, `pilot/pkg/xds/ads.go`, `pilot/pkg/bootstrap/server.go`): a report
-//! before the first other request of a stream is dropped, a first request without a node's id ends the stream, a report is never
-//! answered, response headers come with the first response and no earlier, and PINGs less than 15 s apart are refused.
+//! The rules of istiod are taken from its source (`pkg/xds/server.go`, `pilot/pkg/xds/ads.go`,
+//! `pilot/pkg/bootstrap/server.go`): a report before the first other request of a stream is
+//! dropped, a first request without a node ID ends the stream, a report is never acknowledged,
+//! response headers are sent with the first response and no earlier, and PINGs less than 15 s apart
+//! are rejected.
 
 mod ads;
 mod authority;
@@ -31,84 +34,84 @@ pub use crate::authority::{Authority, Issued};
 pub use ads::Variant;
 use frames::Watched;
 
-/// Nothing that is waited for takes longer.
+/// Upper bound for every wait.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// Time between GOAWAY and the end of the connection; istiod waits 10 s.
 const GOAWAY_GRACE: Duration = Duration::from_secs(1);
-/// A report.
+/// The type URL of a health report.
 pub const HEALTH_INFORMATION: &str = "type.googleapis.com/istio.v1.HealthInformation";
-/// The hello.
+/// The type URL of the hello message.
 pub const PROBE_TYPE: &str = "type.googleapis.com/app_health.v1.Probe";
-/// What a first request asks for.
+/// The type URL that the first request of a stream subscribes to.
 pub const CLUSTER_LOAD_ASSIGNMENT: &str =
     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-/// How a server behaves, on each stream from its beginning unless said otherwise.
+/// Behaviour of a server; a change applies to new streams unless stated otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// `{"session": 1, "heartbeatSeconds": 60, "probe": {…}}`; absent: a plain server. Sent again when it changes.
+    /// `{"session": 1, "heartbeatSeconds": 60, "probe": {…}}`; absent: Istio's protocol alone. Sent
+    /// again when it changes.
     pub hello: Option<Value>,
-    /// Reports are acknowledged.
+    /// Whether reports are acknowledged.
     pub acknowledges: bool,
-    /// Each stream is ended so after this time.
+    /// Every stream is ended with this code after this time.
     pub ends: Option<(Duration, Code)>,
-    /// So many reports of all streams together are forgotten, as by an istiod whose cache is stale.
+    /// The number of reports, over all streams, to drop like an istiod with a stale cache.
     pub forgets: usize,
 }
 
 impl Script {
-    /// An istiod.
+    /// Returns the script of an istiod.
     pub fn plain() -> Self {
         Self::default()
     }
 
-    /// Ours, with this hello.
+    /// Returns the script of this project's discovery server with this hello.
     pub fn ours(hello: Value) -> Self {
         Self { hello: Some(hello), acknowledges: true, ..Self::default() }
     }
 }
 
-/// One message of a client.
+/// A message of a client.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Number of the stream, from 0.
+    /// The number of the stream, from 0.
     pub stream: usize,
-    /// When it came.
+    /// When the message was received.
     pub at: Instant,
-    /// How the stream speaks.
+    /// The variant of the protocol.
     pub variant: Variant,
-    /// Its type.
     pub type_url: String,
-    /// `version_info`; empty in the incremental variant.
+    /// The `version_info`; empty in the incremental variant.
     pub version: String,
-    /// `response_nonce`.
+    /// The `response_nonce`.
     pub nonce: String,
-    /// Resource names, subscriptions and their ends.
+    /// The number of resource names, subscriptions and unsubscriptions.
     pub names: usize,
-    /// `error_detail`
+    /// The `error_detail`: code and message.
     pub error: Option<(i32, String)>,
-    /// `node`: id, user agent, locality, metadata as JSON.
+    /// The `node`: ID, user agent, locality, metadata as JSON.
     pub node: Option<(String, String, [String; 3], Value)>,
 }
 
 impl Seen {
-    /// A field of the node's metadata; `null` if absent.
+    /// Returns a field of the node's metadata; `null` if absent.
     pub fn metadata(&self, name: &str) -> Value {
         self.node.as_ref().map_or(Value::Null, |(_, _, _, metadata)| metadata[name].clone())
     }
 
-    /// Is it a report?
+    /// Returns whether this is a health report.
     pub fn is_report(&self) -> bool {
         self.type_url == HEALTH_INFORMATION
     }
 
-    /// Is it a report in our words?
+    /// Returns whether this is a report of the extended protocol.
     pub fn is_ours(&self) -> bool {
         self.is_report() && !self.metadata("APP_HEALTH_REPORT").is_null()
     }
 }
 
-/// What is shared by all connections.
+/// State shared by all connections.
 #[derive(Debug, Default)]
 struct Shared {
     script: Mutex<Script>,
@@ -122,12 +125,11 @@ struct Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panicked")
+    mutex.lock().expect("the mutex is not poisoned")
 }
 
-/// A server; dropped, it is gone with all its connections.
+/// A server; dropping it closes all its connections.
 pub struct PlainServer {
-    /// Where it listens.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Arc<Mutex<Option<TlsAcceptor>>>,
@@ -141,22 +143,22 @@ impl Drop for PlainServer {
 }
 
 impl PlainServer {
-    /// Over plaintext.
+    /// Starts a server over plaintext.
     pub async fn start(script: Script) -> Self {
         Self::listen("127.0.0.1:0".parse().expect("an address"), script, None).await
     }
 
-    /// Over mutual TLS.
+    /// Starts a server over mutual TLS.
     pub async fn start_tls(script: Script, acceptor: TlsAcceptor) -> Self {
         Self::listen("127.0.0.1:0".parse().expect("an address"), script, Some(acceptor)).await
     }
 
-    /// At this address.
+    /// Starts a server at this address.
     ///
     /// # Panics
-    /// When it is taken.
+    /// If it is in use.
     pub async fn listen(address: SocketAddr, script: Script, acceptor: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind(address).await.expect("a free port");
+        let listener = TcpListener::bind(address).await.expect("cannot bind the port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared { script: Mutex::new(script), ..Shared::default() });
         let acceptor = Arc::new(Mutex::new(acceptor));
@@ -164,13 +166,12 @@ impl PlainServer {
         Self { address, shared, acceptor, task: task.abort_handle() }
     }
 
-    /// Changes how it behaves.
     pub fn change(&self, change: impl FnOnce(&mut Script)) {
         change(&mut lock(&self.shared.script));
         self.shared.changed.notify_waiters();
     }
 
-    /// New connections are shaken hands with so.
+    /// Uses another acceptor for new connections.
     pub fn change_tls(&self, acceptor: TlsAcceptor) {
         *lock(&self.acceptor) = Some(acceptor);
     }
@@ -180,35 +181,35 @@ impl PlainServer {
         self.shared.goes_away.notify_waiters();
     }
 
-    /// Everything that was said so far.
+    /// Returns all messages so far.
     pub fn seen(&self) -> Vec<Seen> {
         lock(&self.shared.seen).clone()
     }
 
-    /// The health that an istiod has noted: `Err` is why not.
+    /// Returns the last health that an istiod would have recorded; `Err` contains the reason.
     pub fn health(&self) -> Option<Result<(), String>> {
         lock(&self.shared.health).clone()
     }
 
-    /// Streams so far.
+    /// Returns the number of streams so far.
     pub fn streams(&self) -> usize {
         *lock(&self.shared.streams)
     }
 
-    /// Connections of this moment.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         *lock(&self.shared.connections)
     }
 
-    /// When PINGs came.
+    /// Returns the times at which PINGs were received.
     pub fn pings(&self) -> Vec<Instant> {
         lock(&self.shared.pings).clone()
     }
 
-    /// Waits until `is_so` of everything that was said.
+    /// Waits until `is_so` is true for the received messages.
     ///
     /// # Panics
-    /// When it never is.
+    /// If that does not happen in time.
     pub async fn until(&self, what: &str, is_so: impl Fn(&[Seen]) -> bool) {
         let waiting = async {
             while !is_so(&self.seen()) {
@@ -216,12 +217,12 @@ impl PlainServer {
             }
         };
         let waited = timeout(PATIENCE, waiting).await;
-        assert!(waited.is_ok(), "{what} never came: {:#?}", self.seen());
+        assert!(waited.is_ok(), "timed out waiting for {what}: {:#?}", self.seen());
     }
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Arc<Mutex<Option<TlsAcceptor>>>) {
-    // With the listener the connections go.
+    // The connections are aborted together with the listener's task.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (shared, acceptor) = (shared.clone(), lock(&acceptor).clone());
@@ -260,12 +261,13 @@ async fn speak<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: T, sh
     let _ = timeout(GOAWAY_GRACE, connection).await;
 }
 
-/// A listener that accepts, reads, and never says a word; its address, and how many connections it has had.
+/// Starts a listener that accepts and reads but never writes; returns its address and the number of
+/// its connections.
 ///
 /// # Panics
-/// When there is no free port.
+/// If no port can be bound.
 pub async fn mute() -> (SocketAddr, Arc<Mutex<usize>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("cannot bind a free port");
     let address = listener.local_addr().expect("a bound listener has an address");
     let accepted = Arc::new(Mutex::new(0));
     let counted = accepted.clone();

@@ -1,4 +1,4 @@
-//! What stands in a Pod: a real Envoy with the filter, by the bootstrap that the agent renders.
+//! The sidecar of a Pod: a real Envoy with the filter, and the bootstrap that the agent renders.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,26 +11,30 @@ use serde_json::Value;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Envoy, Version};
 
-/// The address that probes come from, so that captured traffic lets them through.
+/// `timeoutSeconds` of probes whose result must not depend on the speed of the machine.
+const TIMEOUT_SECONDS: u64 = 60;
+
+/// The source address of the filter's probes, which is exempt from traffic capture.
 pub const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 6));
 
-/// An Envoy that answers the probes of one pod.
+/// An Envoy that answers the probes of one Pod.
 pub struct Pod {
-    /// The pod's address: applications listen there, and so does Envoy.
+    /// The address of the Pod, on which applications and Envoy listen.
     pub ip: IpAddr,
-    /// Where kubelet asks.
+    /// The address of the probe listener.
     pub listener: SocketAddr,
-    /// The proxy.
     pub envoy: Envoy,
 }
 
 impl Pod {
-    /// Starts Envoy at `ip` with this prober table. `name` is the test's.
+    /// Starts Envoy at `ip` with this prober table, in which a probe without `timeoutSeconds` gets
+    /// [`with_long_timeouts`]; `name` is that of the test.
     pub async fn start(name: &str, ip: IpAddr, probers: &Value) -> Self {
-        Self::with(name, Version::Newest, &Self::bootstrap(name, ip, probers)).await
+        let probers = with_long_timeouts(probers.clone());
+        Self::with(name, Version::Newest, &Self::bootstrap(name, ip, &probers)).await
     }
 
-    /// The bootstrap of a Pod, to be changed before it is used.
+    /// Returns the bootstrap of a Pod, so that a test can change it.
     pub fn bootstrap(name: &str, ip: IpAddr, probers: &Value) -> Bootstrap {
         let folder = envoy::folder(name);
         Bootstrap {
@@ -62,10 +66,23 @@ impl Pod {
     }
 }
 
-/// The filter as it is shipped. The agent's build script has refused one that is older than its sources.
+/// Sets a timeout of a minute for each probe that has no `timeoutSeconds`, in place of the second
+/// that is Kubernetes' default, so that a busy machine does not change its result. Lifecycle hooks
+/// have no timeout and stay as they are.
+pub fn with_long_timeouts(mut probers: Value) -> Value {
+    let probers_by_path = probers.as_object_mut().expect("a prober table is an object");
+    for (path, prober) in probers_by_path {
+        if path.starts_with("/app-health/") && prober["timeoutSeconds"].is_null() {
+            prober["timeoutSeconds"] = TIMEOUT_SECONDS.into();
+        }
+    }
+    probers
+}
+
+/// Returns the path of the shipped filter.
 ///
 /// # Panics
-/// If the file is missing.
+/// If it is missing or older than its sources.
 pub fn wasm() -> PathBuf {
     let file = envoy::workspace().join("target/wasm32-unknown-unknown/wasm/app_health_filter.wasm");
     assert!(file.is_file(), "{} is missing: run ./justw wasm", file.display());

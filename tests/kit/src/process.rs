@@ -1,43 +1,66 @@
-//! What a process of this machine costs: time on the processors, memory, sockets.
+//! Resource usage of a process: CPU time, memory, sockets.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
-/// A running process.
+/// Returns the children of a process that have not exited.
+///
+/// # Panics
+/// If `/proc` cannot be read.
+pub fn children(parent: Pid) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid::from_raw);
+    pids.filter(|pid| state_and_parent(*pid).is_some_and(|(state, its)| state != 'Z' && its == parent))
+        .collect()
+}
+
+/// Returns whether the process exists and is not a zombie.
+pub fn is_alive(pid: Pid) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Reads the state and the parent of a process from `/proc/<pid>/stat`; `None` if it does not exist.
+fn state_and_parent(pid: Pid) -> Option<(char, Pid)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may contain spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, Pid::from_raw(fields.next()?.parse().ok()?)))
+}
+
+/// A running process, by its PID.
 #[derive(Clone, Copy, Debug)]
 pub struct Process(u32);
 
 impl Process {
-    /// The process with this id.
     pub fn new(pid: u32) -> Self {
         Self(pid)
     }
 
-    /// The time that all its threads have spent on a processor, in user and kernel mode, from the process's own
-    /// clock: nanoseconds, where `/proc/<pid>/stat` counts hundredths of a second.
+    /// Returns the CPU time of all threads in user and kernel mode, from the CPU clock of the
+    /// process, which counts nanoseconds; `/proc/<pid>/stat` counts hundredths of a second.
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn cpu(self) -> Duration {
         let pid = Pid::from_raw(i32::try_from(self.0).expect("a process id"));
         let clock = ClockId::pid_cpu_clock_id(pid).expect("a running process has a clock");
         clock_gettime(clock).expect("a running process has a clock").into()
     }
 
-    /// Its resident memory, in bytes (`VmRSS`).
+    /// Returns the resident memory, in bytes (`VmRSS`).
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn rss(self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most resident memory that it ever had, in bytes (`VmHWM`).
+    /// Returns the peak resident memory, in bytes (`VmHWM`).
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn peak_rss(self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -49,10 +72,10 @@ impl Process {
         kib << 10
     }
 
-    /// How many sockets it holds.
+    /// Returns the number of open sockets.
     ///
     /// # Panics
-    /// When the process has ended.
+    /// If the process has exited.
     pub fn sockets(self) -> usize {
         let files = std::fs::read_dir(format!("/proc/{}/fd", self.0)).expect("a running process");
         let is_socket = |file: &std::path::PathBuf| {

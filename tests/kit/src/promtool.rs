@@ -1,4 +1,4 @@
-//! Prometheus' own parsers, as the program `promtool`.
+//! Parses metrics with Prometheus' own parsers, by the program `promtool`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,18 @@ use std::process::{Command, Output, Stdio};
 use crate::envoy::workspace;
 use crate::not_tested;
 
-/// `promtool`, found.
+/// The path of `promtool`.
 pub struct Promtool(PathBuf);
 
 impl Promtool {
-    /// The one that `./justw` has put there, or the machine's. `None`: there is none, which is said on stderr.
+    /// Finds the program that `./justw` installed, or that of the machine. If there is none, `None`
+    /// is returned and reported on stderr.
     pub fn find() -> Option<Self> {
         let ours = workspace().join(".tools/bin/promtool");
         let machine = ["/usr/local/bin", "/usr/bin"].map(|folder| Path::new(folder).join("promtool"));
         let found = [ours].into_iter().chain(machine).find(|path| path.exists());
         if found.is_none() {
-            not_tested::say(
+            not_tested::report(
                 "merged metrics by Prometheus' own parsers",
                 "no promtool (Debian's package prometheus)",
             );
@@ -25,13 +26,13 @@ impl Promtool {
         found.map(Self)
     }
 
-    /// Parses text format 0.0.4; the lines of its linter.
+    /// Parses text format 0.0.4 and returns the messages of the linter.
     ///
     /// # Errors
-    /// What the parser does not understand.
+    /// The errors of the parser.
     ///
     /// # Panics
-    /// When promtool cannot be run.
+    /// If promtool cannot be run.
     pub fn text(&self, exposition: &str) -> Result<String, String> {
         let mut command = Command::new(&self.0);
         command
@@ -40,14 +41,14 @@ impl Promtool {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("promtool starts");
-        let written = child.stdin.take().expect("it is piped").write_all(exposition.as_bytes());
+        let written = child.stdin.take().expect("stdin is piped").write_all(exposition.as_bytes());
         let output = child.wait_with_output().expect("promtool ends");
-        // It reads to the end, or to the first line that it does not understand.
+        // promtool reads to the end, or to the first line with an error.
         written
             .or_else(|error| if output.status.code() == Some(1) { Ok(()) } else { Err(error) })
             .expect("a pipe");
         let words = words(&output);
-        // 3: the linter would have it another way.
+        // Exit code 3 reports messages of the linter only.
         if matches!(output.status.code(), Some(0 | 3)) { Ok(words) } else { Err(words) }
     }
 }

@@ -1,42 +1,38 @@
-//! What a benchmark found: rows for people as a table, for machines as JSON.
+//! The results of a benchmark: rows, formatted as a table or as JSON.
 
 use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-/// One measured figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What was measured, `p50 through the filter`.
+    /// What was measured, for example `p50 through the filter`.
     pub name: String,
-    /// The figure.
     pub value: f64,
-    /// Its unit, `us`, `MiB`, `ratio`.
+    /// The unit, for example `us`, `MiB` or `ratio`.
     pub unit: &'static str,
-    /// The figure that it must not exceed, if there is such a bar.
+    /// The target that the value must not exceed, if there is one.
     pub bar: Option<f64>,
 }
 
 impl Row {
-    /// A figure without a bar.
+    /// Returns a figure without a target.
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self { name: name.into(), value, unit, bar: None }
     }
 
-    /// The same with a bar.
     #[must_use]
     pub fn at_most(self, bar: f64) -> Self {
         Self { bar: Some(bar), ..self }
     }
 
-    /// Whether the bar holds; `None` without a bar.
+    /// Returns whether the target is met; `None` without a target.
     pub fn holds(&self) -> Option<bool> {
         self.bar.map(|bar| self.value <= bar)
     }
 }
 
-/// The rows as a table.
 pub fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -56,12 +52,13 @@ pub fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Three figures behind the point where they say something.
+/// Returns the number of decimal places that gives three significant digits.
 fn digits(value: f64) -> String {
     if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
 
-/// The rows as a list of `{"bar", "holds", "name", "unit", "value"}`; null where there is no bar.
+/// Formats the rows as a list of `{"bar", "holds", "name", "unit", "value"}`, with null where there
+/// is no target.
 pub fn json(rows: &[Row]) -> Value {
     rows.iter()
         .map(|row| {
@@ -72,10 +69,10 @@ pub fn json(rows: &[Row]) -> Value {
         .collect()
 }
 
-/// Writes `bench/<area>.json` in the target folder; its path.
+/// Writes `bench/<area>.json` in the target folder and returns its path.
 ///
 /// # Errors
-/// When the folder cannot be written to.
+/// If the folder is not writable.
 pub fn write(target: &Path, area: &str, rows: &[Row]) -> std::io::Result<PathBuf> {
     let folder = target.join("bench");
     std::fs::create_dir_all(&folder)?;
@@ -85,10 +82,10 @@ pub fn write(target: &Path, area: &str, rows: &[Row]) -> std::io::Result<PathBuf
     Ok(file)
 }
 
-/// The value below which the part `quantile` (0 to 1) of `values` lies; the nearest one, none is made up.
+/// Returns the quantile (0 to 1) of `values` as the nearest of them, without interpolation.
 ///
 /// # Panics
-/// Without values.
+/// If `values` is empty.
 pub fn quantile(values: &[f64], quantile: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -96,16 +93,16 @@ pub fn quantile(values: &[f64], quantile: f64) -> f64 {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "an index into a list in memory, rounded on purpose"
+        reason = "an index into a list in memory, rounded intentionally"
     )]
     let index = ((sorted.len() - 1) as f64 * quantile).round() as usize;
     sorted[index]
 }
 
-/// The value in the middle.
+/// Returns the median of `values`.
 ///
 /// # Panics
-/// Without values.
+/// If `values` is empty.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }

@@ -1,9 +1,9 @@
-//! `app-health-agent run` with an Envoy of its own, on a loopback address of its own.
+//! Runs `app-health-agent run` with a separate Envoy on a separate loopback address.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,24 +13,23 @@ use crate::agent;
 use crate::caller::{self, Answer};
 use crate::envoy::{self, Version};
 use crate::net;
-
-/// Nothing that the agent does takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(40);
+use crate::process;
+use crate::wait;
 
 /// A running agent, killed on drop.
 pub struct Sidecar {
-    /// Where everything listens.
+    /// The address on which all its ports listen.
     pub ip: IpAddr,
-    /// Of the test; the state directory is `state` in it, the log `agent.log`.
+    /// The folder of the test, with the state directory `state` and the log `agent.log`.
     pub folder: PathBuf,
     child: Child,
 }
 
-/// A sidecar to be started.
+/// Settings of a sidecar before its start.
 pub struct Builder {
-    /// Where everything will listen.
+    /// The address on which all its ports will listen.
     pub ip: IpAddr,
-    /// Of the test.
+    /// The folder of the test.
     pub folder: PathBuf,
     command: Command,
     instance_ip: IpAddr,
@@ -38,18 +37,18 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// With the real Envoy. `name` is the test's.
+    /// Uses the newest Envoy; `name` is that of the test.
     pub fn new(name: &str) -> Self {
         Self::of(name, Version::Newest)
     }
 
-    /// With that Envoy.
+    /// Uses this version of Envoy.
     pub fn of(name: &str, version: Version) -> Self {
         let binary = version.binary();
         Self::bare(name).args(&["--envoy", binary.to_str().expect("a path")])
     }
 
-    /// With no word of which Envoy.
+    /// Sets no flag about Envoy.
     pub fn bare(name: &str) -> Self {
         let (ip, folder) = (net::loopback(), envoy::folder(name));
         let mut command = agent::command(&["run"]);
@@ -63,37 +62,36 @@ impl Builder {
         Self { ip, folder, command, instance_ip: ip, envoy_args: Vec::new() }
     }
 
-    /// Beside somebody else's Envoy, which answers at that admin port; its probe listener is not asked.
+    /// Uses an external Envoy with that admin port; its probe listener is not checked.
     #[must_use]
     pub fn watching(self, admin: SocketAddr) -> Self {
         self.args(&["--no-envoy", "--admin", &admin.to_string(), "--data-path", "off"])
     }
 
-    /// With another address of the machine than the one where everything listens.
+    /// Sets `--instance-ip` to another address than the one on which the ports listen.
     #[must_use]
     pub fn instance_ip(mut self, ip: IpAddr) -> Self {
         self.instance_ip = ip;
         self
     }
 
-    /// More flags.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {
         self.command.args(args);
         self
     }
 
-    /// With so many descriptors at most, its Envoy too.
+    /// Limits the number of open file descriptors of the agent and its Envoy.
     #[must_use]
     pub fn descriptors(self, most: u32) -> Self {
         self.inside(&["sh", "-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")])
     }
 
-    /// By another program, which gets the agent's command line behind `words` and becomes it in the end, or ends as it
-    /// does.
+    /// Runs the agent by another program, which gets the agent's command line after `words` and
+    /// either executes it or exits with the same code.
     ///
     /// # Panics
-    /// Without a word.
+    /// If `words` is empty.
     #[must_use]
     pub fn inside(mut self, words: &[&str]) -> Self {
         let (program, first) = words.split_first().expect("a program");
@@ -106,24 +104,24 @@ impl Builder {
         self
     }
 
-    /// A variable of its environment.
+    /// Adds an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// A flag of Envoy; without any its log is quiet.
+    /// Adds flags of Envoy; without any, its log level is raised.
     #[must_use]
     pub fn envoy_args(mut self, args: &[&str]) -> Self {
         self.envoy_args = args.iter().map(|arg| (*arg).to_owned()).collect();
         self
     }
 
-    /// Starts it.
+    /// Starts the agent with the configured flags.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(self) -> Sidecar {
         let quiet = ["--log-level".to_owned(), "warning".to_owned()];
         let args = if self.envoy_args.is_empty() { quiet.to_vec() } else { self.envoy_args };
@@ -132,17 +130,17 @@ impl Builder {
         Self::spawn(command, self.ip, self.folder)
     }
 
-    /// Starts it without a word to Envoy.
+    /// Starts the agent without any flags for Envoy.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start_plain(mut self) -> Sidecar {
         self.command.arg("--instance-ip").arg(self.instance_ip.to_string());
         Self::spawn(self.command, self.ip, self.folder)
     }
 
     fn spawn(mut command: Command, ip: IpAddr, folder: PathBuf) -> Sidecar {
-        // A file, since a pipe that nobody reads would hold it up.
+        // A file is used because an unread pipe would block the agent.
         let log = std::fs::File::create(folder.join("agent.log")).expect("a writable folder");
         let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("the agent starts");
         Sidecar { ip, folder, child }
@@ -150,89 +148,100 @@ impl Builder {
 }
 
 impl Sidecar {
-    /// Its readiness port.
+    /// Returns the address of the readiness port.
     pub fn ready_address(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15021)
     }
 
-    /// Its local port.
+    /// Returns the address of the local admin port.
     pub fn local_address(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15004)
     }
 
-    /// `GET /healthz/ready`.
+    /// Sends `GET /healthz/ready`.
     pub async fn ready(&self, query: &str) -> Answer {
         caller::get(self.ready_address(), &format!("/healthz/ready{query}"), &[]).await
     }
 
-    /// Asks until the answer has this status and this body.
+    /// Sends requests until the response has this status and this body.
     ///
     /// # Panics
-    /// When it never comes; with the log.
+    /// If that does not happen in time; the message contains the log.
     pub async fn until(&self, status: u16, body: &str) {
-        let mut last = Answer::default();
-        for _ in 0..2000 {
-            last = self.ready("").await;
-            if last.status == status && last.text().trim() == body {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("{status} {body:?} never came, but {} {:?}\n{}", last.status, last.text(), self.log());
+        let last = Cell::new((0, String::new()));
+        let what = || {
+            let (its_status, its_body) = last.take();
+            format!("the agent answers {status} {body:?}, not {its_status} {its_body:?}\n{}", self.log())
+        };
+        wait::until_or(what, async || {
+            let answer = self.ready("").await;
+            last.set((answer.status, answer.text().trim().to_owned()));
+            answer.status == status && answer.text().trim() == body
+        })
+        .await;
     }
 
-    /// A request to the local port, with these lines of a head behind the first one.
+    /// Sends a request to the local admin port; `lines` are header lines.
     pub async fn local(&self, request: &str, lines: &str) -> Answer {
         let request = format!("{request} HTTP/1.1\r\n{lines}\r\n");
         caller::send(self.local_address(), request.as_bytes()).await
     }
 
-    /// Its log so far, Envoy's within it.
+    /// Returns the sum of the agent's own metrics whose names start with `prefix`, over all labels.
+    pub async fn metric(&self, prefix: &str) -> f64 {
+        let text = self.local("GET /metrics", "Host: localhost\r\n").await.text();
+        let samples = text.lines().filter(|line| line.starts_with(prefix));
+        samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until the agent has completed `requests` more readiness requests to the probe listener.
+    pub async fn until_data_path_requests(&self, requests: f64) {
+        const REQUESTS: &str = "app_health_agent_data_path_";
+        let before = self.metric(REQUESTS).await;
+        let what = || format!("the agent sends {requests} requests to the probe listener\n{}", self.log());
+        wait::until_or(what, async || self.metric(REQUESTS).await >= before + requests).await;
+    }
+
+    /// Returns the log so far, including that of Envoy.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }
 
-    /// The number of the process.
+    /// Returns the PID of the agent.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has exited.
     pub fn pid(&self) -> Pid {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
-        Pid::from_raw(pid.unwrap_or_else(|| panic!("it has ended\n{}", self.log())))
+        Pid::from_raw(pid.unwrap_or_else(|| panic!("the agent has exited\n{}", self.log())))
     }
 
-    /// The number of the Envoy that was started last.
+    /// Returns the PID of the running Envoy, which is the agent's only child once it is ready.
     ///
     /// # Panics
-    /// When none was started.
-    pub fn envoy(&self) -> Pid {
-        let log = self.log();
-        let pid =
-            log.rsplit("envoy started pid=").next().and_then(|rest| rest.split(' ').next()?.parse().ok());
-        Pid::from_raw(pid.unwrap_or_else(|| panic!("no Envoy was started\n{log}")))
+    /// If the agent has no child, or several.
+    pub fn envoy_pid(&self) -> Pid {
+        let children = process::children(self.pid());
+        let [envoy] = children[..] else { panic!("not one child: {children:?}\n{}", self.log()) };
+        envoy
     }
 
     /// Sends a signal to the agent.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has exited.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the agent runs");
     }
 
-    /// Waits for its end: the code and the log.
+    /// Waits until the agent exits and returns its exit code and log.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not exit in time.
     pub async fn end(mut self) -> (Option<i32>, String) {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        let status = ended.unwrap_or_else(|_| panic!("it does not end\n{}", self.log())).expect("a child");
+        let ended = tokio::time::timeout(wait::TIMEOUT, self.child.wait()).await;
+        let status =
+            ended.unwrap_or_else(|_| panic!("the agent does not exit\n{}", self.log())).expect("a child");
         (status.code(), self.log())
     }
-}
-
-/// Is there such a process, and not only what is left of it?
-pub fn is_alive(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }

@@ -1,7 +1,8 @@
-//! Health on virtual machines with everything real: `app-health discovery`, an `app-health-agent` on each machine, which is a
-//! loopback address with an application on it, and Envoys that balance over the machines.
+//! Health of virtual machines with real components: `app-health discovery`, an `app-health-agent`
+//! on each machine, which is a loopback address with an application, and Envoys that balance
+//! requests over the machines.
 //!
-//! A [`scene::Scene`] holds all of them; whatever it started ends with it.
+//! A [`scene::Scene`] contains all of them; dropping it stops them.
 
 pub mod application;
 pub mod certificates;
@@ -12,3 +13,4 @@ pub mod fleet;
 pub mod machine;
 pub mod scene;
 pub mod traffic;
+pub mod wait;

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use kubernetes_tests::kubernetes::Cluster;
 use serde_json::{Value, json};
 
+use crate::within;
 use replica::Replica;
 pub(crate) use steps::STEPS;
 
@@ -57,6 +58,21 @@ impl World {
     fn entry(&self, name: &str) -> Option<Value> {
         let output = self.cluster.kubectl(&["get", "workloadentry", name, "-n", NAMESPACE, "-o", "json"], "");
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
+    }
+
+    /// Waits until the first replica has stored a report of another agent, so that all its earlier
+    /// writes are visible too.
+    fn process_all_writes(&self) {
+        const MARKER: &str = "10.0.250.1";
+        let agent = self.a().connect("payments", "", MARKER);
+        let generation = agent.report(true);
+        within("report of another agent acknowledged", 30, || agent.acknowledged() == Some(generation));
+        agent.close();
+        let entry = format!("payments-{MARKER}");
+        within("its entry deleted", 30, || {
+            self.entry(&entry).is_none()
+                && ![self.a(), self.b()].iter().any(|replica| replica.endpoints().contains(MARKER))
+        });
     }
 
     /// Returns status and reason of an entry's condition Healthy, such as `True ProbeSucceeded`.

@@ -10,8 +10,6 @@ use crate::node_twins::{Twins, compare, ready, started};
 
 const PERIOD: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
-/// A margin for the delay of status updates and for a busy machine, even if this test runs alone.
-const SLACK: Duration = Duration::from_secs(3);
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
@@ -43,14 +41,8 @@ fn node_alone_readiness_comes_and_goes_as_without_sidecar() {
         twins.same(ALL, |pod| started(pod, kind.name), &[false, true]);
         let moments = twins.same(ALL, |pod| ready(pod, kind.name), &[false, true, false, true]);
         let after = |start, index: usize| moments.each_ref().map(|moments| moments[index] - start);
-        let failing =
-            compare(&format!("readiness of {}, failing", kind.name), after(failing, 2), PERIOD * FAILURES);
-        let serving = compare(&format!("readiness of {}, serving", kind.name), after(serving, 3), PERIOD);
-        assert!(
-            failing.max(serving) < PERIOD + SLACK,
-            "{}: the two sides differ by more than one period",
-            kind.name
-        );
+        compare(&format!("readiness of {}, failing", kind.name), after(failing, 2), PERIOD * FAILURES);
+        compare(&format!("readiness of {}, serving", kind.name), after(serving, 3), PERIOD);
     }
     twins.same(ALL, |pod| condition(pod, "Ready"), &[false, true, false, true]);
 }

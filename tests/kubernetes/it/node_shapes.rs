@@ -129,7 +129,7 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
     for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&twins.sides) {
         let mut log = String::new();
         rest.read_to_string(&mut log).expect("text");
-        kubectl.wait().expect("kubectl exits when the container ends");
-        assert!(log.contains("application: asked for /hook/stop\n"), "{}: {log}", side.name);
+        kubectl.wait().expect("it ends with the container");
+        assert!(log.contains("application: received request for /hook/stop\n"), "{}: {log}", side.name);
     }
 }

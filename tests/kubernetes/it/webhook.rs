@@ -10,7 +10,7 @@ mod manifests;
 mod outages;
 mod pods;
 
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::process::Output;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -19,7 +19,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::agent::binary_of;
-use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+use kit::reserved_port::ReservedPort;
+use kubernetes_tests::kubernetes::{Cluster, Process, command};
 use serde_json::{Value, json};
 
 use crate::page;
@@ -51,30 +52,26 @@ const CONFIGURATION: &str = "mutatingwebhookconfiguration/app-health";
 pub(crate) struct World {
     webhook: Option<Process>,
     cluster: Arc<Cluster>,
-    address: SocketAddr,
-    monitoring: SocketAddr,
+    /// The API server connects to `localhost`, so the address cannot be another one.
+    address: ReservedPort,
+    monitoring: ReservedPort,
 }
 
 impl World {
     pub(crate) fn new(cluster: Cluster) -> Self {
-        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Self {
-            cluster: Arc::new(cluster),
-            webhook: None,
-            address: loopback(free_port()),
-            monitoring: loopback(free_port()),
-        }
+        let [address, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
+        Self { cluster: Arc::new(cluster), webhook: None, address, monitoring }
     }
 
-    fn start(&self, name: &str, address: SocketAddr, monitoring: SocketAddr) -> Process {
+    fn start(&self, name: &str, address: &ReservedPort, monitoring: &ReservedPort) -> Process {
         Process::start(
             command(&binary_of("app-health"))
                 .arg("webhook")
                 .args([
                     "--address",
-                    &address.to_string(),
+                    &address.address.to_string(),
                     "--monitoring-address",
-                    &monitoring.to_string(),
+                    &monitoring.address.to_string(),
                     "--shutdown-grace",
                     "1s",
                 ])
@@ -94,8 +91,8 @@ impl World {
         panic!("{what}: {}\n{}", self.cluster.log("webhook.log"), self.cluster.log("api-server.log"));
     }
 
-    fn is_ready(&self, monitoring: SocketAddr) -> bool {
-        page(monitoring, "/healthz/ready").status == 200
+    fn is_ready(&self, monitoring: &ReservedPort) -> bool {
+        page(monitoring.address, "/healthz/ready").status == 200
     }
 
     fn bundle(&self) -> String {
@@ -106,6 +103,16 @@ impl World {
 
     fn create(&self, pod: &Value) -> Output {
         self.cluster.kubectl(&["create", "-f", "-"], &pod.to_string())
+    }
+
+    /// Creates a Pod with `--dry-run=server`, and returns it, or the error of the API server.
+    fn dry_run(&self, pod: &Value) -> Result<Value, String> {
+        let arguments = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+        let output = self.cluster.kubectl(&arguments, &pod.to_string());
+        match output.status.success() {
+            true => Ok(serde_json::from_slice(&output.stdout).expect("JSON")),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
-//! A page whose commands are run: each block of `sh` is one script, and a block of `text` behind it is what that prints.
+//! Runs the commands of a documentation page: each `sh` block is one script, and a `text` block
+//! after it is its expected output.
 //!
-//! In such a text `…` stands for anything within a line, and for any number of lines where a line has nothing else; how many blanks stand
-//! between words does not count. A block that cannot run here has a mark behind `sh`, as in `sh elsewhere`; the tests list those.
+//! In the expected output, `…` matches anything within a line, or any number of lines if it is
+//! alone on a line; the amount of whitespace between words does not matter. A block that cannot run
+//! in the tests has a mark after `sh`, for example `sh elsewhere`; the tests list these blocks.
 
 mod compare;
 mod script;
@@ -9,16 +11,15 @@ mod script;
 pub use compare::difference;
 pub use script::Scripts;
 
-/// One block of `sh`.
+/// An `sh` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Where its first command stands in the page, from 1.
+    /// The line of its first command in the page, from 1.
     pub line: usize,
-    /// The commands.
     pub script: String,
-    /// What stands behind `sh`.
+    /// The text after `sh`.
     pub mark: String,
-    /// What it has to print, as the page shows it.
+    /// The expected output, as the page shows it.
     pub shown: Option<String>,
 }
 
@@ -28,15 +29,15 @@ struct Fence {
     language: String,
     mark: String,
     text: String,
-    /// Whether only blank lines stand between it and the block before.
+    /// Whether only empty lines separate it from the previous block.
     follows: bool,
 }
 
-/// The commands of a page, in order.
+/// Returns the commands of a page, in order.
 ///
 /// # Errors
-/// A block that nothing would check, with its line: of another language than `sh` and `text`, a `text` that follows no command, or one that
-/// has no end.
+/// Names the line of a block that would not be checked: one of a language other than `sh` and
+/// `text`, a `text` block that does not follow a command, or one without an end.
 pub fn blocks(page: &str) -> Result<Vec<Block>, String> {
     let mut blocks: Vec<Block> = Vec::new();
     for fence in fences(page)? {
@@ -44,8 +45,8 @@ pub fn blocks(page: &str) -> Result<Vec<Block>, String> {
         match (language.as_str(), blocks.last_mut()) {
             ("sh", _) => blocks.push(Block { line, script: text, mark, shown: None }),
             ("text", Some(block)) if follows && block.shown.is_none() => block.shown = Some(text),
-            ("text", _) => return Err(format!("line {line}: a text that no command prints")),
-            _ => return Err(format!("line {line}: a block of {language:?}, which is not run")),
+            ("text", _) => return Err(format!("line {line}: a text block without a command before it")),
+            _ => return Err(format!("line {line}: unsupported language {language:?} of a block")),
         }
     }
     Ok(blocks)
@@ -79,7 +80,7 @@ fn fences(page: &str) -> Result<Vec<Fence>, String> {
     Ok(fences)
 }
 
-/// What stands between single backquotes, outside of blocks.
+/// Returns the texts between single backquotes, outside of blocks.
 pub fn inline(page: &str) -> Vec<&str> {
     let outside = page.split("```").step_by(2);
     outside.flat_map(|text| text.split('`').skip(1).step_by(2)).collect()

@@ -1,6 +1,6 @@
-//! A Kubernetes node of our own on this machine: etcd, API server, controller manager, scheduler, containerd and kubelet, all of them
-//! real, in namespaces of their own. It touches nothing that runs here, and all of it ends with the test; the logs stay in
-//! `target/node`. It needs root.
+//! A local Kubernetes node: etcd, API server, controller manager, scheduler, containerd and
+//! kubelet, all of them real, in separate namespaces. It does not affect other processes of this
+//! machine, and all of it ends with the test; the logs remain in `target/node`. It requires root.
 
 mod containerd;
 mod kubelet;
@@ -28,46 +28,45 @@ use namespaces::Namespaces;
 pub use space::Space;
 pub use watch::{Sight, Watch};
 
-/// The node's name.
 pub const NAME: &str = "node1";
-/// Its address, at which the API server calls kubelet.
+/// The node's address, at which the API server connects to kubelet.
 pub const IP: &str = "192.0.2.1";
-/// Where the webhook runs.
+/// The namespace of the webhook.
 pub const SYSTEM: &str = "app-health-system";
 
-/// How long something may take to come to pass.
+/// Limit for a condition to become true.
 const PATIENCE: Duration = Duration::from_secs(180);
 const STEP: Duration = Duration::from_millis(100);
 
-/// A running node.
 pub struct Node {
-    /// What kubelet serves.
     pub cluster: Cluster,
-    /// Its files: the logs in `log` and `cluster`.
+    /// The folder of the node; its logs are in `log` and `cluster`.
     pub folder: PathBuf,
-    /// The name of its control groups.
+    /// The name of the node's control groups.
     cgroup: String,
-    /// A test takes it away, and brings it back.
+    /// Tests can stop and restart kubelet.
     kubelet: Mutex<Option<Process>>,
     containerd: Process,
-    // Last: with them everything ends.
+    // Dropped last, because all processes of the node end with the namespaces.
     namespaces: Namespaces,
 }
 
 impl Node {
-    /// The node that the tests of this process share, with our webhook installed. The calling thread enters its network.
+    /// Returns the node that the tests of this process share, with the webhook installed. The
+    /// calling thread enters its network namespace.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If the node cannot be started.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Option<Node>> = OnceLock::new();
         let node = SHARED.get_or_init(|| {
             let (send, receive) = channel();
-            // Whatever it starts ends with the thread that started it, so this one never does.
+            // Processes of the node are killed when the thread that started them ends, so this
+            // thread never ends.
             thread::spawn(move || {
                 let node = Self::start("shared");
                 node.install_webhook();
-                send.send(node).expect("somebody waits");
+                send.send(node).expect("the receiver exists");
                 loop {
                     thread::park();
                 }
@@ -75,24 +74,29 @@ impl Node {
             receive.recv().ok()
         });
         let node =
-            node.as_ref().expect("the shared node has started; why it has not is said by another test");
+            node.as_ref().expect("the shared node runs; if not, the test that started it reports the error");
         node.enter();
         node
     }
 
-    /// A node of its own, bare. The calling thread enters its network.
+    /// Starts a node for one test, without the webhook. The calling thread enters its network
+    /// namespace.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If the node cannot be started.
     pub fn start(name: &str) -> Self {
-        assert!(geteuid().is_root(), "a Kubernetes node needs root: namespaces, mounts, control groups");
+        assert!(
+            geteuid().is_root(),
+            "a Kubernetes node requires root for namespaces, mounts and control groups"
+        );
         let all = workspace().join("target/node");
         forget_others(&all);
         let process = std::process::id();
         let folder = all.join(format!("{process}-{name}"));
         std::fs::create_dir_all(folder.join("log")).expect("target is writable");
         let images = all.join("images.tar");
-        archive::make(&images).unwrap_or_else(|error| panic!("a Kubernetes node needs images: {error}"));
+        archive::make(&images)
+            .unwrap_or_else(|error| panic!("cannot build the images of a Kubernetes node: {error}"));
         let begin = Instant::now();
         let cgroup = format!("app-health-{process}-{name}");
         let namespaces = Namespaces::start(&folder, kit::container_tools::folder().as_deref(), &cgroup);
@@ -101,7 +105,7 @@ impl Node {
         let cluster = thread::scope(|scope| {
             let import = scope.spawn(|| containerd::import(&namespaces, &images));
             let cluster = Cluster::start(&folder.join("cluster"), options());
-            import.join().expect("the images are there");
+            import.join().expect("the images are imported");
             cluster
         });
         let node = Self { cluster, folder, cgroup, kubelet: Mutex::new(None), containerd, namespaces };
@@ -115,39 +119,39 @@ impl Node {
         node
     }
 
-    /// This thread, and whatever it starts, is in the node's network from now on.
+    /// Moves this thread, and every process that it starts, into the network namespace of the node.
     pub fn enter(&self) {
         self.namespaces.enter();
     }
 
-    /// A program that runs on the node.
+    /// Returns a command that runs a program on the node.
     pub fn command(&self, program: &str) -> Command {
         self.namespaces.command(program)
     }
 
-    /// Starts kubelet. It ends with the node at the latest.
+    /// Starts kubelet, which ends with the node.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start_kubelet(&self) {
         let (namespaces, kubeconfig) = (&self.namespaces, self.cluster.kubeconfig("admin"));
         let started = kubelet::start(namespaces, &self.folder, &kubeconfig, &self.cgroup);
-        *self.kubelet.lock().expect("nobody panics with it") = Some(started);
+        *self.kubelet.lock().expect("the mutex is not poisoned") = Some(started);
     }
 
-    /// Kills kubelet.
+    /// Kills kubelet with SIGKILL.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn stop_kubelet(&self) {
-        let started = self.kubelet.lock().expect("nobody panics with it").take();
-        kubelet::kill(started.expect("it runs"));
+        let started = self.kubelet.lock().expect("the mutex is not poisoned").take();
+        kubelet::kill(started.expect("kubelet runs"));
     }
 
-    /// Installs our webhook as it is shipped, and waits until it takes reviews.
+    /// Installs the webhook as it is shipped, and waits until it reviews Pods.
     ///
     /// # Panics
-    /// When it does not become ready.
+    /// If it does not become ready.
     pub fn install_webhook(&self) {
         let base = manifests("base");
         self.cluster.done(&["apply", "-k", base.to_str().expect("UTF-8")], "");
@@ -157,35 +161,40 @@ impl Node {
         );
     }
 
-    /// Waits until it is so.
+    /// Waits until `is_so` returns true.
     ///
     /// # Panics
-    /// After three minutes, or when a part of the node has ended; with the end of kubelet's log.
+    /// After three minutes, or if a component of the node has exited; the message contains the end
+    /// of kubelet's log.
     pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
         self.until_or(what, is_so, || self.tail("kubelet.log"));
     }
 
-    /// The same, with a story for whom it does not come to pass.
+    /// Like [`Node::until`], with another text for the message of the panic.
     ///
     /// # Panics
-    /// After three minutes, or when a part of the node has ended.
+    /// After three minutes, or if a component of the node has exited.
     pub fn until_or(&self, what: &str, mut is_so: impl FnMut() -> bool, story: impl Fn() -> String) {
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
             self.cluster.check();
-            assert!(!self.containerd.has_ended(), "containerd has ended: {}", self.tail("containerd.log"));
-            let kubelet_ended =
-                self.kubelet.lock().expect("it runs").as_ref().is_some_and(Process::has_ended);
-            assert!(!kubelet_ended, "kubelet has ended: {}", self.tail("kubelet.log"));
+            assert!(!self.containerd.has_ended(), "containerd has exited: {}", self.tail("containerd.log"));
+            let kubelet_ended = self
+                .kubelet
+                .lock()
+                .expect("the mutex is not poisoned")
+                .as_ref()
+                .is_some_and(Process::has_ended);
+            assert!(!kubelet_ended, "kubelet has exited: {}", self.tail("kubelet.log"));
             if is_so() {
                 return;
             }
             thread::sleep(STEP);
         }
-        panic!("it never came to pass that {what}\n{}", story());
+        panic!("timed out waiting for: {what}\n{}", story());
     }
 
-    /// The end of a log of the node itself.
+    /// Returns the end of a log of the node itself.
     fn tail(&self, log: &str) -> String {
         let text = std::fs::read(self.folder.join("log").join(log)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -194,8 +203,9 @@ impl Node {
     }
 }
 
-/// Everything that Pods, Deployments and webhooks behind Services need, but a proxy for Services: the API server calls a webhook at its
-/// endpoints, and Pods find the API server at the address of its Service.
+/// Returns the settings that Pods, Deployments and webhooks behind Services need. No kube-proxy
+/// runs: the API server calls a webhook at its endpoints, and Pods reach the API server at the
+/// address of its Service.
 fn options() -> Options {
     let flags = [
         "--enable-aggregator-routing=true".to_owned(),
@@ -212,26 +222,26 @@ fn options() -> Options {
     }
 }
 
-/// Removes what is left of nodes whose process is gone: logs are there to be read until the next run.
+/// Removes what is left of nodes whose process has ended; their logs are kept until the next run.
 fn forget_others(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let process = name.split_once('-').map(|(process, _)| Path::new("/proc").join(process));
         if process.is_some_and(|process| !process.exists()) {
-            // What a keeper is still removing goes without us.
+            // The folder may be removed by its keeper script at the same time.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// What is said of a container of a Pod, whatever its kind; null before it is known.
+/// Returns the status of a container of a Pod, of any kind; null before it is known.
 pub fn container<'a>(pod: &'a Value, name: &str) -> &'a Value {
     let lists = ["containerStatuses", "initContainerStatuses"].map(|list| pod["status"][list].as_array());
     let mut all = lists.into_iter().flatten().flatten();
     all.find(|status| status["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// Is a condition of a node or a Pod `True`?
+/// Returns whether a condition of a node or a Pod is `True`.
 pub fn condition(object: &Value, kind: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|each| each["type"] == kind && each["status"] == "True")

@@ -1,4 +1,4 @@
-//! The recipe `simulate`.
+//! Implements the recipe `simulate`.
 
 use std::io::Write as _;
 
@@ -8,26 +8,26 @@ use super::plan::Plan;
 use super::sabotage::Sabotage;
 use super::{Tally, run, shrink};
 
-/// Failures that are shown; more are only counted.
+/// Number of failures to print; further ones are only counted.
 const SHOWN: u64 = 5;
 
-/// Lives through made-up histories of agents, a network with faults, a discovery server and its store.
+/// Simulates histories of agents, a network with faults, a discovery server and its store
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 pub struct Arguments {
-    /// The first seed; each further case has the next one
+    /// The first seed; each further case uses the next one
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many
+    /// Number of cases
     #[arg(long, default_value_t = 10_000)]
     cases: u64,
-    /// Print what happens
+    /// Print every event
     #[arg(long)]
     trace: bool,
-    /// Leave out the faults that a failure does not need
+    /// Remove the faults that a failure does not need
     #[arg(long)]
     shrink: bool,
-    /// Build a mistake in: it has to be found
+    /// Inject a bug, which the simulation has to find
     #[arg(long, value_name = "MISTAKE")]
     sabotage: Option<Sabotage>,
 }
@@ -38,7 +38,7 @@ fn say(text: &str) {
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
-/// Runs it; whether everything was as it should be.
+/// Runs the command and returns whether all cases passed.
 pub fn main(arguments: &Arguments) -> bool {
     let Arguments { seed, cases, trace, shrink: shrinks, sabotage } = *arguments;
     let mut tally = Tally::default();
@@ -66,7 +66,7 @@ pub fn main(arguments: &Arguments) -> bool {
     let Tally { steps, inputs, effects, faults, seconds } = tally;
     say(&format!(
         "{cases} cases from seed {seed}: {failures} failed; {faults} faults, {steps} steps, {inputs} inputs, \
-         {effects} effects, {seconds} virtual seconds\n"
+         {effects} effects, {seconds} simulated seconds\n"
     ));
     failures == 0
 }

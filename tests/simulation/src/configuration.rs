@@ -1,4 +1,5 @@
-//! PURE. What the operator has configured: groups with their probes, manual entries, a service for each group.
+//! The operator's configuration: groups with their probes, manual entries, and a service for each
+//! group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,21 +12,20 @@ use workload_health::WorkloadGroup;
 
 use super::plan::{Edit, GROUPS, MachinePlan, Plan, ProbePlan};
 
-/// Everything is in one namespace.
+/// The namespace of all objects.
 pub const NAMESPACE: &str = "shop";
 
-/// The operator's files.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// By number of the group; absent: there is no such group.
+    /// By group number; `None`: the group does not exist.
     pub groups: Vec<Option<Option<ProbePlan>>>,
-    /// The manual entries that are there, by host.
+    /// The existing manual entries, by host.
     pub entries: BTreeMap<usize, bool>,
     last_endpoint: LastEndpoint,
 }
 
 impl Configuration {
-    /// All groups, and an entry for each machine that needs one.
+    /// Returns the initial configuration: all groups, and an entry for each machine that needs one.
     pub fn new(plan: &Plan) -> Self {
         let manual = plan.machines.iter().filter(|machine| machine.group.is_none());
         Self {
@@ -35,7 +35,6 @@ impl Configuration {
         }
     }
 
-    /// Somebody edits it.
     pub fn edit(&mut self, edit: &Edit) {
         match edit {
             Edit::Probe { group, probe } => {
@@ -55,7 +54,7 @@ impl Configuration {
         }
     }
 
-    /// As the server reads it.
+    /// Returns the configuration as the server reads it.
     pub fn config(&self) -> Arc<Config> {
         let mut config = Config::default();
         for (name, probe) in GROUPS.iter().zip(&self.groups) {
@@ -77,12 +76,11 @@ impl Configuration {
     }
 }
 
-/// The address of a host.
 pub fn address(host: usize) -> String {
     format!("10.0.0.{}", host + 1)
 }
 
-/// The entry of a machine.
+/// Returns the key of a machine's entry.
 pub fn key(machine: &MachinePlan) -> Key {
     let name = match machine.group {
         Some(group) => format!("{}-{}", GROUPS[group], address(machine.host)),
@@ -101,7 +99,7 @@ fn group(name: &str, probe: Option<ProbePlan>) -> Arc<Group> {
             "probe": probe.map_or(Value::Null, probe_document),
         },
     });
-    let group = WorkloadGroup::parse(&document).expect("a group that is right").value;
+    let group = WorkloadGroup::parse(&document).expect("a valid group").value;
     Arc::new(Group::new(Key::new(NAMESPACE, name), group))
 }
 

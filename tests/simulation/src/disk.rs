@@ -1,4 +1,5 @@
-//! PURE. The server's store: writes become durable later, together and in their order; what is not durable is lost with the process.
+//! The server's store: writes become durable later, together and in order; a crash loses those that
+//! are not durable yet.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +9,35 @@ use discovery::objects::Key;
 /// A write that is not durable yet.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// The entry.
     pub key: Key,
-    /// Of the brain.
+    /// The number by which the state machine identifies the write.
     pub number: u64,
-    /// Absent: delete.
+    /// `None`: delete the record.
     pub record: Option<Record>,
 }
 
-/// What is stored, and what is not yet.
+/// The stored records and the pending writes.
 #[derive(Debug, Default)]
 pub struct Disk {
-    /// Survives.
+    /// The durable records, which survive a crash.
     pub records: BTreeMap<Key, Record>,
-    /// Does not.
+    /// Writes that a crash loses.
     pending: Vec<Write>,
 }
 
 impl Disk {
-    /// Another write waits; whether it is the first.
+    /// Adds a write and returns whether it is the only pending one.
     pub fn write(&mut self, write: Write) -> bool {
         self.pending.push(write);
         self.pending.len() == 1
     }
 
-    /// All that waited is durable now, which it gives back.
+    /// Makes all pending writes durable and returns them.
     pub fn commit(&mut self) -> Vec<Write> {
         let written = std::mem::take(&mut self.pending);
         for write in &written {
             match &write.record {
-                // As it is on a disk, where what is skipped by serde is not.
+                // Serialising and parsing drops the fields that serde skips.
                 Some(record) => self.records.insert(write.key.clone(), record.clone()),
                 None => self.records.remove(&write.key),
             };
@@ -45,7 +45,7 @@ impl Disk {
         written
     }
 
-    /// The process is gone, or with it everything.
+    /// Loses the pending writes, and with `empty` all records.
     pub fn crash(&mut self, empty: bool) {
         self.pending.clear();
         if empty {

@@ -1,10 +1,12 @@
-//! PURE. An Envoy as a client for clusters and endpoints: what it asks for, what it takes, and where it would send requests. It follows
-//! the protocol in both variants, keeps what it has when its stream is lost, and says on the next one which versions that are.
+//! A model of an Envoy as an ADS client for clusters and endpoints: its requests, the resources
+//! that it accepts, and the endpoints to which it would send requests. It implements both variants
+//! of the protocol, keeps its resources when a stream ends, and reports their versions on the next
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use discovery::entries::Node;
-use discovery::message::{Ask, Request, Response, TypeUrl, Variant};
+use discovery::message::{Request, ResourceSubscription, Response, TypeUrl, Variant};
 use envoy_types::pb::envoy::config::core::v3::address::Address;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
@@ -13,32 +15,31 @@ use prost::Message as _;
 
 use super::configuration::NAMESPACE;
 
-/// A client.
 #[derive(Debug)]
 pub struct Envoy {
     variant: Variant,
     clusters: Held,
     assignments: Held,
-    /// Where it sends requests, by cluster.
+    /// The endpoints to which it sends requests, by cluster.
     pub endpoints: BTreeMap<String, BTreeSet<String>>,
-    /// It refused something, and so may not have what it should.
+    /// Whether it has rejected a response and may therefore be out of date.
     pub has_refused: bool,
-    /// The stream's first request carries the node.
+    /// Whether the node was sent; only the first request of a stream carries it.
     said_node: bool,
 }
 
-/// What it has of a type.
+/// The resources of one type.
 #[derive(Debug, Default)]
 struct Held {
-    /// Of state of the world.
+    /// The version in the state-of-the-world variant.
     version: String,
     nonce: String,
-    /// By name; of the incremental variant with versions.
+    /// Versions by resource name; the versions are empty in the state-of-the-world variant.
     resources: BTreeMap<String, String>,
 }
 
 impl Envoy {
-    /// One that has nothing.
+    /// Returns an Envoy without resources.
     pub fn new(variant: Variant) -> Self {
         Self {
             variant,
@@ -50,7 +51,7 @@ impl Envoy {
         }
     }
 
-    /// What it says on a new stream.
+    /// Returns the first requests of a new stream.
     pub fn opened(&mut self) -> Vec<Request> {
         self.clusters.nonce.clear();
         self.assignments.nonce.clear();
@@ -62,13 +63,13 @@ impl Envoy {
         requests
     }
 
-    /// Takes an answer, or refuses it.
+    /// Accepts or rejects a response and returns the next requests.
     pub fn heard(&mut self, response: &Response, refuses: bool) -> Vec<Request> {
         if refuses {
             self.has_refused = true;
             let held = self.held(&response.type_url);
             held.nonce.clone_from(&response.nonce);
-            return vec![self.request(&response.type_url, Some("not taken".to_owned()))];
+            return vec![self.request(&response.type_url, Some("rejected".to_owned()))];
         }
         match response.type_url {
             TypeUrl::Cluster => self.take_clusters(response),
@@ -97,7 +98,7 @@ impl Envoy {
                 self.say(
                     &TypeUrl::Endpoint,
                     None,
-                    Ask::Delta { subscribe, unsubscribe, initial },
+                    ResourceSubscription::Delta { subscribe, unsubscribe, initial },
                     String::new(),
                 )
             }
@@ -122,23 +123,25 @@ impl Envoy {
         if *type_url == TypeUrl::Cluster { &mut self.clusters } else { &mut self.assignments }
     }
 
-    /// The first request of a type on a stream.
+    /// Returns the first request of a type on a stream.
     fn first(&mut self, type_url: TypeUrl) -> Request {
         let names: Vec<String> = match type_url {
             TypeUrl::Cluster => Vec::new(),
             _ => self.clusters.resources.keys().cloned().collect(),
         };
-        let ask = match self.variant {
-            Variant::Sotw => Ask::Sotw { version: self.held(&type_url).version.clone(), names },
+        let subscription = match self.variant {
+            Variant::Sotw => {
+                ResourceSubscription::Sotw { version: self.held(&type_url).version.clone(), names }
+            }
             Variant::Delta => {
                 let initial = self.held(&type_url).resources.clone();
-                Ask::Delta { subscribe: names, unsubscribe: Vec::new(), initial }
+                ResourceSubscription::Delta { subscribe: names, unsubscribe: Vec::new(), initial }
             }
         };
-        self.say(&type_url, None, ask, String::new())
+        self.say(&type_url, None, subscription, String::new())
     }
 
-    /// Takes or refuses the last answer of a type.
+    /// Returns the ACK or NACK of the last response of a type.
     fn request(&mut self, type_url: &TypeUrl, error: Option<String>) -> Request {
         let names = match type_url {
             TypeUrl::Cluster => Vec::new(),
@@ -146,27 +149,36 @@ impl Envoy {
         };
         let held = self.held(type_url);
         let (version, nonce) = (held.version.clone(), held.nonce.clone());
-        let ask = match self.variant {
-            Variant::Sotw => Ask::Sotw { version, names },
-            Variant::Delta => {
-                Ask::Delta { subscribe: Vec::new(), unsubscribe: Vec::new(), initial: BTreeMap::new() }
-            }
+        let subscription = match self.variant {
+            Variant::Sotw => ResourceSubscription::Sotw { version, names },
+            Variant::Delta => ResourceSubscription::Delta {
+                subscribe: Vec::new(),
+                unsubscribe: Vec::new(),
+                initial: BTreeMap::new(),
+            },
         };
-        self.say(type_url, error, ask, nonce)
+        self.say(type_url, error, subscription, nonce)
     }
 
-    fn say(&mut self, type_url: &TypeUrl, error: Option<String>, ask: Ask, nonce: String) -> Request {
+    fn say(
+        &mut self,
+        type_url: &TypeUrl,
+        error: Option<String>,
+        subscription: ResourceSubscription,
+        nonce: String,
+    ) -> Request {
         let is_first = !std::mem::replace(&mut self.said_node, true);
         let node = is_first.then(|| {
             let (id, namespace) = ("router~10.9.9.9~gateway.shop".to_owned(), Some(NAMESPACE.to_owned()));
             Box::new(Node { id, namespace, ..Node::default() })
         });
-        Request { node, type_url: type_url.clone(), nonce, error, ask, report: None }
+        Request { node, type_url: type_url.clone(), nonce, error, subscription, report: None }
     }
 }
 
 impl Held {
-    /// `is_all`: what does not come is gone.
+    /// Stores the resources of a response; with `is_all`, resources that are missing in it are
+    /// removed.
     fn take(&mut self, response: &Response, variant: Variant, is_all: bool) {
         self.nonce.clone_from(&response.nonce);
         if variant == Variant::Sotw {
@@ -184,7 +196,7 @@ impl Held {
     }
 }
 
-/// The addresses of an assignment.
+/// Returns the addresses of an assignment.
 fn addresses(any: &[u8]) -> BTreeSet<String> {
     let any = Any::decode(any).expect("an Any");
     let assignment = ClusterLoadAssignment::decode(&*any.value).expect("an assignment");

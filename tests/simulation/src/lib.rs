@@ -1,9 +1,10 @@
-//! The deterministic simulation of reporting: the brains of both sides, the agent's and discovery's, in a world that is made up from a
-//! seed. Messages are late, lost, doubled, and overtaken by those of newer streams; agents and servers die and come back; disks are slow
-//! and forget what they had not yet stored; clocks jump. In the end the endpoints have to be the truth, and on the way nothing may
-//! happen that is never right.
+//! The deterministic simulation of health reports: the state machines of the agent and of discovery
+//! in a world generated from a seed. Messages are delayed, lost, duplicated, and overtaken by those
+//! of newer streams; agents and servers crash and restart; disks are slow and lose writes that were
+//! not durable yet; clocks jump. At the end the endpoints must be exactly the healthy machines, and
+//! on the way no invariant may be violated.
 //!
-//! Everything is PURE: no clock, no task, no socket. One seed is one history.
+//! There is no real clock, task or socket, so the same seed always gives the same history.
 
 pub mod command;
 pub mod configuration;
@@ -23,18 +24,15 @@ pub use plan::Plan;
 use sabotage::Sabotage;
 use world::World;
 
-/// How much happened.
+/// Counts of one or more histories.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
-    /// Events.
     pub steps: u64,
-    /// Inputs of the brains.
+    /// Inputs of the state machines.
     pub inputs: u64,
-    /// Effects of the brains.
+    /// Effects of the state machines.
     pub effects: u64,
-    /// Faults.
     pub faults: usize,
-    /// Virtual time.
     pub seconds: u64,
 }
 
@@ -48,18 +46,17 @@ impl Tally {
     }
 }
 
-/// What became of a plan.
+/// The result of running a plan.
 #[derive(Debug)]
 pub struct History {
-    /// What should not have been.
+    /// The first violated invariant, or difference at the end.
     pub wrong: Option<String>,
-    /// Line by line, if it was asked for.
+    /// The events line by line, if requested.
     pub trace: Vec<String>,
-    /// How much happened.
     pub tally: Tally,
 }
 
-/// Lives through a plan, perhaps with a mistake.
+/// Runs a plan, optionally with an injected bug.
 pub fn run(plan: Plan, sabotage: Option<Sabotage>, trace: bool) -> History {
     let faults = plan.faults.len();
     let mut world = World::new(plan, sabotage);
@@ -75,9 +72,9 @@ pub fn run(plan: Plan, sabotage: Option<Sabotage>, trace: bool) -> History {
     History { wrong, trace: world.trace.unwrap_or_default(), tally }
 }
 
-/// Leaves out faults, one after another, as long as the same goes wrong without them too.
+/// Removes faults one by one, as long as the same failure occurs without them.
 pub fn shrink(mut plan: Plan, sabotage: Option<Sabotage>) -> Plan {
-    // Numbers differ, and so do names.
+    // Failures are compared without numbers and names, which differ.
     let kind = |plan: &Plan| {
         let wrong = run(plan.clone(), sabotage, false).wrong?;
         let words = wrong.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic));

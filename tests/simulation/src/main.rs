@@ -1,4 +1,5 @@
-//! Made-up histories of agents and a discovery server: the final endpoints equal the truth.
+//! Simulates generated histories of agents and a discovery server, and checks that the final
+//! endpoints are the healthy ones.
 
 use std::process::ExitCode;
 

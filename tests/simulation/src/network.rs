@@ -1,4 +1,5 @@
-//! PURE. Connections: what was sent arrives in its order, later, or never. Each end learns by itself that the other one is gone.
+//! Connections: packets arrive in order, later, or never. Each end detects separately that the
+//! other one is gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,65 +9,64 @@ use discovery::message::{Request, Response};
 use workload_health::Hello;
 use workload_health::reporter::Report;
 
-/// What crosses a connection.
+/// A message on a connection.
 #[derive(Debug, Clone)]
 pub enum Packet {
-    /// The first request.
+    /// The first request of an agent.
     First(Box<Node>),
-    /// A report.
+    /// A health report of an agent.
     Report(Report),
-    /// The answer to a hello.
+    /// The ACK or NACK of a hello.
     Answer { version: String, refusal: Option<String> },
-    /// The sender says nothing any more.
+    /// The sender has closed its direction.
     Fin,
-    /// Our server's hello.
+    /// The server's hello message.
     Hello { hello: Hello, version: String, nonce: String },
-    /// Our server's acknowledgement.
+    /// An acknowledgement of a report, with its nonce.
     Ack(String),
-    /// What an Envoy asks.
+    /// A request of an Envoy.
     Request(Box<Request>),
-    /// What an Envoy is told, and whether by a server that has lost its store.
+    /// A response to an Envoy, and whether the server has lost its store.
     Response(Response, bool),
     /// The server ended the stream.
     End { refused: bool },
 }
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Who opened it.
+    /// The client: a machine, or an Envoy.
     Machine,
-    /// Who took it.
     Server,
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pipe {
-    /// Nothing arrives before what was sent before.
+    /// The arrival time of the last packet, before which no later packet arrives.
     last: Duration,
-    /// Nothing arrives at all.
+    /// Whether packets are lost.
     pub dead: bool,
 }
 
 /// A connection with its one stream.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    /// Who opened it: a machine, or behind those an Envoy.
+    /// The number of the client: a machine, or after those an Envoy.
     pub machine: usize,
-    /// Of the machine.
+    /// The run of the client.
     pub run: u64,
-    /// Who took it.
+    /// The run of the server.
     pub server: u64,
-    /// What the machine's end knows.
+    /// Whether the connection is open for the client.
     pub machine_open: bool,
-    /// What the server's end knows.
+    /// Whether the connection is open for the server.
     pub server_open: bool,
-    /// The server has read the first request.
+    /// Whether the server has read the first request.
     pub read: bool,
-    /// To the server.
+    /// The direction to the server.
     pub up: Pipe,
-    /// To the machine.
+    /// The direction to the client.
     pub down: Pipe,
 }
 
@@ -78,20 +78,20 @@ impl Connection {
         }
     }
 
-    /// When something that needs so long arrives at that end.
+    /// Returns the arrival time of a packet at that end, after those sent before it.
     pub fn arrival(&mut self, to: End, at: Duration) -> Duration {
         let pipe = self.pipe(to);
         pipe.last = pipe.last.max(at);
         pipe.last
     }
 
-    /// Whether nothing arrives at that end.
+    /// Returns whether packets to that end are lost.
     pub fn is_dead(&mut self, to: End) -> bool {
         self.pipe(to).dead
     }
 }
 
-/// All connections that one end still has.
+/// All connections that at least one end considers open.
 #[derive(Debug, Default)]
 pub struct Network {
     connections: BTreeMap<StreamId, Connection>,
@@ -99,7 +99,6 @@ pub struct Network {
 }
 
 impl Network {
-    /// A new connection.
     pub fn open(&mut self, machine: usize, run: u64, server: u64) -> StreamId {
         self.opened += 1;
         let connection = Connection {
@@ -116,17 +115,16 @@ impl Network {
         self.opened
     }
 
-    /// One of them.
     pub fn get(&mut self, id: StreamId) -> Option<&mut Connection> {
         self.connections.get_mut(&id)
     }
 
-    /// All that fit.
+    /// Returns all connections for which `fits` is true.
     pub fn of(&self, fits: impl Fn(&Connection) -> bool) -> Vec<StreamId> {
         self.connections.iter().filter(|(_, it)| fits(it)).map(|(id, _)| *id).collect()
     }
 
-    /// That end is gone. The connection is forgotten once both are.
+    /// Closes one end; the connection is removed when both are closed.
     pub fn leave(&mut self, id: StreamId, end: End) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match end {

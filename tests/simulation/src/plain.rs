@@ -1,5 +1,6 @@
-//! PURE. Istio's agent as a reporter: it speaks only when its state changes and once on each new stream, hears nothing, and says no
-//! goodbye. It has our reporter's inputs and effects, so that both can stand in the same place.
+//! A model of Istio's agent: it reports only when its state changes and once on each new stream,
+//! ignores responses, and sends no final report. It has the inputs and effects of the real
+//! reporter, so that it can take its place.
 
 use std::time::Duration;
 
@@ -9,11 +10,10 @@ use workload_health::reporter::{Attempt, Effect, Input, Report};
 /// The longest pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// A plain reporter.
 #[derive(Debug, Clone)]
 pub struct Plain {
     link: Link,
-    /// Its last word, healthy or why not.
+    /// The last reported health: healthy, or the reason why not.
     word: Option<Result<(), String>>,
 }
 
@@ -31,7 +31,7 @@ impl Plain {
         Self { link: Link::Waiting(Duration::ZERO), word: None }
     }
 
-    /// When [`Input::Tick`] is due.
+    /// Returns when [`Input::Tick`] is due.
     pub fn next_due(&self) -> Option<Duration> {
         match self.link {
             Link::Waiting(until) => Some(until),
@@ -39,7 +39,7 @@ impl Plain {
         }
     }
 
-    /// Takes one input at `now`, since its start.
+    /// Processes one input at `now`, the time since the start of the run.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         match input {
             Input::Status(level) => {

@@ -1,5 +1,5 @@
-//! PURE. What a seed makes: who is there, how slow everything is, and which faults come when. A plan can be run without some of its
-//! faults, which makes failures small.
+//! The plan that a seed generates: the machines, all latencies, and the times of the faults. A plan
+//! can be run without some of its faults, which minimizes failures.
 
 mod faults;
 
@@ -16,80 +16,77 @@ pub use faults::{Edit, Fault};
 /// The groups of every plan.
 pub const GROUPS: [&str; 2] = ["payments", "orders"];
 
-/// A case.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Made from it; what happens on the way is drawn from it too.
+    /// The seed of the plan, from which random choices during the run are drawn too.
     pub seed: u64,
-    /// Of the server.
+    /// Settings of the server.
     pub settings: Settings,
-    /// What becomes of a service's last endpoint.
+    /// The policy for a service's last endpoint.
     pub last_endpoint: LastEndpoint,
     /// Machines, the Envoys beside agents, hostile peers.
     pub machines: Vec<MachinePlan>,
-    /// The groups' probes at the start: [`GROUPS`].
+    /// The initial probes of [`GROUPS`].
     pub groups: Vec<Option<ProbePlan>>,
-    /// Envoys: how they ask, and whether they now and then refuse what they get.
+    /// The variant of each Envoy, and whether it sometimes rejects responses.
     pub envoys: Vec<(Variant, bool)>,
-    /// One way through the network, in milliseconds.
+    /// Bounds of the one-way network latency, in milliseconds.
     pub latency: (u64, u64),
-    /// Until something written is durable, and until that is known, in milliseconds.
+    /// Bounds of the time until a write is durable, and until that is reported, in milliseconds.
     pub disk: (u64, u64),
-    /// In the order of time.
+    /// The faults, sorted by time.
     pub faults: Vec<(Duration, Fault)>,
-    /// No fault after this.
+    /// No fault occurs after this time.
     pub until: Duration,
-    /// How long everything may take to come to rest after that.
+    /// Limit for the world to reach its final state after that.
     pub rest: Duration,
 }
 
-/// A probe, as far as it matters here.
+/// The fields of a probe that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbePlan {
-    /// Successes in a row.
+    /// The `successThreshold`.
     pub success: u32,
-    /// Failures in a row.
+    /// The `failureThreshold`.
     pub failure: u32,
-    /// Seconds from start to start.
+    /// The `periodSeconds`, from start to start.
     pub period: u64,
-    /// Seconds.
+    /// The `timeoutSeconds`.
     pub timeout: u64,
-    /// Seconds.
+    /// The `initialDelaySeconds`.
     pub initial_delay: u64,
 }
 
-/// Somebody who opens streams.
+/// A client that opens streams.
 #[derive(Debug, Clone)]
 pub struct MachinePlan {
-    /// Who.
     pub kind: Kind,
-    /// Index of the machine that this runs on: its own, or that of its companion.
+    /// The index of the machine on which it runs: its own, or that of its companion.
     pub host: usize,
-    /// Which of [`GROUPS`] it registers with; absent: it has a manual entry.
+    /// The index in [`GROUPS`] of the group that it registers with; absent: it has a manual entry.
     pub group: Option<usize>,
-    /// Its own probe; absent: whatever the server pushes.
+    /// The probe in its own file; absent: the one that the server pushes.
     pub file: Option<ProbePlan>,
-    /// Whether the application is well in the beginning.
+    /// Whether the application is initially healthy.
     pub healthy: bool,
-    /// When it starts.
     pub starts: Duration,
 }
 
-/// The kinds of peers.
+/// The kinds of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Our agent.
+    /// This project's agent.
     Ours,
-    /// Istio's: a plain reporter, which speaks only on change.
+    /// Istio's agent, which reports only changes.
     Plain,
     /// The Envoy beside an agent: a stream of the same workload that reports nothing.
     Companion,
-    /// Says again, as a new stream of ours, what a machine once said.
+    /// Repeats earlier reports of a machine, on a new stream.
     Hostile,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Generates the plan of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let settings = settings(&mut random);
@@ -122,7 +119,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Where a machine runs, or behind those an Envoy.
+    /// Returns the host of a machine, or of an Envoy, which are numbered after the machines.
     pub fn host(&self, index: usize) -> usize {
         self.machines.get(index).map_or(index, |machine| machine.host)
     }
@@ -143,7 +140,7 @@ fn settings(random: &mut Random) -> Settings {
 fn machine(random: &mut Random, host: usize) -> MachinePlan {
     let group = random.chance(0.8).then(|| random.below(GROUPS.len()));
     let kind = if random.chance(0.25) { Kind::Plain } else { Kind::Ours };
-    // Nobody pushes a probe to a plain agent, or for a manual entry.
+    // The server pushes no probe to an Istio agent, or for a manual entry.
     let has_file = kind == Kind::Plain || group.is_none() || random.chance(0.5);
     MachinePlan {
         kind,
@@ -155,7 +152,6 @@ fn machine(random: &mut Random, host: usize) -> MachinePlan {
     }
 }
 
-/// Some probe.
 pub fn probe(random: &mut Random) -> ProbePlan {
     ProbePlan {
         success: random.pick(&[1, 1, 2]),

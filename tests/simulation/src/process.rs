@@ -1,4 +1,5 @@
-//! PURE. One run of an agent: its probe, its state, and who speaks for it. A new run has a new epoch and knows nothing.
+//! One run of an agent: its probe, its state, and its reporter. A new run has a new epoch and no
+//! earlier state.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,40 +11,38 @@ use workload_health::{HealthState, Thresholds, WorkloadProbe};
 use super::plain::Plain;
 use super::plan::{Kind, MachinePlan, ProbePlan};
 
-/// A run.
 #[derive(Debug)]
 pub struct Process {
-    /// Which run of all runs this is: later ones have larger numbers.
+    /// The number of the run; later runs have larger numbers.
     pub run: u64,
-    /// In the world's time.
+    /// When it started, in simulated time.
     pub started: Duration,
-    /// Threshold state.
+    /// The state of the thresholds.
     pub health: HealthState,
-    /// Who speaks.
     pub speaker: Speaker,
-    /// The probe in force.
+    /// The probe in use.
     pub probe: Option<ProbePlan>,
-    /// When it probes next, in the world's time.
+    /// When the next probe runs, in simulated time.
     pub next_probe: Option<Duration>,
-    /// Its stream, and perhaps the attempt at one.
+    /// The current stream, which may still be connecting.
     pub stream: Option<StreamId>,
-    /// Its first stream.
+    /// The first stream of this run.
     pub first_stream: Option<StreamId>,
     since: Duration,
     last_probe: Option<Duration>,
 }
 
-/// Ours or Istio's.
+/// The reporter of a run.
 #[derive(Debug)]
 pub enum Speaker {
-    /// Our agent's.
+    /// The reporter of this project's agent.
     Ours(Box<Reporter>),
-    /// Everybody else's.
+    /// That of any other client.
     Plain(Plain),
 }
 
 impl Process {
-    /// A run that begins at `now`, in the world's time.
+    /// Starts a run at `now`, in simulated time.
     pub fn new(plan: &MachinePlan, run: u64, now: Duration) -> Self {
         let probe = plan.file;
         let health = HealthState::new(probe.map(thresholds));
@@ -71,7 +70,7 @@ impl Process {
         process
     }
 
-    /// What the reporter is told; times are since the start of this run.
+    /// Returns the state for the reporter; times count from the start of this run.
     pub fn level(&self) -> HealthStatus {
         let health = &self.health;
         let seconds = Duration::from_secs;
@@ -91,7 +90,7 @@ impl Process {
         }
     }
 
-    /// A probe came to its end, at `now` of the world.
+    /// Processes the result of a probe, at simulated time `now`.
     pub fn probed(&mut self, now: Duration, outcome: workload_health::Outcome) {
         let flip = self.health.observe(outcome);
         self.last_probe = Some(now - self.started);
@@ -101,12 +100,12 @@ impl Process {
         }
     }
 
-    /// The state changed otherwise.
+    /// Processes any other change of the state.
     pub fn flipped(&mut self, now: Duration) {
         self.since = now - self.started;
     }
 
-    /// The server pushed a probe; one that is in force changes nothing.
+    /// Processes a pushed probe; one that is already in use changes nothing.
     pub fn pushed(&mut self, now: Duration, pushed: Option<&WorkloadProbe>) {
         let pushed = pushed.map(|probe| ProbePlan {
             success: probe.thresholds.success.get(),
@@ -126,7 +125,7 @@ impl Process {
         }
     }
 
-    /// When its speaker wants to be asked, in the world's time.
+    /// Returns when the reporter is due, in simulated time.
     pub fn next_due(&self) -> Option<Duration> {
         let due = match &self.speaker {
             Speaker::Ours(reporter) => reporter.next_due(),
@@ -135,7 +134,7 @@ impl Process {
         due.map(|due| self.started + due)
     }
 
-    /// One input for its speaker.
+    /// Passes one input to the reporter.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         let now = now - self.started;
         match &mut self.speaker {
@@ -145,12 +144,10 @@ impl Process {
     }
 }
 
-/// The epoch of a run.
 pub fn epoch(run: u64) -> String {
     format!("{run:032x}")
 }
 
-/// The run of an epoch.
 pub fn run_of(epoch: &str) -> Option<u64> {
     u64::from_str_radix(epoch, 16).ok()
 }

@@ -1,18 +1,16 @@
-//! PURE. Numbers that look random and are the same for the same seed.
+//! A deterministic random number generator.
 
 use std::time::Duration;
 
-/// `SplitMix64`: small, and its numbers depend on nothing but the seed.
+/// `SplitMix64`, a small generator whose numbers depend only on the seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,29 +19,29 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// In 0..`bound`.
+    /// Returns a number in 0..`bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound.max(1)).expect("a bound of this machine");
+        let bound = u64::try_from(bound.max(1)).expect("the bound fits into 64 bits");
         usize::try_from(self.number() % bound).expect("less than a usize")
     }
 
-    /// In 0..1.
+    /// Returns a number in 0..1.
     pub fn unit(&mut self) -> f64 {
         let bits = u32::try_from(self.number() >> 32).expect("32 bits");
         f64::from(bits) / 2f64.powi(32)
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// In `from`..`to` milliseconds.
+    /// Returns a duration of `from`..`to` milliseconds.
     pub fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.number() % (to - from).max(1))
     }
 
-    /// One of them.
+    /// Returns one of `choices`.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }

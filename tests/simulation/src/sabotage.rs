@@ -1,26 +1,25 @@
-//! PURE. Mistakes that are built in on purpose, where both sides meet: a simulation that does not find them proves nothing.
+//! Bugs to inject where both sides interact: the simulation must find each of them.
 
 use clap::ValueEnum;
 
-/// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
     /// The server acknowledges reports before they are stored.
     AcknowledgeAtOnce,
-    /// The server never hears that a stream was closed.
+    /// The server is not informed when a stream closes.
     NeverClosed,
-    /// Agents do not hear acknowledgements.
+    /// Agents ignore the acknowledgements of the server.
     DeafToAcknowledgements,
-    /// The server publishes nothing after a while.
+    /// The server stops to publish after a while.
     NeverPublish,
-    /// A server that lost its store answers as if it knew everything.
+    /// A server that lost its store responds as if it were complete.
     NeverSettle,
-    /// Agents say nothing on a stream that is not their first.
+    /// Agents send nothing on any stream but their first.
     SilentAfterReconnect,
-    /// Envoys do not take sets without endpoints.
+    /// Envoys ignore assignments without endpoints.
     EmptySetsAreLost,
-    /// A server that ends loses what it wrote last, though that was durable.
+    /// A restart of the server loses the last writes although they were durable.
     StoreForgets,
-    /// Plain agents do not come back once they lost their stream.
+    /// Istio agents do not reconnect after a lost stream.
     NeverReconnect,
 }

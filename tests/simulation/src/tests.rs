@@ -2,7 +2,7 @@ use clap::ValueEnum as _;
 
 use super::*;
 
-/// The first seed that fails.
+/// Returns the first seed that fails.
 fn found(sabotage: Sabotage, seeds: std::ops::Range<u64>) -> Option<u64> {
     seeds.into_iter().find(|seed| run(Plan::new(*seed), Some(sabotage), false).wrong.is_some())
 }

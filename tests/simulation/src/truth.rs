@@ -1,4 +1,5 @@
-//! PURE. What has to be true once everything has come to rest: which endpoints there are follows from who runs and how it does.
+//! Checks the final state: which endpoints exist must follow from the running agents and their
+//! health.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,12 +14,12 @@ use super::process::{Process, Speaker};
 use super::world::World;
 
 impl World {
-    /// Compares what is served with what is so.
+    /// Compares the served endpoints with the expected ones.
     ///
     /// # Errors
-    /// The first difference.
+    /// Describes the first difference.
     pub fn compare(&self) -> Result<(), String> {
-        let Some(server) = &self.server else { return Err("there is no server".to_owned()) };
+        let Some(server) = &self.server else { return Err("no server is running".to_owned()) };
         let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
         for (machine, plan) in self.plan.machines.iter().enumerate() {
             if !matches!(plan.kind, Kind::Ours | Kind::Plain) {
@@ -32,31 +33,31 @@ impl World {
                 let views = server.entries.view(self.now - server.started);
                 let view = views.into_iter().find(|view| view.name == key.name);
                 return Err(format!(
-                    "in the end: {key}: served should be {expected}; machine {machine}: {health:?}; server: {view:?}"
+                    "final state: {key}: expected served={expected}; machine {machine}: {health:?}; server: {view:?}"
                 ));
             }
             if let Some(Process { speaker: Speaker::Ours(reporter), started, .. }) = &self.processes[machine]
                 && self.is_registered(machine)
             {
-                // A heartbeat may be on its way.
+                // A heartbeat may be in flight.
                 let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
                 if let Some(since) = reporter.unacknowledged().filter(waits) {
                     return Err(format!(
-                        "in the end: machine {machine} waits for an acknowledgement since {since:?}"
+                        "final state: machine {machine} has waited for an acknowledgement since {since:?}"
                     ));
                 }
                 if reporter.session().is_none_or(|session| session == 0) {
-                    return Err(format!("in the end: machine {machine} has no session"));
+                    return Err(format!("final state: machine {machine} has no session"));
                 }
             }
         }
         if self.watch.moved() + Duration::from_secs(60) > self.now {
-            return Err(format!("in the end: endpoints still move, at {:?}", self.watch.moved()));
+            return Err(format!("final state: endpoints still change, at {:?}", self.watch.moved()));
         }
         self.compare_envoys()
     }
 
-    /// Compares what each Envoy has with what is served.
+    /// Compares the endpoints of each Envoy with the served ones.
     fn compare_envoys(&self) -> Result<(), String> {
         let Some(server) = &self.server else { return Ok(()) };
         for (number, client) in self.clients.iter().enumerate() {
@@ -76,14 +77,16 @@ impl World {
                 }
                 if client.envoy.endpoints.get(&cluster) != Some(&served) {
                     let has = &client.envoy.endpoints;
-                    return Err(format!("in the end: envoy {number} has {has:?}, {cluster} is {served:?}"));
+                    return Err(format!(
+                        "final state: envoy {number} has {has:?}, but {cluster} is served as {served:?}"
+                    ));
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether there is something that it may register for.
+    /// Returns whether the object exists for which the machine registers.
     fn is_registered(&self, machine: usize) -> bool {
         let plan = &self.plan.machines[machine];
         match plan.group {
@@ -92,7 +95,7 @@ impl World {
         }
     }
 
-    /// Whether the machine's endpoint has to be there; `None`: both are right.
+    /// Returns whether the machine's endpoint must be served; `None`: both are allowed.
     fn expected(&self, machine: usize) -> Result<Option<bool>, String> {
         let plan = &self.plan.machines[machine];
         if !self.is_registered(machine) {
@@ -105,7 +108,8 @@ impl World {
                 .filter(|(other, process)| other.host == plan.host && process.is_some())
                 .any(|(other, _)| other.kind == Kind::Companion);
             let has_probe = plan.group.and_then(|group| self.configuration.groups[group]).flatten().is_some();
-            // An Envoy whose agent is gone, of a group that is not probed or by a policy that keeps.
+            // This is an Envoy whose agent has ended, in a group without a probe or with a policy
+            // that keeps endpoints.
             let may_stay = is_there && plan.group.is_some() && (keeps || !has_probe);
             let is_kept = plan.group.is_none() && keeps;
             return Ok((!may_stay && !is_kept).then_some(false));
@@ -115,7 +119,7 @@ impl World {
             (State::Unhealthy, _) => Ok(Some(false)),
             (State::Unknown, HealthReason::NoProbe) => Ok(Some(plan.group.is_some())),
             (State::Unknown, reason) => {
-                Err(format!("in the end: machine {machine} has no verdict: {reason:?}, {process:?}"))
+                Err(format!("final state: machine {machine} has no verdict: {reason:?}, {process:?}"))
             }
         }
     }

@@ -1,6 +1,7 @@
-//! PURE. What must never happen on the way, whatever the faults: a second, much simpler opinion on what the server does.
+//! Checks invariants after each step, by a second and much simpler model of the server.
 //!
-//! It knows what was said, which streams the server has, and what is stored, and looks at each step at what the server shows.
+//! It records the reports, the open streams of the server, and the stored records, and compares
+//! them with what the server exposes.
 
 mod settling;
 mod shown;
@@ -18,15 +19,13 @@ use super::disk::Write;
 use super::plan::{GROUPS, Kind, Plan};
 use super::process::run_of;
 
-/// More effects than this for one input, and for each entry, are a storm.
+/// Maximum number of effects of one input, for each entry.
 const EFFECTS: usize = 12;
 
-/// What is known.
 #[derive(Debug)]
 pub struct Watch {
-    /// The first thing that should not have been.
     pub wrong: Option<String>,
-    /// Steps of the world.
+    /// Steps of the simulation.
     pub steps: u64,
     /// Inputs and effects of both sides.
     pub inputs: u64,
@@ -43,15 +42,15 @@ pub struct Watch {
     seen: BTreeMap<Key, Seen>,
     server_started: Duration,
     is_there: BTreeSet<Key>,
-    /// Sessions of entries of which a report was acknowledged.
+    /// The acknowledged session of each entry.
     acknowledged: BTreeMap<Key, u64>,
-    /// When an endpoint came or went last.
+    /// When an endpoint was last added or removed.
     moved: Duration,
-    /// Somebody lies, perhaps on how old things are.
+    /// Whether a hostile peer exists, which may repeat old reports.
     is_lied_to: bool,
-    /// Of whom somebody said something since the server's start.
+    /// Entries with a report since the server's start.
     known: BTreeSet<Key>,
-    /// Who changed since then: perhaps it was in an Envoy's set, perhaps not.
+    /// Entries that have changed since then, and may or may not have been in an Envoy's endpoints.
     moving: BTreeSet<Key>,
 }
 
@@ -60,27 +59,28 @@ struct Stream {
     machine: usize,
     session: u64,
     heard: bool,
-    /// Of our agent, or somebody reported on it.
+    /// Whether the stream belongs to this project's agent, or has received a report.
     speaks: bool,
 }
 
-/// What is known of an entry.
+/// The recorded state of an entry.
 #[derive(Debug, Default, Clone)]
 struct Seen {
     is_served: bool,
-    /// Run and generation of the newest report that acted.
+    /// Run and generation of the newest report that took effect.
     order: Option<(u64, u64)>,
-    /// Somebody lied for it, or a new stream was overtaken by an old one: its order is no one's fault.
+    /// Whether the order of reports cannot be checked: a hostile peer repeated one, or an old
+    /// stream overtook a new one.
     is_excused: bool,
-    /// When the last word came, or the last stream that may speak.
+    /// When the last report was received, or the last stream that may report was opened.
     heard: Duration,
-    /// Since when no stream is open that speaks, and since when none at all.
+    /// Since when no stream is open that may report, and since when no stream is open at all.
     speechless: Option<Duration>,
     deserted: Option<Duration>,
 }
 
 impl Watch {
-    /// Before anything happens.
+    /// Returns the initial state.
     pub fn new(plan: &Plan) -> Self {
         let settings = &plan.settings;
         Self {
@@ -108,22 +108,21 @@ impl Watch {
         }
     }
 
-    /// Something is not as it should be.
     pub fn wrong(&mut self, text: impl FnOnce() -> String) {
         self.wrong.get_or_insert_with(text);
     }
 
-    /// Everything that a machine of ours ever said in our words.
+    /// Returns all reports of a machine in the extended protocol.
     pub fn said_by(&self, machine: usize) -> &[HealthReport] {
         &self.said[machine]
     }
 
-    /// When an endpoint came or went last.
+    /// Returns when an endpoint was last added or removed.
     pub fn moved(&self) -> Duration {
         self.moved
     }
 
-    /// Whether a report in our words came on this stream.
+    /// Returns whether a report in the extended protocol was received on this stream.
     pub fn has_heard(&self, stream: StreamId) -> bool {
         self.streams.get(&stream).is_some_and(|stream| stream.heard)
     }
@@ -231,11 +230,11 @@ impl Watch {
         }
     }
 
-    /// What is acknowledged is stored.
+    /// Checks that an acknowledged report is stored.
     pub fn acknowledged(&mut self, stream: StreamId, epoch: &str, generation: u64, stored: Option<&Record>) {
         let state = run_of(epoch).and_then(|run| self.states.get(&(run, generation)));
         let expected = match state {
-            None => return self.wrong(|| format!("{epoch}/{generation} was never said")),
+            None => return self.wrong(|| format!("{epoch}/{generation} was never sent")),
             Some(State::Unknown) => return,
             Some(State::Healthy) => Status::True,
             Some(State::Unhealthy) => Status::False,
@@ -255,12 +254,12 @@ impl Watch {
         }
     }
 
-    /// The store is lost.
+    /// Forgets everything about the store.
     pub fn emptied(&mut self) {
         self.acknowledged.clear();
     }
 
-    /// Sessions in the store never go back.
+    /// Checks that the sessions in the store never decrease.
     pub fn committed(&mut self, before: &BTreeMap<Key, Record>, written: &[Write]) {
         let mut sessions: BTreeMap<&Key, u64> =
             before.iter().map(|(key, record)| (key, record.session)).collect();

@@ -1,8 +1,8 @@
-//! The world of a plan: one clock, one queue, machines, a network, a server and its disk. Nothing here waits, sleeps or asks the
-//! system for anything; the same plan makes the same history.
+//! The simulated world of a plan: one clock, one queue, machines, a network, a server and its disk.
+//! It never waits or accesses the operating system; the same plan always gives the same history.
 //!
-//! Real: both sides' brains. Made up: everything between and around them. What follows from what stands in `machines`, `server`,
-//! `ads`, `envoys`, `wires`, `faults`.
+//! The state machines of both sides are the real ones, everything else is simulated. The handling
+//! of the events is in `machines`, `server`, `ads`, `envoys`, `wires` and `faults`.
 
 mod ads;
 mod envoys;
@@ -35,75 +35,72 @@ use super::watch::Watch;
 
 pub use envoys::Client;
 
-/// More steps than this at one moment, and time stands still.
+/// More steps than this at one point in time are an endless loop.
 const STEPS_AT_ONCE: u64 = 5_000;
 
-/// What happens at a time.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The plan's fault of this number.
+    /// The fault of the plan with this number.
     Fault(usize),
-    /// Something arrives at an end.
+    /// A packet arrives at an end.
     Arrive(StreamId, End, Packet),
-    /// An end learns that the other one is gone, if what made it think so still lasts.
+    /// An end detects that the other one is gone, if the cause still exists.
     Notice(StreamId, End, Cause),
-    /// An attempt of a run of a machine has come to its end.
+    /// A connection attempt of a run ends.
     Dialled { machine: usize, run: u64, reached: bool },
-    /// A run has judged a pushed probe.
+    /// A run has validated a pushed probe.
     Judged { machine: usize, run: u64, input: Box<ReporterInput>, probe: Option<serde_json::Value> },
-    /// What waits becomes durable.
+    /// Pending writes become durable.
     Commit { server: u64 },
-    /// The server hears that this is durable.
+    /// The server is informed that a write is durable.
     Stored { server: u64, key: Key, write: u64 },
     /// The server reads its configuration.
     ReadConfiguration,
-    /// The server is to be there.
+    /// The server starts if it is not running.
     StartServer,
     /// An Envoy tries to open a stream.
     ConnectEnvoy(usize),
 }
 
-/// Why an end thinks that the other one is gone.
+/// Why an end considers the other one gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It is.
+    /// The other end has closed the connection.
     Gone,
-    /// No ping is answered as long as this partition or pause of the host lasts, which began then.
+    /// PINGs are not answered while a partition or pause of the host lasts that began at `since`.
     Unanswered { host: usize, since: Duration },
 }
 
-/// A machine under the agents.
+/// A machine on which agents run.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
-    /// How the application does; absent: as it likes.
+    /// The health of the application; absent: random for each probe.
     pub healthy: Option<bool>,
-    /// Cut off: since when and until when.
+    /// Start and end of the partition.
     pub partition: (Duration, Duration),
-    /// Suspended: since when and until when.
+    /// Start and end of the pause.
     pub frozen: (Duration, Duration),
 }
 
 /// A run of the server.
 #[derive(Debug)]
 pub struct Server {
-    /// Later ones have larger numbers.
+    /// The number of the run; later runs have larger numbers.
     pub run: u64,
-    /// In the world's time.
+    /// When it started, in simulated time.
     pub started: Duration,
-    /// The brain.
     pub entries: Entries,
-    /// What Envoys are served.
+    /// The resources for Envoys.
     pub snapshot: Snapshot,
     config: Arc<Config>,
     debounce: Debounce,
-    /// Until when a store that was empty may not be the truth.
+    /// Until when the endpoints may be incomplete because the store was empty.
     settling: Option<Duration>,
     /// The streams of Envoys.
     streams: BTreeMap<StreamId, AdsStream>,
     nonces: u64,
 }
 
-/// Everything.
 #[derive(Debug)]
 pub struct World {
     pub(super) plan: Plan,
@@ -124,12 +121,12 @@ pub struct World {
     wall_offset: i64,
     pub(super) configuration: Configuration,
     pub(super) watch: Watch,
-    /// Lines of the history; absent: nobody reads them.
+    /// The lines of the history, if requested.
     pub trace: Option<Vec<String>>,
 }
 
 impl World {
-    /// The world at its beginning.
+    /// Returns the initial world.
     pub fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
         let mut hosts = vec![Host::default(); plan.machines.len() + plan.envoys.len()];
         for machine in &plan.machines {
@@ -171,10 +168,10 @@ impl World {
         world
     }
 
-    /// Lives until everything has come to rest.
+    /// Runs until the world has reached its final state.
     ///
     /// # Errors
-    /// What should not have been.
+    /// Describes the first violation.
     pub fn run(&mut self) -> Result<(), String> {
         let end = self.plan.until + self.plan.rest;
         let mut at_once = 0;
@@ -186,7 +183,7 @@ impl World {
             let Some(due) = due.into_iter().flatten().min().filter(|due| *due <= end) else { break };
             at_once = if due > self.now { 0 } else { at_once + 1 };
             if at_once > STEPS_AT_ONCE {
-                return Err(format!("{:.3} s: time stands still", self.now.as_secs_f64()));
+                return Err(format!("{:.3} s: endless loop of events", self.now.as_secs_f64()));
             }
             self.now = self.now.max(due);
             self.watch.steps += 1;
@@ -205,7 +202,6 @@ impl World {
         Ok(())
     }
 
-    /// Has something happen later.
     fn at(&mut self, at: Duration, event: Event) {
         self.queued += 1;
         self.queue.push(Reverse((at, self.queued)));

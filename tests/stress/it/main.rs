@@ -1,3 +1,3 @@
-//! TODO
+//! Short runs of the stress tests.
 
 mod load;

@@ -1,4 +1,5 @@
-//! Draining: probes in flight get their answers, and an inbound drain leaves the probe listener open.
+//! Draining: probes in flight are answered, and a drain of inbound listeners leaves the probe
+//! listener open.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use kit::load::{Load, ask, kubelet_request};
 use kit::net;
 use kit::report::Row;
 
-/// `rounds` times: eight probes are in flight while Envoy is told to drain its inbound listeners, then one more
-/// comes; and in the end while it is told to drain all of them.
+/// Each round makes Envoy drain its inbound listeners while eight probes are in flight,
+/// and one more probe follows. The last round drains all listeners.
 ///
 /// # Panics
-/// When a probe in flight breaks, or the probe listener closes with the inbound ones.
+/// If a probe in flight fails, or the probe listener closes with the inbound ones.
 pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
     let ip = net::loopback();
-    let Habit::Answer(answer) = Habit::status(200) else { panic!("a status is an answer") };
+    let Habit::Answer(answer) = Habit::status(200) else { panic!("a status is a response") };
     let app = CountedApp::start(ip, Habit::AnswerAfter(Duration::from_secs(1), answer));
     let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}, "timeoutSeconds": 20}});
     let pod = pod_at(name, ip, &table, Limit::Shipped).await;
@@ -29,7 +30,7 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
     for drain in drains.chain(["/drain_listeners?graceful", "/drain_listeners"]) {
         let draining = async {
             asked += probes.total;
-            until("the probes are at the application", async || app.requests() >= asked).await;
+            until("the application has received the probes", async || app.requests() >= asked).await;
             post(&pod.envoy, drain).await;
         };
         let (tally, ()) = join(probes.run(|_| ask(None, pod.listener, &request)), draining).await;

@@ -1,5 +1,5 @@
-//! One source asks for one probe far too often: the application, the other probers and the other sources do not
-//! notice.
+//! One source sends far too many requests for one probe: the application, the other probers and the
+//! other sources are not affected.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use kit::net;
 use kit::pod::Pod;
 use kit::report::Row;
 
-/// Connections of the flood; they stay open.
+/// Connections of the flood, which stay open.
 const CONNECTIONS: u32 = 32;
-/// Probes of one prober that may be in flight on one worker.
+/// Maximum number of probes of one prober in flight on one worker.
 const IN_FLIGHT: u64 = 8;
-/// What one source may ask at once, and in each second.
+/// The rate limit of one source: its burst, and its rate per second.
 const BURST: f64 = 400.0;
 const PER_SECOND: f64 = 200.0;
 
-/// Asks `per_second` times a second for `seconds`.
+/// Sends `per_second` requests per second for `seconds`.
 ///
 /// # Panics
-/// When more than the limits reaches the application, or another source is not answered.
+/// If more requests than the limits allow reach the application, or another source is not answered.
 pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
     let ip = net::loopback();
     let (flooded, other) =
@@ -56,16 +56,17 @@ pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
     vec![
         Row::new("requests a second of the flood", flood.rate(), "1/s"),
         Row::new(
-            "of these at the application",
+            "of these received by the application",
             float(flooded.connections()) / flood.took.as_secs_f64(),
             "1/s",
         ),
-        Row::new("at the same time at the application", float(flooded.most_open()), "connections"),
+        Row::new("concurrent at the application", float(flooded.most_open()), "connections"),
         Row::new("slowest probe of another source", super::millis(probed.slowest), "ms"),
     ]
 }
 
-/// Asks on connections that stay open, which costs a caller least; one that Envoy closes is made anew.
+/// Sends on connections that stay open, the cheapest way for a client; one that Envoy closes is
+/// replaced.
 async fn flood(pod: &Pod, source: IpAddr, seconds: u32, per_second: u32) -> Tally {
     let request = format!("GET /app-health/flooded/readyz HTTP/1.1\r\nHost: {}\r\n\r\n", pod.listener);
     let (started, pause) = (Instant::now(), Duration::from_secs(1) * CONNECTIONS / per_second);
@@ -83,7 +84,7 @@ async fn flood(pod: &Pod, source: IpAddr, seconds: u32, per_second: u32) -> Tall
                 Ok(()) => read_answer(&mut stream).await.unwrap_or_default(),
                 Err(_) => continue,
             };
-            // Envoy may close a connection in the moment in which we write.
+            // Envoy may close a connection while the client writes.
             if answer.status != 0 {
                 number += 1;
                 tally.add(&answer, asked.elapsed());

@@ -1,4 +1,5 @@
-//! A caller that leaves: the application's connection is closed, and the prober has its place again.
+//! Clients that disconnect: the application's connection is closed, and the prober's limit of
+//! concurrent probes is released.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -10,13 +11,15 @@ use kit::load::{connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
 
-/// Probes of one prober that may be in flight on one worker.
+/// Maximum number of probes of one prober in flight on one worker.
 const IN_FLIGHT: u64 = 8;
 
-/// `rounds` times as many callers as a prober has places ask an application that does not answer, and leave.
+/// In each round, as many clients as a prober allows send a probe to an application that does not
+/// respond, and disconnect.
 ///
 /// # Panics
-/// When an application's connection stays open, or a place is not given back: then fewer than eight get through.
+/// If an application's connection stays open, or the limit is not released, so that fewer than
+/// eight probes get through.
 pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
     let ip = net::loopback();
     let silent = CountedApp::start(ip, Habit::Hang);
@@ -40,9 +43,11 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
                 .await,
             );
         }
-        // Had a place been lost in an earlier round, one of these would have been answered 429.
+        // If a permit had been lost in an earlier round, one of these would have been answered with
+        // 429.
         for app in [&silent, &drips] {
-            until("all probes are at the application", async || app.requests() == round * IN_FLIGHT).await;
+            until("the application has received all probes", async || app.requests() == round * IN_FLIGHT)
+                .await;
         }
         drop(callers);
         for app in [&silent, &drips] {
@@ -51,5 +56,5 @@ pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
         until_zero(&pod.envoy, &["http.app_health.downstream_rq_active"]).await;
     }
     pod.envoy.stop().await;
-    vec![Row::new("callers that left", super::float(rounds * IN_FLIGHT * 2), "callers")]
+    vec![Row::new("clients that disconnected", super::float(rounds * IN_FLIGHT * 2), "clients")]
 }

@@ -1,5 +1,6 @@
-//! Runs that take minutes or a million requests, with their counts as arguments: a few of each in the tests, all of
-//! it in the stress recipe. They assert what happens, never how fast; figures come back as rows.
+//! Long runs of minutes or a million requests, with their counts as arguments: the tests run a few
+//! of each, the recipe `stress` all of them. They assert behaviour and never speed; figures are
+//! returned as rows.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,21 +27,22 @@ pub mod swap;
 pub mod timeouts;
 pub mod trap;
 
-/// A growth of Envoy's memory below this is no leak, in bytes.
+/// Growth of Envoy's allocated memory below this is noise, in bytes.
 const FLAT: u64 = 1 << 20;
-/// The kernel counts whole pages, and the allocator keeps some: a bound for resident memory, in bytes.
+/// Bound for growth of resident memory, in bytes: the kernel counts whole pages, and the allocator
+/// keeps free ones.
 const FLAT_RSS: u64 = 12 << 20;
 
-/// How a Pod's Envoy differs from the shipped one.
+/// The rate limit of a Pod's Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// The shipped rate limit of each source.
+    /// The shipped rate limit for each source.
     Shipped,
-    /// None that anybody reaches.
+    /// A limit that is never reached.
     Raised,
 }
 
-/// A Pod at `ip`, with this table of probers.
+/// Starts a Pod at `ip` with this prober table.
 async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
     let bootstrap = Pod::bootstrap(name, ip, probers);
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
@@ -51,12 +53,12 @@ async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
     Pod { ip, listener: bootstrap.probe_address, envoy }
 }
 
-/// What Envoy holds, in bytes.
+/// Envoy's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// By its allocator's own count.
+    /// The count of its allocator.
     allocated: u64,
-    /// Resident; the VMs of filters are in it too.
+    /// Resident memory, which includes the VMs of filters.
     rss: u64,
 }
 
@@ -68,7 +70,8 @@ impl Memory {
         Self { allocated: allocated.expect("a number of bytes"), rss: Process::new(envoy.pid()).rss() }
     }
 
-    /// Asserts that no more than noise has come since `before`; the growth as rows.
+    /// Asserts that memory has not grown by more than noise since `before`, and returns the growth
+    /// as rows.
     fn is_flat_since(self, before: Self) -> [Row; 2] {
         let kib = |before: u64, after: u64| {
             let difference =
@@ -84,7 +87,7 @@ impl Memory {
     }
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..1000 {
         if holds().await {
@@ -92,7 +95,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{what}: not within 20 s");
+    panic!("timed out after 20 s waiting for: {what}");
 }
 
 /// Waits until these gauges are 0.
@@ -102,7 +105,7 @@ async fn until_zero(envoy: &Envoy, gauges: &[&str]) {
     }
 }
 
-/// A POST to the admin socket: what changes anything is asked for so.
+/// Sends a POST to the admin socket, which Envoy requires for every change.
 async fn post(envoy: &Envoy, path: &str) {
     let mut stream = UnixStream::connect(envoy.folder.join("admin.sock")).await.expect("the admin socket");
     let request =

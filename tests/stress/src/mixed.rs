@@ -1,4 +1,5 @@
-//! Requests of every kind, hostile ones among them, in turn: each gets its answer, and nothing grows.
+//! Requests of every kind in turn, including hostile ones: each gets the right response, and
+//! nothing grows.
 
 use std::net::SocketAddr;
 
@@ -11,14 +12,14 @@ use kit::net;
 use kit::pod::Pod;
 use kit::report::Row;
 
-/// A kind of request: how the `number`-th one looks, and the status that answers it.
+/// A kind of request: the bytes of the `number`-th one, and the expected status.
 struct Kind {
     name: &'static str,
     request: fn(SocketAddr, u64) -> Vec<u8>,
     status: u16,
 }
 
-/// Cheap kinds; each is as frequent as any other.
+/// Cheap kinds, all with the same frequency.
 const KINDS: &[Kind] = &[
     Kind { name: "healthy", request: |to, _| probe(to, "app"), status: 200 },
     Kind { name: "failing", request: |to, _| probe(to, "failing"), status: 500 },
@@ -81,7 +82,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Kinds that cost much; one request in a hundred is of these.
+/// Expensive kinds, one request in a hundred.
 const COSTLY: &[Kind] = &[
     Kind { name: "a circle of redirects", request: |to, _| probe(to, "circle"), status: 528 },
     Kind {
@@ -94,10 +95,10 @@ const COSTLY: &[Kind] = &[
     Kind { name: "an endless body", request: |to, _| probe(to, "endless"), status: 200 },
 ];
 
-/// `total` requests, the kinds in turn.
+/// Sends `total` requests, the kinds in turn.
 ///
 /// # Panics
-/// When one gets another status, or Envoy's memory, metrics or log grow.
+/// If one gets another status, or Envoy's memory, metrics or log grow.
 pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let ip = net::loopback();
     let answer =
@@ -120,7 +121,7 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     });
     let pod = pod_at(name, ip, &table, Limit::Raised).await;
 
-    // A tenth first, for all that is made once and kept.
+    // A tenth is sent first, so that one-time allocations have happened.
     let mut tally = load(&pod, 0, total / 10).await;
     let (before, series) = (Memory::of(&pod.envoy).await, series(&pod).await);
     let rest = load(&pod, total / 10, total - total / 10).await;
@@ -130,15 +131,15 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let mut rows = vec![
         Row::new("requests", super::float(tally.total()), "requests"),
         Row::new("requests a second", tally.rate(), "1/s"),
-        Row::new("slowest answer", super::millis(tally.slowest), "ms"),
+        Row::new("slowest response", super::millis(tally.slowest), "ms"),
     ];
     rows.extend(Memory::of(&pod.envoy).await.is_flat_since(before));
-    assert_eq!(self::series(&pod).await, series, "metrics have come");
+    assert_eq!(self::series(&pod).await, series, "new metrics were created");
     let log = pod.envoy.log();
     let minutes = super::millis(tally.took) / 60_000.0;
     let lines = u32::try_from(log.lines().count()).map_or(f64::INFINITY, f64::from);
     assert!(lines <= 20.0 * (minutes + 1.0), "{lines} lines in {minutes} minutes:\n{log}");
-    assert!(!log.contains("livez%0a"), "a caller's path is in the log:\n{log}");
+    assert!(!log.contains("livez%0a"), "the log contains a path sent by a client:\n{log}");
     pod.envoy.stop().await;
     rows
 }
@@ -167,19 +168,19 @@ fn probe(to: SocketAddr, container: &str) -> Vec<u8> {
     kubelet_request(to, &format!("/app-health/{container}/readyz"))
 }
 
-/// A request without kubelet's headers.
+/// Returns a request without kubelet's headers.
 fn with(to: SocketAddr, line: &str, headers: &str) -> Vec<u8> {
     format!("{line} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n{headers}\r\n").into_bytes()
 }
 
-/// More of a body than kubelet reads, and no end.
+/// Returns the start of a response whose body is longer than kubelet reads and never ends.
 fn endless() -> Vec<u8> {
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_vec();
     answer.resize(answer.len() + 30_000, b'x');
     answer
 }
 
-/// How many metrics Envoy has.
+/// Returns the number of metrics of Envoy.
 async fn series(pod: &Pod) -> usize {
     pod.envoy.admin("/stats").await.expect("the admin port answers").lines().count()
 }

@@ -1,4 +1,5 @@
-//! Odd requests to the agent: whatever a caller says, it makes no series, hardly a line of the log, and no memory.
+//! Malformed and unexpected requests to the agent: no client can create metric series, fill the
+//! log, or make memory grow.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,25 +11,25 @@ use kit::process::Process;
 use kit::report::Row;
 use kit::sidecar::{Builder, Sidecar};
 
-/// In each odd request, and never in the log or the metrics.
+/// Part of each request; it must not occur in the log or the metrics.
 const MARK: &str = "odd-0";
-/// Kinds of odd requests.
+/// Number of kinds of requests.
 const KINDS: u64 = 16;
-/// What an agent may keep of all of them, in bytes.
+/// Bound for the growth of the agent's memory, in bytes.
 const FLAT: u64 = 4 << 20;
-/// Lines of the log in a minute.
+/// Maximum number of log lines per minute.
 const LINES: u64 = 10;
 
-/// Sends `total` of them to the readiness port and the local port in turn.
+/// Sends `total` requests to the readiness port and the local admin port in turn.
 ///
 /// # Panics
-/// When there is a new series, a line of the log for more than a few of them, a word of a caller in either, or the
-/// agent is not ready any more.
+/// If there is a new series, too many log lines, text of a client in either, or the agent is no
+/// longer ready.
 pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let admin = ScriptedAdmin::start(Mood::Serves, String::new()).await;
     let sidecar = Builder::bare(name).watching(admin.address).start_plain();
     sidecar.until(200, "ready").await;
-    // Each kind at each port, so that what is used once has been used.
+    // Every kind is sent to each port first, so that one-time allocations have happened.
     send(&sidecar, 0..KINDS * 2 * 20).await;
     series(&sidecar).await;
     let process = Process::new(sidecar.pid().as_raw().unsigned_abs());
@@ -38,20 +39,20 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let (log, after) = (sidecar.log(), series(&sidecar).await);
     assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new(), "new series");
     let told = u64::try_from(log.lines().count() - lines).expect("a count of lines");
-    assert!(told <= LINES * (1 + seconds / 60), "{told} lines: {log}");
+    assert!(told <= LINES * (1 + seconds / 60), "{told} log lines: {log}");
     assert!(!log.contains(MARK), "{log}");
     assert!(!after.iter().any(|series| series.contains(MARK)), "{after:?}");
     let growth = process.rss().saturating_sub(rss);
-    assert!(growth < FLAT, "{growth} bytes more than {rss}");
+    assert!(growth < FLAT, "memory grew by {growth} bytes from {rss}");
     assert_eq!(sidecar.ready("").await.status, 200);
     vec![
-        Row::new("odd requests", float(total), "requests"),
+        Row::new("unexpected requests", float(total), "requests"),
         Row::new("lines of the log", float(told), "lines"),
         Row::new("growth of the agent's resident memory", float(growth >> 10), "KiB"),
     ]
 }
 
-/// How many seconds that took.
+/// Sends the requests and returns the duration in seconds.
 async fn send(sidecar: &Sidecar, numbers: std::ops::Range<u64>) -> u64 {
     let load = Load { total: numbers.end - numbers.start, at_once: 16, per_second: None };
     let tally = load.run(async |number| {
@@ -60,14 +61,14 @@ async fn send(sidecar: &Sidecar, numbers: std::ops::Range<u64>) -> u64 {
         } else {
             sidecar.local_address()
         };
-        // 127.0.0.1 may ask the local port, the others may not.
+        // The local admin port accepts 127.0.0.1 and rejects the others.
         let source = IpAddr::V4(Ipv4Addr::new(127, 0, 0, if number.is_multiple_of(3) { 1 } else { 9 }));
         ask(Some(source), address, &odd(number, address)).await
     });
     tally.await.took.as_secs()
 }
 
-/// A request that nobody should send, each another one.
+/// Returns an unexpected request, a different one for each number.
 fn odd(number: u64, address: SocketAddr) -> Vec<u8> {
     let word = format!("{MARK}{number}");
     let get = |target: &str, lines: &str| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n");
@@ -92,7 +93,7 @@ fn odd(number: u64, address: SocketAddr) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Names and labels of all series of the agent.
+/// Returns names and labels of all series of the agent.
 async fn series(sidecar: &Sidecar) -> BTreeSet<String> {
     let text = sidecar.local("GET /metrics", "Host: localhost\r\n").await.text();
     let samples = text.lines().filter(|line| !line.starts_with('#'));

@@ -1,4 +1,5 @@
-//! More probes in a minute than a machine has ports: each has a connection of its own, none is retried, none fails.
+//! More probes per minute than a machine has ephemeral ports: each uses a new connection,
+//! none is retried, none fails.
 
 use std::net::IpAddr;
 
@@ -10,15 +11,15 @@ use kit::load::{Load, ask, kubelet_request};
 use kit::net;
 use kit::report::Row;
 
-/// Sources of probes; each may ask 200 times a second.
+/// Sources of probes; each may send 200 per second.
 const SOURCES: u32 = 4;
-/// Probers, so that none has too many in flight.
+/// Number of probers, so that none has too many probes in flight.
 const PROBERS: u64 = 4;
 
-/// Asks `per_second` probes a second for `seconds`, half of them httpGet and half tcpSocket.
+/// Sends `per_second` probes per second for `seconds`, half of them httpGet and half tcpSocket.
 ///
 /// # Panics
-/// When one fails, shares a connection, or is asked twice.
+/// If one fails, shares a connection, or is retried.
 pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
     let ip = net::loopback();
     let app = CountedApp::start(ip, Habit::status(200));
@@ -43,7 +44,7 @@ pub async fn run(name: &str, seconds: u32, per_second: u32) -> Vec<Row> {
         })
         .await;
     assert_eq!(tally.of(200), total, "{tally:?}\n{}", pod.envoy.log());
-    // The application may see a bare connection after Envoy has answered for it.
+    // The application may accept a TCP connection after Envoy has already responded to the probe.
     until("every probe has a connection", async || app.connections() >= total).await;
     assert_eq!(app.connections(), total, "one connection for each probe");
     assert_eq!(app.requests(), total.div_ceil(2), "one request for each httpGet");

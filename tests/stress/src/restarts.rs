@@ -1,18 +1,19 @@
-//! An Envoy that is killed again and again, where the agent starts it anew: each life is an epoch of its own, and what
-//! the last one left behind is in nobody's way.
+//! An Envoy that is killed repeatedly and restarted by the agent: each process has a new restart
+//! epoch, and the files of the previous one do not interfere.
 
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{float, until};
+use kit::process::is_alive;
 use kit::report::Row;
-use kit::sidecar::{Builder, Sidecar, is_alive};
+use kit::sidecar::{Builder, Sidecar};
 
-/// Kills Envoy `times` times in a row, each as soon as it is ready.
+/// Kills Envoy `times` times in a row, each time as soon as it is ready.
 ///
 /// # Panics
-/// When one is not ready again, an epoch is missed, or two live at the same time.
+/// If one does not become ready, an epoch is skipped, or two run at the same time.
 pub async fn run(name: &str, times: u64) -> Vec<Row> {
     let sidecar = Builder::new(name).args(&["--envoy-restart", "always"]).start();
     let began = Instant::now();
@@ -21,7 +22,7 @@ pub async fn run(name: &str, times: u64) -> Vec<Row> {
         let envoy = lives(&sidecar, epoch).await;
         assert!(before.is_none_or(|before| before != envoy && !is_alive(before)), "{}", sidecar.log());
         kill(envoy, Signal::SIGKILL).expect("Envoy runs");
-        until("Envoy's end is seen", async || {
+        until("the agent has detected the exit of Envoy", async || {
             let seen = verbose(&sidecar).await;
             seen["ready"] == false || seen["epoch"] != epoch
         })
@@ -40,11 +41,11 @@ pub async fn run(name: &str, times: u64) -> Vec<Row> {
     ]
 }
 
-/// Waits until it is ready in this epoch; its Envoy.
+/// Waits until Envoy is ready in this epoch and returns its PID.
 async fn lives(sidecar: &Sidecar, epoch: u64) -> nix::unistd::Pid {
     sidecar.until(200, "ready").await;
     assert_eq!(verbose(sidecar).await["epoch"], epoch, "{}", sidecar.log());
-    sidecar.envoy()
+    sidecar.envoy_pid()
 }
 
 async fn verbose(sidecar: &Sidecar) -> Value {

@@ -1,4 +1,4 @@
-//! Callers that say nothing, or say it byte by byte: they are cut, and probes go on.
+//! Clients that send nothing, or one byte at a time: they are disconnected, and probes continue.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use kit::load::{Load, ask, connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
 
-/// Many, and fewer than the descriptors that a process usually has.
+/// Number of concurrent slow clients, below the usual limit of file descriptors.
 const AT_ONCE: u64 = 800;
-/// A caller that is not cut within this time is not cut.
+/// Limit for a client to be disconnected.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `callers` in all, half of them idle and half dripping a byte a second, as many at once as leave a place for
-/// probes, which are asked all the time.
+/// Opens `callers` connections in total, half of them idle and half sending a byte per second, as
+/// many at once as leave room for probes, which are sent all the time.
 ///
 /// # Panics
-/// When a caller is not cut, or a probe is not answered.
+/// If a client is not disconnected, or a probe is not answered.
 pub async fn run(name: &str, callers: u64) -> Vec<Row> {
     let ip = net::loopback();
     let app = CountedApp::start(ip, Habit::status(200));
@@ -48,13 +48,13 @@ pub async fn run(name: &str, callers: u64) -> Vec<Row> {
     }
     pod.envoy.stop().await;
     vec![
-        Row::new("callers that were cut", super::float(callers), "callers"),
-        Row::new("longest until one was cut", millis(slowest.0), "ms"),
+        Row::new("clients that were disconnected", super::float(callers), "clients"),
+        Row::new("longest time until one was disconnected", millis(slowest.0), "ms"),
         Row::new("slowest probe meanwhile", millis(slowest.1), "ms"),
     ]
 }
 
-/// Opens a connection, says too little, and waits until it is closed; how long that took.
+/// Opens a connection, sends too little, and returns the time until it is closed.
 async fn cut(listener: SocketAddr, idle: bool) -> Duration {
     let mut stream = connect(None, listener).await.expect("Envoy accepts");
     let started = Instant::now();
@@ -64,7 +64,7 @@ async fn cut(listener: SocketAddr, idle: bool) -> Duration {
         loop {
             if !idle {
                 let byte = *bytes.next().expect("there is always one more");
-                // A connection that is closed says so when we read.
+                // A closed connection is detected by the read.
                 let _ = stream.write_all(&[byte]).await;
             }
             if let Ok(Ok(0) | Err(_)) = timeout(Duration::from_secs(1), stream.read(&mut block)).await {
@@ -72,6 +72,6 @@ async fn cut(listener: SocketAddr, idle: bool) -> Duration {
             }
         }
     };
-    timeout(PATIENCE, closed).await.unwrap_or_else(|_| panic!("a caller (idle: {idle}) is not cut"));
+    timeout(PATIENCE, closed).await.unwrap_or_else(|_| panic!("a client (idle: {idle}) is not disconnected"));
     started.elapsed()
 }

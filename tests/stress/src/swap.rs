@@ -1,5 +1,5 @@
-//! The probe listener changes under load, as a control plane would change it: each probe is answered by the old
-//! configuration or by the new one, and a bad one changes nothing.
+//! The probe listener is updated under load, as a control plane would do: each probe is answered by
+//! the old or the new configuration, and an invalid one changes nothing.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -17,9 +17,9 @@ use kit::plain;
 use kit::pod::Pod;
 use kit::report::Row;
 
-/// The statuses of the two applications that configurations take turns with.
+/// The statuses of the two applications between which the configurations alternate.
 const STATUSES: [u16; 2] = [200, 201];
-/// One configuration in so many is refused by the filter.
+/// One configuration in this number is rejected by the filter.
 const BAD: u64 = 5;
 
 /// The listener as a file that Envoy watches.
@@ -29,7 +29,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Takes the probe listener out of a bootstrap and lets Envoy read it from `folder`.
+    /// Moves the probe listener from a bootstrap to a file in `folder`.
     fn of(bootstrap: &mut Value, folder: &Path) -> Self {
         let listeners = bootstrap["static_resources"]["listeners"].as_array_mut().expect("a list");
         let place = listeners.iter().position(|listener| listener["name"] == "app_health");
@@ -45,7 +45,7 @@ impl Listener {
         Self { rendered, file }
     }
 
-    /// Puts a listener with this table of probers in place, in one step.
+    /// Atomically replaces the listener by one with this prober table.
     fn write(&self, version: u64, ip: IpAddr, probers: &Value) {
         let mut listener = self.rendered.clone();
         let filters = plain::http_filters(&mut listener);
@@ -60,11 +60,11 @@ impl Listener {
     }
 }
 
-/// Puts `configurations` in place one after the other, while `per_second` probes a second are asked.
+/// Applies `configurations` one after the other, while `per_second` probes per second are sent.
 ///
 /// # Panics
-/// When a probe gets an answer that neither the old nor the new configuration gives, a good configuration is not
-/// taken, or a bad one is.
+/// If a probe gets a response of neither the old nor the new configuration, a valid configuration
+/// is rejected, or an invalid one is accepted.
 pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     let ip = net::loopback();
     let apps = STATUSES.map(|status| CountedApp::start(ip, Habit::status(status)));
@@ -80,7 +80,8 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     let envoy = Envoy::start(Version::Newest, folder(name), &bootstrap, 1).await;
     let address = kit::envoy::probe_listener(ip);
     let request = kubelet_request(address, "/app-health/app/readyz");
-    until("the first configuration serves", async || ask(None, address, &request).await.status == 200).await;
+    until("the first configuration is active", async || ask(None, address, &request).await.status == 200)
+        .await;
 
     let done = Cell::new(false);
     let probing = probe_until(&done, per_second, address, &request);
@@ -97,7 +98,7 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
             until(counter, async || envoy.stat(counter).await.unwrap_or(0) > before).await;
             let serving = if bad { number - 1 } else { number };
             let status = STATUSES[usize::from(serving % 2 == 1)];
-            until("what was configured last serves", async || {
+            until("the last configuration is active", async || {
                 ask(None, address, &request).await.status == status
             })
             .await;
@@ -112,12 +113,12 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     vec![
         Row::new("configurations", super::float(configurations), "configurations"),
         Row::new("configurations a second", super::float(configurations) / tally.took.as_secs_f64(), "1/s"),
-        Row::new("probes meanwhile", super::float(tally.total()), "probes"),
+        Row::new("probes during the updates", super::float(tally.total()), "probes"),
         Row::new("slowest probe", super::millis(tally.slowest), "ms"),
     ]
 }
 
-/// Probes in pieces of a tenth of a second, until `done`.
+/// Sends probes in batches of a tenth of a second, until `done`.
 async fn probe_until(done: &Cell<bool>, per_second: u32, address: SocketAddr, request: &[u8]) -> Tally {
     let mut all = Tally::default();
     while !done.get() {

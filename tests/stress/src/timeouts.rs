@@ -1,5 +1,5 @@
-//! Applications that never answer: when their time is up nothing is left of the probes, in Envoy or at the
-//! application.
+//! Applications that never respond: after the timeout nothing is left of the probes, in Envoy or at
+//! the application.
 
 use serde_json::{Map, Value, json};
 
@@ -10,11 +10,12 @@ use kit::net;
 use kit::process::Process;
 use kit::report::Row;
 
-/// Probes of one prober that may be in flight on one worker.
+/// Maximum number of probes of one prober in flight on one worker.
 const IN_FLIGHT: u64 = 8;
-/// Fours of probers. Three of each four begin in one cluster, whose breakers open above 64 probes in flight.
+/// Groups of four probers. Three of each four use the same cluster, whose circuit breakers open
+/// above 64 probes in flight.
 const FOURS: usize = 2;
-/// What is left while probes are in flight, and must be gone afterwards.
+/// Gauges that are above 0 while probes are in flight, and must be 0 afterwards.
 const GAUGES: &[&str] = &[
     "http.app_health.downstream_rq_active",
     "http.app_health.downstream_cx_active",
@@ -26,11 +27,11 @@ const GAUGES: &[&str] = &[
     "cluster.app_health_callout_http.upstream_cx_active",
 ];
 
-/// `total` probes run into their timeout of a second: of an application that is silent, of one that drips its
-/// headers, of a silent gRPC server, and of one behind a redirect.
+/// Lets `total` probes reach their timeout of a second: of a silent application, of one that sends
+/// its headers byte by byte, of a silent gRPC server, and of one behind a redirect.
 ///
 /// # Panics
-/// When one is answered with anything but 504, or a stream, a socket, a callout or memory is left.
+/// If one gets another status than 504, or a stream, a socket, a callout or memory is left.
 pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let ip = net::loopback();
     let silent = CountedApp::start(ip, Habit::Hang);
@@ -53,7 +54,7 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let requests: Vec<Vec<u8>> =
         (0..count).map(|number| kubelet_request(pod.listener, &path(number))).collect();
 
-    // Asker number n always asks prober n mod `count`: none has more in flight than it has places.
+    // Client n always uses prober n mod `count`, so that none exceeds its limit.
     let load = async |total| {
         let load = Load { total, at_once: count * IN_FLIGHT.min(total.div_ceil(count)), per_second: None };
         let tally = load
@@ -69,7 +70,8 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
         }
         tally
     };
-    // As many as will ever be in flight, for all that is made once and kept.
+    // The highest number of probes in flight comes first, so that one-time allocations have
+    // happened.
     load(total.min(count * IN_FLIGHT)).await;
     let process = Process::new(pod.envoy.pid());
     let (before, sockets) = (Memory::of(&pod.envoy).await, process.sockets());
@@ -77,7 +79,7 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     until("no socket is left", async || process.sockets() <= sockets).await;
     let mut rows = vec![
         Row::new("timeouts", super::float(total), "probes"),
-        Row::new("slowest of one second", super::millis(tally.slowest), "ms"),
+        Row::new("slowest probe with a timeout of 1 s", super::millis(tally.slowest), "ms"),
     ];
     rows.extend(Memory::of(&pod.envoy).await.is_flat_since(before));
     pod.envoy.stop().await;

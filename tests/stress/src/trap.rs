@@ -1,8 +1,10 @@
-//! A filter that traps: 503 on its own listener at once, nothing else notices, and it serves again by itself.
+//! A filter that traps: its own listener responds with 503 at once, other traffic is not affected,
+//! and the filter recovers.
 //!
-//! The shipped filter cannot be made to trap, so another module stands in its place, under the same bootstrap:
-//! it traps on requests with many headers and lets all others go on. Envoy loads a failed VM anew once a second at
-//! most, so of a hundred such requests a second one traps, and the rest find the VM failed.
+//! The shipped filter cannot be made to trap, so another module takes its place in the same
+//! bootstrap: it traps on requests with many headers and passes all others on. Envoy reloads a
+//! failed VM at most once per second, so of a hundred such requests per second one traps, and the
+//! others find the VM failed.
 
 use std::net::SocketAddr;
 
@@ -19,14 +21,14 @@ use kit::plain;
 use kit::pod::Pod;
 use kit::report::Row;
 
-/// Allows more than 20 headers to trap.
+/// The module traps on more than 20 headers.
 const WAT: &str = include_str!("trap.wat");
 
-/// Sends `traps` requests that trap, a hundred a second.
+/// Sends `traps` requests that trap, a hundred per second.
 ///
 /// # Panics
-/// When one is answered with anything but 503, other traffic is harmed, the filter does not come back, or memory
-/// grows.
+/// If one is not answered with 503, other traffic is affected, the filter does not recover, or
+/// memory grows.
 pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     let ip = net::loopback();
     let app = CountedApp::start(ip, Habit::status(200));
@@ -46,10 +48,10 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     trapping.extend_from_slice(end);
 
     let serves = async || ask(None, listener, &harmless).await.status == 404;
-    assert!(serves().await, "the module lets a request go on to the routes");
-    // The first failure brings what every later one uses again.
+    assert!(serves().await, "the module passes a request on to the routes");
+    // The first failure makes the one-time allocations.
     assert_eq!(ask(None, listener, &trapping).await.status, 503);
-    until("the filter is loaded anew", serves).await;
+    until("the filter is reloaded", serves).await;
 
     let before = Memory::of(&envoy).await;
     let load = Load { total: traps, at_once: 16, per_second: Some(100) };
@@ -60,11 +62,11 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     assert_eq!(trapped.of(503), traps, "{trapped:?}");
     assert_eq!(unharmed.of(200), traps, "{unharmed:?}");
     let ended = tokio::time::Instant::now();
-    until("the filter is loaded anew", serves).await;
+    until("the filter is reloaded", serves).await;
     let back = ended.elapsed();
     let mut rows = vec![
         Row::new("slowest 503 of a failed filter", millis(trapped.slowest), "ms"),
-        Row::new("until it serves again", millis(back), "ms"),
+        Row::new("time until the filter recovers", millis(back), "ms"),
     ];
     rows.extend(Memory::of(&envoy).await.is_flat_since(before));
     envoy.stop().await;

@@ -1,4 +1,4 @@
-;; A proxy-wasm filter that traps on a request with more than 20 headers and lets every other one go on.
+;; A proxy-wasm filter that traps on a request with more than 20 headers and continues every other.
 (module
   (memory (export "memory") 1)
   (func (export "proxy_abi_version_0_2_1"))

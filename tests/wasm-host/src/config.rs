@@ -1,23 +1,25 @@
-//! Where the filter lies and what it is built from: the only file of the host that reads the environment.
+//! Locates the filter's wasm file and its sources; the only file of the host that reads the
+//! environment.
 
 use std::path::{Path, PathBuf};
 
-/// Names another wasm file than the workspace's own.
+/// Environment variable with the path of another wasm file.
 const WASM: &str = "APP_HEALTH_BUILD_FILTER";
-/// Cargo's own variable for another target folder; a relative one is taken from the workspace's root.
+/// Cargo's variable for another target folder; a relative path is relative to the root of the
+/// workspace.
 const TARGET: &str = "CARGO_TARGET_DIR";
 
-/// A wasm file and the files and folders that it is built from.
+/// A wasm file, and the files and folders that it is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterFile {
-    /// The filter as the recipe `wasm` leaves it.
+    /// The filter as the recipe `wasm` builds it.
     pub wasm: PathBuf,
-    /// What the filter must not be older than.
+    /// The wasm file must not be older than any of these.
     pub sources: Vec<PathBuf>,
 }
 
 impl FilterFile {
-    /// The filter of this workspace, where the environment says that it lies.
+    /// Returns the filter of this workspace, according to the environment.
     pub fn from_environment() -> Self {
         let workspace =
             Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in tests/");
@@ -25,7 +27,8 @@ impl FilterFile {
         Self::of(workspace, path(TARGET), path(WASM))
     }
 
-    /// The filter of the workspace at that path, with the two settings of the environment as arguments.
+    /// Returns the filter of the workspace at that path, with the values of both variables as
+    /// arguments.
     pub fn of(workspace: &Path, target: Option<PathBuf>, wasm: Option<PathBuf>) -> Self {
         let built = workspace
             .join(target.unwrap_or_else(|| "target".into()))

@@ -1,22 +1,21 @@
-//! One context of a VM: a root, or an HTTP stream with its heads, its body and what became of it.
+//! One context of a VM: a root context, or an HTTP stream with its headers, its body and its
+//! result.
 
 use std::collections::BTreeMap;
 
 use crate::transcript::Headers;
 
-/// A reply of the filter's own, as Envoy builds it.
+/// A local reply of the filter, as Envoy builds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalReply {
-    /// HTTP status.
     pub status: u32,
-    /// What the filter added; Envoy adds `:status`, and length and type of a body.
+    /// The headers that the filter added; Envoy adds `:status`, and length and type of a body.
     pub headers: Headers,
-    /// Empty for none.
     pub body: Vec<u8>,
 }
 
 impl LocalReply {
-    /// The whole head, as Envoy's other filters see it (`Utility::prepareLocalReply`).
+    /// Returns all headers as Envoy's other filters see them (`Utility::prepareLocalReply`).
     pub fn head(&self) -> Headers {
         let mut head = vec![(b":status".to_vec(), self.status.to_string().into_bytes())];
         head.extend(self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())));
@@ -30,51 +29,52 @@ impl LocalReply {
     }
 }
 
-/// The answer to a callout.
+/// The response to a callout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CalloutAnswer {
-    /// With `:status`.
+    /// Includes `:status`.
     pub headers: Headers,
-    /// The whole body: callouts are buffered.
+    /// The whole body, because callouts are buffered.
     pub body: Vec<u8>,
-    /// Empty for none; then the map does not exist, and reading it is answered BadArgument.
+    /// Empty for none. The map does not exist then, and reading it returns BadArgument.
     pub trailers: Headers,
 }
 
 /// A root context, or the context of an HTTP stream.
 #[derive(Debug, Default)]
 pub struct Context {
-    /// The request head, as the filter left it.
+    /// The request headers, as the filter left them.
     pub request_headers: Headers,
-    /// The response head, as the filter left it: what goes downstream. Empty before there is one.
+    /// The response headers, as the filter left them and sent downstream. Empty before the
+    /// response.
     pub response_headers: Headers,
-    /// The response body that went downstream, all chunks in one.
+    /// The response body sent downstream, with all chunks joined.
     pub sent_body: Vec<u8>,
-    /// The filter's own reply, if that is what went downstream.
+    /// The filter's local reply, if it was sent downstream.
     pub local_reply: Option<LocalReply>,
-    /// The stream was reset: the caller's connection breaks.
+    /// Whether the stream was reset, which breaks the client's connection.
     pub reset: bool,
-    /// The response head went downstream: it is too late for a reply.
+    /// Whether the response headers were sent downstream, after which no local reply is possible.
     pub response_started: bool,
 
-    /// Its root; a root's own id for a root.
+    /// The ID of its root context; a root context has its own ID.
     pub(super) root: u32,
-    /// Maps exist during their callback, and on while the filter pauses there.
+    /// Header maps exist during their callback, and afterwards while the filter pauses there.
     pub(super) request_open: bool,
     pub(super) response_open: bool,
     pub(super) response_seen: bool,
-    /// The chunk that the body callback looks at.
+    /// The chunk of the current body callback.
     pub(super) chunk: Option<Vec<u8>>,
     pub(super) access_log: bool,
     pub(super) properties: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// While a root is created and configured.
+    /// Set while a root context is created and configured.
     pub(super) plugin_configuration: Option<Vec<u8>>,
-    /// On a root, while the answer to a callout is handed over.
+    /// Set on a root context during `proxy_on_http_call_response`.
     pub(super) callout: Option<CalloutAnswer>,
 }
 
 impl Context {
-    /// The status that went downstream: `"200"`; None before there is a response.
+    /// Returns the status sent downstream, for example `"200"`; `None` before the response.
     pub fn status(&self) -> Option<String> {
         let (_, status) = self.response_headers.iter().find(|(name, _)| name == b":status")?;
         Some(String::from_utf8_lossy(status).into_owned())

@@ -1,38 +1,37 @@
-//! Faults as data: which host call goes wrong, when, and how.
+//! Faults as data: which host call fails, when, and how.
 
-/// The answer of a host call, with proxy-wasm's numbers.
+/// The status of a host call, with the numbers of proxy-wasm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
-    /// The call was done.
     #[default]
     Ok = 0,
     /// No such header, property, buffer, metric or foreign function.
     NotFound = 1,
-    /// A number out of range, a map outside its phase, a cluster that does not exist.
+    /// A number out of range, a map that is not available in the current phase, or an unknown
+    /// cluster.
     BadArgument = 2,
     /// A pointer and size outside the guest's memory.
     InvalidMemoryAccess = 6,
-    /// What Envoy answers to a call outside the capability allow-list.
+    /// Envoy's response to a call outside the capability allow-list.
     InternalFailure = 10,
-    /// A callout without an answer.
+    /// A callout without a response.
     BrokenConnection = 11,
-    /// A call that this host does not have.
+    /// A call that this host does not implement.
     Unimplemented = 12,
 }
 
-/// How a call goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call does nothing and answers this number, which need not be one of [`Status`].
+    /// The call does nothing and returns this number, which need not be a [`Status`].
     Status(u32),
-    /// The call traps, as a guest's own panic does.
+    /// The call traps, like a panic of the guest.
     Trap,
-    /// A call that gives bytes gives these, whatever is there; they need not be UTF-8.
+    /// A call that returns bytes returns these instead; they need not be UTF-8.
     Value(Vec<u8>),
-    /// A call that gives bytes answers Ok with this pointer and size, which need not make sense.
+    /// A call that returns bytes returns Ok with this pointer and size, which may be invalid.
     Pointer { pointer: u32, size: u32 },
-    /// A call that gives an id (callout, metric) does its work and gives this one.
+    /// A call that returns an ID (callout, metric) succeeds but returns this one.
     Id(u32),
 }
 
@@ -62,11 +61,12 @@ impl Faults {
             Fault::Value(_) | Fault::Pointer { .. } => GIVES_BYTES.contains(&call),
             Fault::Id(_) => GIVES_ID.contains(&call),
         };
-        assert!(known, "{call} = {fault:?}: no such call, or the fault means nothing to it");
+        assert!(known, "{call} = {fault:?}: unknown call, or the fault does not apply to it");
         self.0.push(Planned { call: call.to_owned(), nth, seen: 0, fault });
     }
 
-    /// Counts a call and says how it goes wrong, if it does; what was planned last wins.
+    /// Counts a call and returns its fault, if there is one; the fault that was added last has
+    /// priority.
     pub(super) fn next(&mut self, call: &str) -> Option<Fault> {
         let mut fault = None;
         for planned in self.0.iter_mut().filter(|planned| planned.call == call) {

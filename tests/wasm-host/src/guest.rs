@@ -1,17 +1,17 @@
-//! The guest as a host call sees it: its memory, its allocator, and the fault that the test planned for this call.
+//! The guest as a host call accesses it: its memory, its allocator, and the fault that the test
+//! planned for this call.
 
 use wasmtime::{AsContext, AsContextMut, Caller, Error, Memory, Result};
 
 use super::Host;
 use super::fault::{Fault, Status};
 
-/// The guest, during one host call.
 pub(super) struct Guest<'a> {
     caller: Caller<'a, Host>,
     fault: Option<Fault>,
 }
 
-/// Why a call was not done: a status for the guest, or the end of its VM.
+/// Why a call was not performed: a status for the guest, or an error that ends its VM.
 pub(super) enum Stop {
     Status(Status),
     Trap(Error),
@@ -29,7 +29,8 @@ impl From<Error> for Stop {
     }
 }
 
-/// Runs one host call: counts it, lets a planned fault happen, turns the outcome into the number for the guest.
+/// Runs one host call: counts it, applies a planned fault, and converts the result into the status
+/// for the guest.
 pub(super) fn call<'a>(
     mut caller: Caller<'a, Host>,
     name: &'static str,
@@ -39,7 +40,7 @@ pub(super) fn call<'a>(
     host.calls.add(name);
     if host.running.restricted && name != "proxy_log" {
         return Err(Error::msg(format!(
-            "{name} called while starting or allocating, where only proxy_log may be"
+            "{name} called while starting or allocating, when only proxy_log is allowed"
         )));
     }
     let fault = host.running.faults.next(name);
@@ -60,7 +61,7 @@ impl Guest<'_> {
         self.caller.data_mut()
     }
 
-    /// Bytes of the guest's memory; InvalidMemoryAccess when they are not all inside.
+    /// Reads bytes of the guest's memory; InvalidMemoryAccess if any are outside.
     pub(super) fn read(&self, pointer: u32, size: u32) -> Result<Vec<u8>, Stop> {
         let memory = self.memory()?;
         let start = index(pointer);
@@ -68,12 +69,13 @@ impl Guest<'_> {
         Ok(bytes.ok_or(Status::InvalidMemoryAccess)?.to_vec())
     }
 
-    /// As `read`, for names; bytes that are not UTF-8 are replaced, which no name of ours is equal to.
+    /// Like `read`, for names. Bytes that are not UTF-8 are replaced by a character that no known
+    /// name contains.
     pub(super) fn read_text(&self, pointer: u32, size: u32) -> Result<String, Stop> {
         Ok(String::from_utf8_lossy(&self.read(pointer, size)?).into_owned())
     }
 
-    /// Writes into the guest's memory; InvalidMemoryAccess when it does not fit.
+    /// Writes into the guest's memory; InvalidMemoryAccess if the bytes do not fit.
     pub(super) fn write(&mut self, pointer: u32, bytes: &[u8]) -> Result<(), Stop> {
         let memory = self.memory()?;
         let start = index(pointer);
@@ -86,13 +88,14 @@ impl Guest<'_> {
         self.write(pointer, &number.to_le_bytes())
     }
 
-    /// Gives the guest an id, or the one that a fault says.
+    /// Returns an ID to the guest, or the one that a fault specifies.
     pub(super) fn give_id(&mut self, pointer: u32, id: u32) -> Result<(), Stop> {
         let id = if let Some(Fault::Id(other)) = self.fault { other } else { id };
         self.write_number(pointer, id)
     }
 
-    /// Gives the guest bytes, in memory that it allocates itself, and says where; nothing is allocated for none.
+    /// Returns bytes to the guest in memory that the guest allocates, and writes their position and
+    /// size; nothing is allocated for an empty result.
     pub(super) fn give(
         &mut self,
         found: Result<Vec<u8>, Status>,
@@ -108,7 +111,7 @@ impl Guest<'_> {
         self.write_number(size_out, size)
     }
 
-    /// Copies bytes into memory from the guest's own allocator: where they lie.
+    /// Copies bytes into memory from the guest's allocator and returns their position and size.
     fn place(&mut self, bytes: &[u8]) -> Result<(u32, u32), Stop> {
         let size = u32::try_from(bytes.len()).map_err(|_| Status::InvalidMemoryAccess)?;
         if size == 0 {
@@ -130,7 +133,7 @@ impl Guest<'_> {
     }
 }
 
-/// A 32-bit offset on a 64-bit machine: sums of two do not overflow.
+/// Converts a 32-bit offset for a 64-bit machine, where the sum of two does not overflow.
 fn index(offset: u32) -> usize {
-    usize::try_from(offset).expect("the tests run on 64 bit")
+    usize::try_from(offset).expect("the tests run on a 64-bit machine")
 }

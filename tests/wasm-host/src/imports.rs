@@ -1,5 +1,5 @@
-//! The linked functions: exactly those of the capability allow-list that production runs with, and what each of the
-//! plain ones does. Those that touch a stream are in `imports/http.rs`.
+//! The linked host functions: exactly those of the capability allow-list of production, and the
+//! implementation of all that do not access a stream. The others are in `imports/http.rs`.
 
 mod http;
 
@@ -31,7 +31,7 @@ pub const ALLOWED: [&str; 15] = [
 
 type C<'a> = Caller<'a, Host>;
 
-/// Links every allowed call; arguments are in the order of the ABI, pointers and sizes as u32.
+/// Links every allowed call. Arguments are in the order of the ABI; pointers and sizes are u32.
 pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
     linker.func_wrap("env", "proxy_log", |c: C<'_>, level: u32, text: u32, size: u32| {
         call(c, "proxy_log", |guest| log(guest, level, text, size))
@@ -95,7 +95,7 @@ fn log(guest: &mut Guest<'_>, level: u32, text: u32, size: u32) -> Result<(), St
     Ok(())
 }
 
-/// The path comes with NUL between its parts; one more behind the last changes nothing.
+/// The path contains NUL between its parts; a trailing NUL changes nothing.
 fn get_property(
     guest: &mut Guest<'_>,
     path: u32,
@@ -109,7 +109,8 @@ fn get_property(
     guest.give(found.ok_or(Status::NotFound), value, value_size)
 }
 
-/// The result is handed over whatever the function answers; a guest that wants none passes no place for it.
+/// The result is returned for every status of the function; a guest that needs none passes a null
+/// pointer.
 fn call_foreign_function(
     guest: &mut Guest<'_>,
     name: String,
@@ -135,7 +136,7 @@ fn define_metric(guest: &mut Guest<'_>, kind: u32, name: u32, size: u32, id_out:
     guest.give_id(id_out, id)
 }
 
-/// 0 takes the choice back: it is the VM's own context, which has no stream.
+/// 0 resets the choice: it is the VM context, which has no stream.
 fn set_effective_context(guest: &mut Guest<'_>, context: u32) -> Result<(), Stop> {
     let host = guest.host();
     if context != 0 && !host.running.contexts.contains_key(&context) {

@@ -1,33 +1,30 @@
-//! Guests in WAT with which the harness tests itself. The kit is one with an export for each host call, which passes
-//! its arguments on (the first one is the context) and answers the status.
+//! Guests in WAT with which the harness tests itself. The kit is a guest with an export for each
+//! host call, which passes its arguments on (the first one is the context) and returns the status.
 
 use super::{Filter, Host, Vm};
 
-/// The status Ok, as a guest sees it.
+/// The status Ok as a guest receives it.
 pub const OK: i32 = 0;
-/// The status NotFound.
 pub const NOT_FOUND: i32 = 1;
-/// The status BadArgument.
 pub const BAD_ARGUMENT: i32 = 2;
-/// The status InvalidMemoryAccess.
 pub const INVALID_MEMORY_ACCESS: i32 = 6;
 
-/// Where the text `name` lies in the kit's memory, and its size.
+/// The address and size of the text `name` in the kit's memory.
 pub const NAME: [i32; 2] = [16, 4];
-/// A map: `name: \xff\0\x80`.
+/// The address and size of a serialised map: `name: \xff\0\x80`.
 pub const PAIRS: [i32; 2] = [32, 21];
-/// The head of a callout.
+/// The address and size of the headers of a callout.
 pub const CALLOUT: [i32; 2] = [64, 67];
-/// Where a call puts what it gives, and 4 bytes on its size.
+/// The address to which a call writes its result; the size follows after 4 bytes.
 pub const OUT: i32 = 256;
-/// All of that, as data segments.
+/// These values as data segments.
 pub const DATA: &str = r#"
     (data (i32.const 16) "name")
     (data (i32.const 32) "\01\00\00\00\04\00\00\00\03\00\00\00" "name\00" "\ff\00\80\00")
     (data (i32.const 64) "\03\00\00\00" "\07\00\00\00\03\00\00\00" "\05\00\00\00\01\00\00\00" "\0a\00\00\00\07\00\00\00"
         ":method\00GET\00" ":path\00/\00" ":authority\00a.b:100\00")"#;
 
-/// Parameters of each host call; the last one of the metric calls is 64 bits wide.
+/// The number of parameters of each host call; the last one of the metric calls is 64 bits wide.
 pub const CALLS: [(&str, usize); 15] = [
     ("proxy_log", 3),
     ("proxy_get_buffer_bytes", 5),
@@ -49,7 +46,8 @@ pub const CALLS: [(&str, usize); 15] = [
 /// The import of the log call, for other guests.
 pub const LOG: &str = r#"(import "env" "proxy_log" (func $log (param i32 i32 i32) (result i32)))"#;
 
-/// A guest of ABI 0.2.1 with one page of memory, an allocator that only goes up, and these parts.
+/// Compiles a guest of ABI 0.2.1 with one page of memory, an allocator that never frees, and these
+/// parts.
 pub fn guest(imports: &str, rest: &str) -> Filter {
     let text = format!(
         r#"(module {imports}
@@ -60,10 +58,11 @@ pub fn guest(imports: &str, rest: &str) -> Filter {
                 (global.get $free) (global.set $free (i32.add (global.get $free) (local.get $size))))
             {rest})"#
     );
-    Filter::from_bytes(text.as_bytes()).expect("a guest that production would run")
+    Filter::from_bytes(text.as_bytes()).expect("a guest that production accepts")
 }
 
-/// A started kit that pauses in every callback, so that heads and chunks stay open for the calls that a test makes.
+/// Starts a kit that pauses in every callback, so that headers and chunks stay accessible to the
+/// calls of a test.
 pub fn kit(host: Host) -> Vm {
     let (mut imports, mut exports) = (String::new(), String::new());
     for (name, parameters) in CALLS {
@@ -87,29 +86,29 @@ pub fn kit(host: Host) -> Vm {
     Vm::start(&guest(&imports, &(exports + DATA)), host).expect("the kit starts")
 }
 
-/// One host call of the kit: its status.
+/// Makes one host call of the kit and returns its status.
 pub fn call<const N: usize>(vm: &mut Vm, name: &str, context: u32, arguments: [i32; N]) -> i32 {
     let arguments = [&[context.cast_signed()], &arguments[..]].concat();
     vm.call(name, &arguments).expect("no trap").expect("the kit has that export")
 }
 
-/// The bytes that the last call gave.
+/// Returns the bytes that the last call returned.
 pub fn given(vm: &Vm) -> Vec<u8> {
-    vm.memory(number(vm, OUT), number(vm, OUT + 4)).expect("the host gave memory that exists").to_vec()
+    vm.memory(number(vm, OUT), number(vm, OUT + 4)).expect("the host returned a valid address").to_vec()
 }
 
-/// Asks a head for the first `name`: the status.
+/// Reads the first header `name` of a map and returns the status.
 pub fn get_header(vm: &mut Vm, context: u32, map: i32) -> i32 {
     call(vm, "proxy_get_header_map_value", context, [map, NAME[0], NAME[1], OUT, OUT + 4])
 }
 
-/// Sends a callout to the cluster `name`: the status.
+/// Sends a callout to the cluster `name` and returns the status.
 pub fn http_call(vm: &mut Vm, context: u32, timeout_ms: i32) -> i32 {
     let [name, size] = NAME;
     call(vm, "proxy_http_call", context, [name, size, CALLOUT[0], CALLOUT[1], 0, 0, 0, 0, timeout_ms, OUT])
 }
 
-/// The token or id that the last call gave.
+/// Returns the token or ID that the last call returned.
 pub fn token(vm: &Vm) -> u32 {
     number(vm, OUT)
 }

@@ -1,10 +1,13 @@
-//! A small proxy-wasm host (ABI 0.2.1) on wasmtime, which runs the real filter in the test's own process.
+//! A small proxy-wasm host (ABI 0.2.1) on wasmtime that runs the real filter in the process of the
+//! test.
 //!
-//! Here is the state of one VM, all of it in its store: tests run in parallel and see nothing of one another. What the
-//! filter does goes to the transcript; faults and the time are data that the test sets. Answers, statuses and the
-//! order of things follow Envoy 1.40 and proxy-wasm-cpp-host (seen there with guests that log what they are answered).
-//! Stricter than Envoy in one point: a call outside the allow-list is refused at load, not answered InternalFailure. No
-//! socket, no clock and no route is here; every callback that the module exports is called.
+//! The state of a VM is in its store, so that tests can run in parallel without affecting each
+//! other. The effects of the filter are recorded in the transcript; tests set faults and the time.
+//! Results, statuses and the order of callbacks follow Envoy 1.40 and proxy-wasm-cpp-host, where
+//! they were observed with guests that log the results of their calls. The host is stricter than
+//! Envoy in one point: a module that imports a call outside the allow-list is rejected when it is
+//! loaded, instead of the call returning InternalFailure. The host has no sockets, clock or routes;
+//! it calls every callback that the module exports.
 //!
 //! ```no_run
 //! use wasm_host::{Action, Filter, Host, Vm, transcript::headers};
@@ -48,52 +51,53 @@ pub use vm::{Action, Vm, VmError};
 
 use crate::transcript::{CallCount, Effect, Transcript};
 
-/// A foreign function of the host: the status that it answers, and its result.
+/// A foreign function of the host.
 #[derive(Clone, Debug, Default)]
 pub struct ForeignFunction {
-    /// What it answers.
+    /// The status that it returns.
     pub status: Status,
-    /// Handed to a guest that asks for a result; Envoy's `set_envoy_filter_state` has none.
+    /// The result for a guest that asks for one; Envoy's `set_envoy_filter_state` has none.
     pub result: Vec<u8>,
 }
 
-/// The state of one VM. The public fields are the test's to set, before the start or between two callbacks.
+/// The state of one VM. Tests set the public fields before the start or between two callbacks.
 pub struct Host {
-    /// Time since the Unix epoch; it moves only when the test moves it.
+    /// Time since the Unix epoch; only the test changes it.
     pub now: Duration,
-    /// Clusters that exist: a callout to another one is answered BadArgument.
+    /// The known clusters; a callout to another one returns BadArgument.
     pub clusters: BTreeSet<String>,
-    /// Foreign functions that exist: another one is answered NotFound. `set_envoy_filter_state` does.
+    /// The known foreign functions, including `set_envoy_filter_state`; others return NotFound.
     pub foreign_functions: BTreeMap<String, ForeignFunction>,
-    /// What `proxy_on_vm_start` reads.
+    /// The configuration that `proxy_on_vm_start` reads.
     pub vm_configuration: Vec<u8>,
-    /// What one callback may burn, about one unit for each instruction; beyond it the callback traps.
+    /// Limit for one callback, about one unit per instruction; a callback that exceeds it traps.
     pub fuel: u64,
-    /// What the filter did.
+    /// The effects of the filter's calls.
     pub transcript: Transcript,
-    /// How often the filter called the host.
+    /// Counts of the filter's host calls.
     pub calls: CallCount,
     /// The metrics that the filter defined, and their values.
     pub metrics: Metrics,
 
-    /// The host's own bookkeeping: nothing in it is a test's.
+    /// Internal state of the host, not for tests.
     pub running: Running,
 }
 
-/// What the host keeps for itself while its VM runs.
+/// Internal state of the host while its VM runs.
 #[derive(Default)]
 pub struct Running {
     faults: fault::Faults,
     contexts: BTreeMap<u32, Context>,
-    /// The context that the running callback was made for.
+    /// The context for which the callback runs.
     current: u32,
-    /// The one that the guest chose instead, until the callback ends.
+    /// The effective context that the guest has set, until the callback returns.
     effective: Option<u32>,
-    /// While the guest starts or allocates: Envoy lets it log then, and makes any other call trap.
+    /// True while the guest starts or allocates: Envoy then allows it to log, and any other call
+    /// traps.
     restricted: bool,
-    /// Contexts with something that takes effect after the callback.
+    /// Contexts with an action that is deferred until the callback returns.
     after_call: Vec<(u32, AfterCall)>,
-    /// Callouts under way: token -> root context, which is the one that Envoy gives the answer to.
+    /// Callouts in progress: token to root context, to which Envoy delivers the response.
     callouts: BTreeMap<u32, u32>,
     last_token: u32,
     last_context: u32,
@@ -102,14 +106,15 @@ pub struct Running {
     allocate: Option<TypedFunc<u32, u32>>,
 }
 
-/// What a call asked for and Envoy does when the callback has returned.
+/// An action that a call requests and Envoy performs after the callback.
 #[derive(Debug)]
 enum AfterCall {
     Reply(LocalReply),
     Reset,
 }
 
-/// No filter comes near; an allocation without end fails here instead of eating the machine.
+/// Far above the needs of a filter; an endless allocation fails here instead of exhausting the
+/// memory of the machine.
 const MAX_MEMORY: usize = 64 << 20;
 
 struct Limits(StoreLimits);
@@ -140,33 +145,33 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Lets every coming call of that name fail: `fault("proxy_http_call", Fault::Status(10))`.
+    /// Makes every further call of that name fail: `fault("proxy_http_call", Fault::Status(10))`.
     ///
     /// # Panics
-    /// If there is no such call, or the fault means nothing to it.
+    /// If there is no such call, or the fault does not apply to it.
     pub fn fault(&mut self, call: &str, fault: Fault) {
         self.running.faults.plan(call, None, fault);
     }
 
-    /// Lets the `nth` coming call of that name fail, counted from 1, and no other.
+    /// Makes only the `nth` further call of that name fail, counted from 1.
     ///
     /// # Panics
-    /// If there is no such call, or the fault means nothing to it.
+    /// If there is no such call, or the fault does not apply to it.
     pub fn fault_nth(&mut self, call: &str, nth: u32, fault: Fault) {
         self.running.faults.plan(call, Some(nth), fault);
     }
 
-    /// Takes all faults back.
     pub fn clear_faults(&mut self) {
         self.running.faults = fault::Faults::default();
     }
 
-    /// The token of the newest callout under way; 0 for none.
+    /// Returns the token of the newest callout in progress; 0 if there is none.
     pub fn newest_callout(&self) -> u32 {
         self.running.callouts.last_key_value().map_or(0, |(token, _)| *token)
     }
 
-    /// The context that a call means: the effective one while it exists, else the one of the callback.
+    /// Returns the context to which calls apply: the effective one while it exists, otherwise that
+    /// of the callback.
     fn context_id(&self) -> u32 {
         self.running
             .effective
@@ -183,7 +188,7 @@ impl Host {
         self.running.contexts.get_mut(&id)
     }
 
-    /// The root above the context that a call means: the owner of callouts.
+    /// Returns the root context above [`Host::context_id`], which owns callouts.
     fn root(&self) -> Option<&Context> {
         self.running.contexts.get(&self.context()?.root)
     }

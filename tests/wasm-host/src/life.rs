@@ -1,5 +1,6 @@
-//! The life of a request as data: its head, then what happens to it, in the order in which Envoy would call. What the
-//! host would not do is left out: no answer for a request that was answered in place, no chunk after a reset.
+//! A scenario of a request as data: its headers, then the events in the order in which Envoy would
+//! deliver them. Events that Envoy would not deliver are skipped, for example a response to a
+//! request that got a local reply, or a chunk after a reset.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,44 +8,41 @@ use std::time::Duration;
 use super::{Action, CalloutAnswer, Vm, VmError};
 use crate::transcript::{Headers, headers};
 
-/// A request, and what happens to it.
+/// A request, and the events that follow.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// The request head.
     pub head: Headers,
-    /// Whether the request ends with its head.
+    /// Whether the request ends with its headers.
     pub end_of_stream: bool,
-    /// What happens then.
     pub steps: Vec<Step>,
 }
 
-/// One thing that happens to a request.
+/// An event of a request.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// The head of an answer by the route, with Envoy's `response.code_details` and, where there is one,
-    /// `upstream.transport_failure_reason`.
+    /// The headers of a response by the route, with Envoy's `response.code_details` and, if
+    /// present, `upstream.transport_failure_reason`.
     Answer { headers: Headers, details: String, failure: String },
-    /// A chunk of its body.
+    /// A chunk of the response body.
     Chunk { bytes: Vec<u8>, last: bool },
-    /// The answer to a callout; None for one without an answer.
+    /// The response to a callout; `None` if it fails.
     Callout(Option<CalloutAnswer>),
-    /// Time passes.
+    /// Advances the time of the host.
     Wait(Duration),
 }
 
-/// What the caller got in the end.
-/// Its Debug shows bytes as escaped text.
+/// The final result for the client. Its `Debug` output shows bytes as escaped text.
 #[derive(Clone, PartialEq, Eq)]
 pub enum End {
-    /// Nothing, and the request went on to the routes as it had come.
+    /// The filter passed the request on to the routes unmodified.
     Passed,
-    /// Nothing: it still waits.
+    /// The request is still waiting.
     Waiting,
-    /// A connection that broke.
+    /// The stream was reset.
     Reset,
-    /// The filter's own answer.
+    /// A local reply of the filter.
     Reply { status: u32, headers: Headers, body: String },
-    /// What the filter let through.
+    /// A response that the filter passed on.
     Streamed { headers: Headers, body: Vec<u8> },
 }
 
@@ -71,7 +69,7 @@ impl fmt::Debug for End {
 }
 
 impl Life {
-    /// kubelet's GET for a path.
+    /// Returns kubelet's GET request for a path.
     pub fn get(path: impl AsRef<[u8]>) -> Self {
         let head = [
             (":method", &b"GET"[..]),
@@ -84,20 +82,19 @@ impl Life {
         Self { head: headers(head), end_of_stream: true, steps: Vec::new() }
     }
 
-    /// The same with another value of a header, or one header more.
+    /// Replaces or adds a header.
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.head.retain(|(other, _)| other != name.as_bytes());
         self.head.push((name.into(), value.as_ref().into()));
         self
     }
 
-    /// The same without a header.
     pub fn without(mut self, name: &str) -> Self {
         self.head.retain(|(other, _)| other != name.as_bytes());
         self
     }
 
-    /// Then the application answers by the route.
+    /// Appends a response of the application by the route.
     pub fn application<V: AsRef<[u8]>>(
         self,
         status: u16,
@@ -108,46 +105,44 @@ impl Life {
         self.then(Step::Answer { headers: head, details: "via_upstream".into(), failure: String::new() })
     }
 
-    /// Then Envoy answers in its place.
+    /// Appends a local response of Envoy.
     pub fn envoy(self, status: u16, details: &str, failure: &str) -> Self {
         let headers = headers([(":status", status.to_string()), ("content-type", "text/plain".into())]);
         self.then(Step::Answer { headers, details: details.into(), failure: failure.into() })
     }
 
-    /// Then comes a chunk of the answer's body.
+    /// Appends a chunk of the response body.
     pub fn chunk(self, bytes: impl Into<Vec<u8>>, last: bool) -> Self {
         self.then(Step::Chunk { bytes: bytes.into(), last })
     }
 
-    /// Then a callout is answered.
+    /// Appends a response to a callout.
     pub fn callout(self, answer: CalloutAnswer) -> Self {
         self.then(Step::Callout(Some(answer)))
     }
 
-    /// Then a callout ends without an answer.
+    /// Appends a callout that fails.
     pub fn callout_failed(self) -> Self {
         self.then(Step::Callout(None))
     }
 
-    /// Then time passes.
     pub fn wait(self, time: Duration) -> Self {
         self.then(Step::Wait(time))
     }
 
-    /// Then that.
     pub fn then(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// Lives it to its end, the deletion of the stream included.
+    /// Runs the scenario to its end, including the deletion of the stream.
     ///
     /// # Errors
     /// `Trap`, `Dead`.
     pub fn live(&self, vm: &mut Vm) -> Result<End, VmError> {
         let before = vm.host().newest_callout();
         let (context, action) = vm.request(self.head.clone(), self.end_of_stream)?;
-        // A request that goes on as it came finds no route to an application.
+        // A request that continues unmodified has no route to an application.
         let routed = action == Action::Continue
             && vm.stream(context).is_some_and(|stream| stream.request_headers != self.head);
         for step in &self.steps {
@@ -155,7 +150,7 @@ impl Life {
         }
         let end = self.end(vm, context, action);
         vm.finish(context)?;
-        // Envoy goes on with a callout whose caller has left, until it fails.
+        // Envoy continues a callout after its client has disconnected, until the callout fails.
         let left = vm.host().newest_callout();
         if left > before {
             vm.callout_failed(left)?;
@@ -182,7 +177,8 @@ impl Life {
 }
 
 impl Step {
-    /// `routed`: the filter sent the request on; `before`: the newest callout before it.
+    /// `routed`: the filter sent the request on; `before`: the token of the newest callout before
+    /// the request.
     fn happen(&self, vm: &mut Vm, context: u32, routed: bool, before: u32) -> Result<(), VmError> {
         let Some(stream) = vm.stream(context).filter(|stream| !stream.ended()) else { return Ok(()) };
         match self {

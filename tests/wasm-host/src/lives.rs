@@ -1,4 +1,5 @@
-//! One life of each kind that a filter sees, with the table that they are for: what faults, long runs and benches take.
+//! One scenario of each kind that a filter handles, with the prober table for them; used by fault
+//! tests, long runs and benchmarks.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use super::life::Life;
 use super::{CalloutAnswer, Host};
 use crate::transcript::{Headers, headers};
 
-/// A table with each kind of prober and a hook.
+/// A prober table with each kind of prober and a hook.
 pub const TABLE: &[u8] = br#"{"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": [19000],
  "clusters": {"grpc": "app_health_grpc", "grpcTLS": "app_health_grpc_tls",
               "http": "app_health_callout_http", "https": "app_health_callout_https"},
@@ -17,31 +18,31 @@ pub const TABLE: &[u8] = br#"{"podIP": "10.0.0.5", "statusPort": 15020, "reserve
    "/app-health/api/startupz": {"grpc": {"port": 9000, "service": null, "mode": "TLS"}, "timeoutSeconds": 3},
    "/app-lifecycle/app/prestopz": {"httpGet": {"path": "/bye", "port": 8080}}}}"#;
 
-/// httpGet, over TLS, 2 s.
+/// `httpGet` over TLS with a timeout of 2 s.
 pub const HTTP: &str = "/app-health/app/readyz";
-/// tcpSocket, 1 s.
+/// `tcpSocket` with a timeout of 1 s.
 pub const TCP: &str = "/app-health/app/livez";
-/// grpc, over TLS, 3 s.
+/// `grpc` over TLS with a timeout of 3 s.
 pub const GRPC: &str = "/app-health/api/startupz";
-/// httpGet of a hook, in plaintext.
+/// `httpGet` of a hook, in plaintext.
 pub const HOOK: &str = "/app-lifecycle/app/prestopz";
 
-/// Stands in whatever the application sends and nobody outside may see.
+/// Part of everything that the application sends; it must not reach the client.
 pub const SECRET: &str = "the-application-alone";
 
-/// A host with the four clusters of callouts.
+/// Returns a host with the four clusters of callouts.
 pub fn host() -> Host {
     let clusters =
         ["app_health_grpc", "app_health_grpc_tls", "app_health_callout_http", "app_health_callout_https"];
     Host { clusters: clusters.map(str::to_owned).into(), ..Host::default() }
 }
 
-/// Every life with its name.
+/// Returns every scenario with its name.
 pub fn all() -> Vec<(&'static str, Life)> {
     [http(), redirects(), others(), refused()].concat()
 }
 
-/// The answer to a hop's callout.
+/// Returns the response to the callout of a redirect.
 pub fn hop(status: u16, location: &str, body: &str) -> CalloutAnswer {
     let mut head = headers([(":status", status.to_string())]);
     if !location.is_empty() {
@@ -51,7 +52,7 @@ pub fn hop(status: u16, location: &str, body: &str) -> CalloutAnswer {
     CalloutAnswer { headers: head, body: body.into(), trailers: Headers::new() }
 }
 
-/// The answer of a gRPC server: a message of that serving status, or a bare grpc-status.
+/// Returns the response of a gRPC server: a message with a serving status, or only a grpc-status.
 pub fn grpc(serving: Option<u8>, grpc_status: &str) -> CalloutAnswer {
     let head = headers([(":status", "200"), ("content-type", "application/grpc"), ("server", SECRET)]);
     let body = serving.map_or(Vec::new(), |status| vec![0, 0, 0, 0, 2, 8, status]);

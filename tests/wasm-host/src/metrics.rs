@@ -1,11 +1,10 @@
-//! Metrics as Envoy keeps them for a Wasm VM: ids belong to the VM, values to the name.
+//! Metrics as Envoy keeps them for a Wasm VM: IDs belong to the VM, values to the name.
 
 use std::collections::BTreeMap;
 
 use super::fault::Status;
 use crate::transcript::MetricKind;
 
-/// The metrics of one VM.
 #[derive(Debug, Default)]
 pub struct Metrics {
     defined: BTreeMap<u32, (MetricKind, String)>,
@@ -14,12 +13,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The value of a counter or gauge, or the last value of a histogram; None when nothing was ever written.
+    /// Returns the value of a counter or gauge, or the last value of a histogram; `None` if it was
+    /// never written.
     pub fn value(&self, name: &str) -> Option<u64> {
         self.values.get(name).copied()
     }
 
-    /// The names that were defined, each once, sorted: the series that Envoy would show.
+    /// Returns the names of the defined metrics, each once, sorted: the series that Envoy would
+    /// show.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.defined.values().map(|(_, name)| name.clone()).collect();
         names.sort();
@@ -27,7 +28,8 @@ impl Metrics {
         names
     }
 
-    /// A new id, also for a name that was defined before: the low two bits are the kind, the rest counts up from 1.
+    /// Returns a new ID, even for a name that was defined before: the low two bits are the type,
+    /// the rest counts up from 1.
     pub(super) fn define(&mut self, kind: MetricKind, name: &str) -> u32 {
         let number = match kind {
             MetricKind::Counter => 0,
@@ -40,7 +42,8 @@ impl Metrics {
         id
     }
 
-    /// Adds to a counter (only upwards) or a gauge. A histogram cannot be incremented. Gives back the name.
+    /// Increments a counter (only upwards) or a gauge and returns its name. A histogram cannot be
+    /// incremented.
     pub(super) fn increment(&mut self, id: u32, by: i64) -> Result<String, Status> {
         if id % 4 > 1 {
             return Err(Status::BadArgument);
@@ -54,7 +57,8 @@ impl Metrics {
         Ok(name.clone())
     }
 
-    /// Records a value: a counter adds it, a gauge is set to it. Gives back the name.
+    /// Records a value, which is added to a counter and replaces that of a gauge, and returns the
+    /// name.
     pub(super) fn record(&mut self, id: u32, value: u64) -> Result<String, Status> {
         let (kind, name) = self.defined.get(&id).ok_or(Status::NotFound)?;
         let before = self.values.entry(name.clone()).or_default();

@@ -1,5 +1,6 @@
-//! The wasm file: read, checked and compiled once for each content. Refuses a file that the sources have left behind,
-//! so that no test runs an old filter, and a module that imports more than production allows.
+//! Reads, checks and compiles a wasm file, once for each content. A file that is older than its
+//! sources is rejected, so that no test runs an old filter, and so is a module that imports more
+//! than production allows.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +13,27 @@ use wasmtime::{Config, Engine, InstancePre, Linker, Module};
 
 use super::{ALLOWED, FilterFile, Host, imports};
 
-/// Why a wasm file is not run.
+/// Why a wasm file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The wasm file, or one of its sources, cannot be read.
-    #[error("{path} cannot be read; ./justw wasm builds the filter")]
+    #[error("{path} cannot be read; run ./justw wasm to build the filter")]
     Read { path: PathBuf, source: io::Error },
-    /// A source was changed after the wasm file was built.
-    #[error("{wasm} is older than {newer}; ./justw wasm builds the filter")]
+    /// A source was modified after the wasm file was built.
+    #[error("{wasm} is older than {newer}; run ./justw wasm to build the filter")]
     Stale { wasm: PathBuf, newer: PathBuf },
     /// Imports outside module `env` or outside the allow-list, with their modules.
     #[error("imports = {}: not in the capability allow-list", .0.join(", "))]
     Imports(Vec<String>),
-    /// No module of ABI 0.2.1.
+    /// Not a module of ABI 0.2.1.
     #[error("export = proxy_abi_version_0_2_1: missing")]
     Abi,
-    /// Not wasm, or an import of another signature.
+    /// Not wasm, or an import with another signature.
     #[error("the module does not compile or link: {0:#}")]
     Wasm(wasmtime::Error),
 }
 
-/// A compiled filter, ready for any number of VMs; cheap to copy.
+/// A compiled filter for any number of VMs; cheap to clone.
 #[derive(Clone)]
 pub struct Filter {
     pub(super) instance: InstancePre<Host>,
@@ -50,11 +51,12 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     Engine::new(&config).expect("the settings fit each other and this machine")
 });
 
-/// What is compiled, by the hash of its bytes. A memory of a pure function: no test can see what another one loaded.
+/// Compiled modules by the hash of their bytes. This only caches a pure function, so tests do not
+/// affect each other.
 static COMPILED: LazyLock<Mutex<HashMap<[u8; 32], Filter>>> = LazyLock::new(Mutex::default);
 
 impl Filter {
-    /// The workspace's filter, where the environment says that it lies.
+    /// Loads the workspace's filter, according to the environment.
     ///
     /// # Errors
     /// As `from_file`.
@@ -62,22 +64,24 @@ impl Filter {
         Self::from_file(&FilterFile::from_environment())
     }
 
-    /// The filter of that file.
+    /// Loads the filter of that file.
     ///
     /// # Errors
-    /// `Read` when it, or a source, is missing; `Stale` when a source is newer; else as `from_bytes`.
+    /// `Read` if it or a source is missing; `Stale` if a source is newer; otherwise as
+    /// `from_bytes`.
     pub fn from_file(file: &FilterFile) -> Result<Self, LoadError> {
         check_fresh(&file.wasm, &file.sources)?;
         Self::from_bytes(&fs::read(&file.wasm).map_err(unreadable(&file.wasm))?)
     }
 
-    /// A module from its bytes, or from WAT text.
+    /// Compiles a module from its bytes or from WAT text.
     ///
     /// # Errors
-    /// `Imports`, `Abi` or `Wasm` for a module that production would not run.
+    /// `Imports`, `Abi` or `Wasm` for a module that production would reject.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let hash = Sha256::digest(bytes).into();
-        // Held while it compiles: other tests wait for the same filter instead of compiling it too.
+        // The lock is held during compilation, so that other tests wait for the same filter instead
+        // of compiling it again.
         let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(filter) = compiled.get(&hash) {
             return Ok(filter.clone());
@@ -87,8 +91,8 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The linear memory that a VM of it starts with, in pages of 64 KiB: data and stack. The first allocation of the
-    /// filter's own adds to it.
+    /// Returns the size of the initial linear memory of a VM, in pages of 64 KiB: data and stack.
+    /// The first allocation of the filter adds to it.
     pub fn initial_pages(&self) -> u64 {
         let memory = self.instance.module().get_export("memory");
         memory.and_then(|memory| memory.memory().map(|memory| memory.minimum())).unwrap_or(0)
@@ -115,8 +119,9 @@ impl Filter {
     }
 }
 
-/// Refuses a wasm file that is missing, or older than any of the sources: files, or folders with all that lies in them
-/// but unit tests, which are no part of the filter and for which cargo does not build it anew.
+/// Rejects a wasm file that is missing or older than any of its sources. These are files, or
+/// folders with all files in them except unit tests, which are not part of the filter and do not
+/// cause cargo to rebuild it.
 ///
 /// # Errors
 /// `Read` for a path that is missing, `Stale` with the first source that is newer.
@@ -130,9 +135,10 @@ pub fn check_fresh(wasm: &Path, sources: &[PathBuf]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The first file at or below the path that was changed after that time.
+/// Returns the first file at or below the path that was modified after that time.
 fn newer_than(built: SystemTime, path: &Path) -> Result<Option<PathBuf>, LoadError> {
-    // Unit tests are no part of the wasm; the agent's build script has the same rule for the filter that it carries.
+    // Unit tests are not part of the wasm file; the agent's build script has the same rule for the
+    // embedded filter.
     if path.ends_with("tests.rs") {
         return Ok(None);
     }

@@ -1,13 +1,13 @@
-//! Header maps as bytes, the way proxy-wasm hands them over: a count, the sizes of each name and value (all u32, little
-//! endian), then each name and value with a NUL behind it.
+//! Serialised header maps, as proxy-wasm passes them: a count, the sizes of each name and value
+//! (all u32, little endian), then each name and value followed by NUL.
 
 use crate::transcript::Headers;
 
-/// proxy-wasm-cpp-host's limits (`limits.h`).
+/// The limits of proxy-wasm-cpp-host (`limits.h`).
 const MAX_BYTES: usize = 1 << 20;
 const MAX_PAIRS: usize = 1024;
 
-/// Reads a map. As in Envoy, bytes that are not a map are an empty one, without an error.
+/// Parses a map. As in Envoy, invalid bytes are an empty map and not an error.
 pub(super) fn parse(bytes: &[u8]) -> Headers {
     try_parse(bytes).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! A request's life as Envoy lives it: heads, chunks, callouts, replies, the end.
+//! Delivers the events of a request in Envoy's order: headers, chunks, callouts, local replies, the
+//! end.
 
 use super::context::{CalloutAnswer, Context, LocalReply};
 use super::vm::{number, size};
@@ -6,7 +7,8 @@ use super::{Action, AfterCall, Vm, VmError};
 use crate::transcript::Headers;
 
 impl Vm {
-    /// A new stream with its request head, which came now. Its context is a child of the current root.
+    /// Starts a new stream with its request headers. Its context is a child of the current root
+    /// context.
     ///
     /// # Errors
     /// `Trap`, `Dead`.
@@ -26,7 +28,8 @@ impl Vm {
         Ok((id, action))
     }
 
-    /// The response head: the application's, or Envoy's own reply, which goes through the filter too.
+    /// Delivers the response headers of the application, or of Envoy's own local reply, which also
+    /// passes through the filter.
     ///
     /// # Errors
     /// `OutOfTurn` for a stream that is unknown or has ended; `Trap`, `Dead`.
@@ -35,7 +38,8 @@ impl Vm {
         self.response_head(id, headers, end_of_stream)
     }
 
-    /// A chunk of the response body. A chunk that the filter pauses on is kept and seen again before the next one.
+    /// Delivers a chunk of the response body. A chunk on which the filter pauses is kept and
+    /// delivered again together with the next one.
     ///
     /// # Errors
     /// `OutOfTurn` for a stream that is unknown or has ended; `Trap`, `Dead`.
@@ -44,24 +48,26 @@ impl Vm {
         self.response_chunk(id, bytes, end_of_stream)
     }
 
-    /// The answer to a callout. Envoy gives it to the root that the calling stream belongs to, not to the stream.
+    /// Delivers the response to a callout. Envoy calls the root context of the calling stream, not
+    /// the stream.
     ///
     /// # Errors
-    /// `OutOfTurn` for a token that is not under way; `Trap`, `Dead`.
+    /// `OutOfTurn` for a token that is not in progress; `Trap`, `Dead`.
     pub fn callout_answer(&mut self, token: u32, answer: CalloutAnswer) -> Result<(), VmError> {
         self.callout(token, Some(answer))
     }
 
-    /// A callout without an answer (reset, too large, late in its body): no headers, no body, no maps.
+    /// Delivers the failure of a callout (reset, too large, timeout in its body): no headers, no
+    /// body, no maps.
     ///
     /// # Errors
-    /// `OutOfTurn` for a token that is not under way; `Trap`, `Dead`.
+    /// `OutOfTurn` for a token that is not in progress; `Trap`, `Dead`.
     pub fn callout_failed(&mut self, token: u32) -> Result<(), VmError> {
         self.callout(token, None)
     }
 
-    /// The end of a stream: log, done, delete, in the order of Envoy 1.40. Or the end of a root that no request needs any
-    /// more: done, delete.
+    /// Ends a stream: log, done, delete, in the order of Envoy 1.40. Or ends a root context that no
+    /// request uses any more: done, delete.
     ///
     /// # Errors
     /// `OutOfTurn` for a context that is unknown; `Trap`, `Dead`.
@@ -74,7 +80,7 @@ impl Vm {
         }
         let done = self.invoke("proxy_on_done", &[number(id)])?;
         if root == id && done == Some(0) {
-            // A root may ask for more time; an ended stream may not.
+            // A root context may request more time; an ended stream may not.
             return Ok(());
         }
         self.invoke("proxy_on_delete", &[number(id)])?;
@@ -84,13 +90,14 @@ impl Vm {
         Ok(())
     }
 
-    /// What became of a stream; None once it is finished.
+    /// Returns a stream; `None` after it is finished.
     pub fn stream(&self, id: u32) -> Option<&Context> {
         self.store.data().running.contexts.get(&id)
     }
 
-    /// Sets what `proxy_get_property` finds on a stream (or root): `set_property(id, &["response", "flags"], …)`. The
-    /// bytes are Envoy's: text as it is, numbers as 8 bytes, little endian.
+    /// Sets a property of a stream or root context for `proxy_get_property`: `set_property(id,
+    /// &["response", "flags"], …)`. The bytes are those of Envoy: text unmodified, numbers as 8
+    /// bytes, little endian.
     ///
     /// # Errors
     /// `OutOfTurn` for a context that is unknown.
@@ -133,7 +140,8 @@ impl Vm {
     fn callout(&mut self, token: u32, answer: Option<CalloutAnswer>) -> Result<(), VmError> {
         let callback = "proxy_on_http_call_response";
         let root = self.store.data_mut().running.callouts.remove(&token);
-        let root = root.ok_or(VmError::OutOfTurn { callback, id: token, reason: "no callout under way" })?;
+        let root =
+            root.ok_or(VmError::OutOfTurn { callback, id: token, reason: "no callout in progress" })?;
         let counts = answer.as_ref().map_or([0; 3], |a| [size(&a.headers), size(&a.body), size(&a.trailers)]);
         self.stream_mut(callback, root)?.callout = answer;
         let arguments = [number(root), number(token), counts[0], counts[1], counts[2]];
@@ -143,13 +151,13 @@ impl Vm {
         Ok(())
     }
 
-    /// What the filter asked for takes effect; whoever replied or reset does not continue.
+    /// Performs what the filter requested; after a local reply or a reset it does not continue.
     fn settle(&mut self, id: u32, answer: Option<i32>) -> Result<Action, VmError> {
         let asked = self.after_call()?.contains(&id);
         Ok(if asked || answer.is_some_and(|answer| answer != 0) { Action::Pause } else { Action::Continue })
     }
 
-    /// Does what the callback left to be done, and says for which contexts.
+    /// Performs the actions that the callback deferred, and returns their contexts.
     pub(super) fn after_call(&mut self) -> Result<Vec<u32>, VmError> {
         let asked = std::mem::take(&mut self.store.data_mut().running.after_call);
         let ids = asked.iter().map(|(id, _)| *id).collect();
@@ -167,8 +175,9 @@ impl Vm {
         Ok(ids)
     }
 
-    /// Envoy sends a reply that comes before any response through all filters, the replying one too; one that comes in
-    /// place of a response goes out directly; and once the response has begun, nothing is left but to break it off.
+    /// Envoy sends a local reply that precedes any response through all filters, including the one
+    /// that replies. A reply in place of a response is sent directly, and after the start of the
+    /// response the stream can only be reset.
     fn reply(&mut self, id: u32, reply: LocalReply) -> Result<(), VmError> {
         let context = self.stream_mut("proxy_send_local_response", id)?;
         if context.response_started {

@@ -1,9 +1,9 @@
-//! The effects that a test asserts on: what a filter did to the world, in order, as data.
+//! The effects of a filter's host calls, recorded in order as data for assertions.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A header map in order: names and values are bytes, 0x80 to 0xFF too.
+/// A header map in order; names and values are bytes, including 0x80 to 0xFF.
 pub type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Builds a header map: `headers([(":method", "GET"), (":path", "/")])`.
@@ -11,20 +11,14 @@ pub fn headers<N: AsRef<[u8]>, V: AsRef<[u8]>>(pairs: impl IntoIterator<Item = (
     pairs.into_iter().map(|(name, value)| (name.as_ref().to_vec(), value.as_ref().to_vec())).collect()
 }
 
-/// The level of a log line, as proxy-wasm numbers them.
+/// The level of a log line, with the numbers of proxy-wasm from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// 0
     Trace,
-    /// 1
     Debug,
-    /// 2
     Info,
-    /// 3
     Warn,
-    /// 4
     Error,
-    /// 5
     Critical,
 }
 
@@ -36,14 +30,14 @@ impl LogLevel {
     }
 }
 
-/// The kind of a metric, as proxy-wasm numbers them.
+/// The type of a metric, with the numbers of proxy-wasm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// 0; ids 4, 8, 12 …
+    /// 0; IDs 4, 8, 12 …
     Counter,
-    /// 1; ids 5, 9, 13 …
+    /// 1; IDs 5, 9, 13 …
     Gauge,
-    /// 2; ids 6, 10, 14 …
+    /// 2; IDs 6, 10, 14 …
     Histogram,
 }
 
@@ -53,16 +47,16 @@ impl MetricKind {
     }
 }
 
-/// What `proxy_close_stream` names.
+/// The argument of `proxy_close_stream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// 0: the HTTP stream, reset.
+    /// 0: resets the HTTP stream.
     Request,
-    /// 1: the HTTP stream, reset.
+    /// 1: resets the HTTP stream.
     Response,
-    /// 2: a TCP connection; nothing happens to an HTTP stream.
+    /// 2: a TCP connection; does not affect an HTTP stream.
     Downstream,
-    /// 3: a TCP connection; nothing happens to an HTTP stream.
+    /// 3: a TCP connection; does not affect an HTTP stream.
     Upstream,
 }
 
@@ -74,21 +68,22 @@ impl StreamKind {
     }
 }
 
-/// One thing that a filter did. Calls that only read, and calls that were answered with an error, leave no effect.
-/// Header names stand as the filter wrote them; Envoy's maps lower them. Its Debug shows bytes as escaped text.
+/// One effect of a filter. Calls that only read, and calls that return an error, have none. Header
+/// names are recorded as the filter wrote them; Envoy's maps convert them to lower case. The
+/// `Debug` output shows bytes as escaped text.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Effect {
     /// A log line; bytes that are not UTF-8 appear as U+FFFD.
     Log { level: LogLevel, text: String },
-    /// The whole request head was replaced.
+    /// All request headers were replaced.
     RequestHeadersSet(Headers),
-    /// The whole response head was replaced.
+    /// All response headers were replaced.
     ResponseHeadersSet(Headers),
-    /// Bytes of the response body were replaced; `start` and `len` as given, in bytes.
+    /// Bytes of the response body were replaced; `start` and `len` in bytes, as passed.
     BodySet { start: u32, len: u32, bytes: Vec<u8> },
-    /// A reply of the filter's own; it takes effect after the callback.
+    /// A local reply of the filter; it takes effect after the callback.
     LocalResponse { status: u32, headers: Headers, body: Vec<u8>, details: String },
-    /// A callout was sent; 0 ms is no timeout.
+    /// A callout was sent; 0 ms means no timeout.
     HttpCall {
         token: u32,
         cluster: String,
@@ -97,13 +92,13 @@ pub enum Effect {
         trailers: Headers,
         timeout_ms: u32,
     },
-    /// A foreign function was called.
+    /// A foreign function was called with this argument.
     Foreign { name: String, argument: Vec<u8> },
-    /// A metric was defined; the same name defined again has another id.
+    /// A metric was defined; the same name defined again gets another ID.
     MetricDefined { id: u32, kind: MetricKind, name: String },
     /// A counter or gauge was incremented.
     MetricIncremented { id: u32, name: String, by: i64 },
-    /// A value was recorded.
+    /// A value of a metric was recorded.
     MetricRecorded { id: u32, name: String, value: u64 },
     /// A stream was closed; it takes effect after the callback.
     StreamClosed(StreamKind),
@@ -135,7 +130,7 @@ impl fmt::Debug for Effect {
     }
 }
 
-/// All effects in order, each with the context that it belongs to.
+/// All effects in order, each with its context.
 #[derive(Debug, Default)]
 pub struct Transcript(Vec<(u32, Effect)>);
 
@@ -144,17 +139,16 @@ impl Transcript {
         self.0.push((context, effect));
     }
 
-    /// Every effect, in order.
     pub fn effects(&self) -> Vec<Effect> {
         self.0.iter().map(|(_, effect)| effect.clone()).collect()
     }
 
-    /// The effects that belong to one context (the effective one at the time of the call), in order.
+    /// Returns the effects of one context (the effective one at the time of the call), in order.
     pub fn of(&self, context: u32) -> Vec<Effect> {
         self.0.iter().filter(|(owner, _)| *owner == context).map(|(_, effect)| effect.clone()).collect()
     }
 
-    /// The log lines, in order.
+    /// Returns the log lines, in order.
     pub fn log(&self) -> Vec<(LogLevel, String)> {
         let line = |(_, effect): &(u32, Effect)| match effect {
             Effect::Log { level, text } => Some((*level, text.clone())),
@@ -163,13 +157,12 @@ impl Transcript {
         self.0.iter().filter_map(line).collect()
     }
 
-    /// Forgets what was recorded so far.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// How often the filter called the host, reads and refused calls included.
+/// The number of host calls of the filter, including reads and rejected calls.
 #[derive(Debug, Default)]
 pub struct CallCount(BTreeMap<&'static str, u32>);
 
@@ -178,22 +171,20 @@ impl CallCount {
         *self.0.entry(call).or_default() += 1;
     }
 
-    /// All calls.
     pub fn total(&self) -> u32 {
         self.0.values().sum()
     }
 
-    /// Calls of one name: `of("proxy_log")`.
+    /// Returns the number of calls of one name: `of("proxy_log")`.
     pub fn of(&self, call: &str) -> u32 {
         self.0.get(call).copied().unwrap_or(0)
     }
 
-    /// The calls that were made at least once, by name.
+    /// Returns the number of each call that was made at least once, by name.
     pub fn by_name(&self) -> &BTreeMap<&'static str, u32> {
         &self.0
     }
 
-    /// Starts again from 0.
     pub fn reset(&mut self) {
         self.0.clear();
     }

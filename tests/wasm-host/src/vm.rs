@@ -1,4 +1,4 @@
-//! One VM: started, configured, called. What a request's life looks like is in `stream.rs`.
+//! One VM: its start, its configuration and its calls. The events of a request are in `stream.rs`.
 
 use std::fmt;
 
@@ -8,49 +8,51 @@ use super::context::Context;
 use super::{Filter, Host};
 use crate::transcript::{LogLevel, Transcript};
 
-/// Why a callback gave no answer.
+/// Why a callback returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// The guest trapped: a panic, fuel gone, memory overrun. The VM is dead, as in Envoy.
+    /// The guest trapped: a panic, no fuel, or an invalid memory access. The VM cannot be used any
+    /// more, as in Envoy.
     #[error("{callback} trapped: {reason}; last log lines: {log:?}")]
     Trap { callback: String, reason: String, log: Vec<(LogLevel, String)> },
-    /// Nothing is called in a VM that trapped before.
+    /// The VM has trapped before and cannot be called.
     #[error("{callback} not called: the VM has trapped before")]
     Dead { callback: String },
-    /// `proxy_on_vm_start` answered false.
-    #[error("proxy_on_vm_start refused to start")]
+    /// `proxy_on_vm_start` returned false.
+    #[error("proxy_on_vm_start returned false")]
     Start,
-    /// A callback of Envoy's that the test made out of turn: an unknown or ended stream, a token that is not under way.
+    /// A callback that Envoy would not make: for an unknown or ended stream, or a token that is not
+    /// in progress.
     #[error("{callback} for {id}: {reason}")]
     OutOfTurn { callback: &'static str, id: u32, reason: &'static str },
 }
 
-/// What a filter answers to a head or a chunk.
+/// The action that a filter returns for headers or a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// 0: goes on to the next filter.
+    /// 0: continue with the next filter.
     Continue,
-    /// Anything else, and always when the filter replied itself: waits.
+    /// Any other value, and always after a local reply: wait.
     Pause,
 }
 
-/// The log lines that a trap's error carries.
+/// Number of log lines in the error of a trap.
 const LOG_LINES: usize = 10;
 
-/// A filter in its own memory, as one worker thread of Envoy has it.
+/// A filter with its own memory, as one worker thread of Envoy has it.
 pub struct Vm {
     pub(super) store: Store<Host>,
     instance: Instance,
-    /// The root that new requests belong to.
+    /// The root context of new requests.
     pub(super) root: u32,
     configured: bool,
     dead: bool,
-    /// How often the guest trapped.
+    /// The number of traps.
     pub traps: u32,
 }
 
 impl Vm {
-    /// Instantiates the filter, creates the first root context, starts the VM.
+    /// Instantiates the filter, creates the first root context, and starts the VM.
     ///
     /// # Errors
     /// `Trap` (also for a module without memory or allocator), `Start`.
@@ -60,7 +62,8 @@ impl Vm {
         let fuel = store.data().fuel;
         let instance = store.set_fuel(fuel).and_then(|()| filter.instance.instantiate(&mut store));
         let instance = instance.map_err(|error| trap(&store, "instantiate", &error))?;
-        // Envoy's order: the Rust SDK's allocator is called malloc on wasm32-unknown-unknown.
+        // This is Envoy's order; the allocator of the Rust SDK is called malloc on
+        // wasm32-unknown-unknown.
         let allocate = ["malloc", "proxy_on_memory_allocate"]
             .iter()
             .find_map(|name| instance.get_typed_func(&mut store, name).ok());
@@ -80,9 +83,9 @@ impl Vm {
         Ok(vm)
     }
 
-    /// Gives a plugin configuration to the filter: the first one to the root of the start, each later one to a new root
-    /// in the same VM, as Envoy does. A root that accepts gets the requests from now on; one that refuses gets none, and
-    /// the one before it stays.
+    /// Configures the filter as Envoy does: the first plugin configuration goes to the first root
+    /// context, each later one to a new root context in the same VM. If a root context accepts, it
+    /// receives new requests; otherwise the previous one continues to receive them.
     ///
     /// # Errors
     /// `Trap`, `Dead`, `Start`.
@@ -99,13 +102,13 @@ impl Vm {
         Ok(accepted)
     }
 
-    /// The root that new requests belong to.
     pub fn root(&self) -> u32 {
         self.root
     }
 
-    /// Calls any export with any numbers, in any order: `call("proxy_on_done", &[99])`. The first one is the context
-    /// that the guest's calls then mean. None for an export that is missing, or answers nothing.
+    /// Calls any export with any arguments, in any order: `call("proxy_on_done", &[99])`. The first
+    /// argument is also the current context of the guest's calls. Returns `None` if the export is
+    /// missing or has no result.
     ///
     /// # Errors
     /// `Trap` (also for the wrong number of arguments), `Dead`.
@@ -115,44 +118,43 @@ impl Vm {
         Ok(answer)
     }
 
-    /// Whether the module has that export.
+    /// Returns whether the module has that export.
     pub fn exports(&mut self, name: &str) -> bool {
         self.instance.get_export(&mut self.store, name).is_some()
     }
 
-    /// The guest's linear memory, in pages of 64 KiB.
+    /// Returns the size of the guest's linear memory, in pages of 64 KiB.
     pub fn memory_pages(&self) -> u64 {
         self.store.data().running.memory.map_or(0, |memory| memory.size(&self.store))
     }
 
-    /// The guest's linear memory, in bytes.
+    /// Returns the size of the guest's linear memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_pages() << 16
     }
 
-    /// What the last callback burned, about one unit for each instruction: the same in every run.
+    /// Returns the fuel that the last callback used, about one unit per instruction; equal in every
+    /// run.
     pub fn fuel_used(&self) -> u64 {
         self.store.data().fuel.saturating_sub(self.store.get_fuel().unwrap_or(0))
     }
 
-    /// The host's state.
     pub fn host(&self) -> &Host {
         self.store.data()
     }
 
-    /// The host's state, for faults, the time and the counters.
+    /// Returns the host's state, to set faults, time and counters.
     pub fn host_mut(&mut self) -> &mut Host {
         self.store.data_mut()
     }
 
-    /// Bytes of the guest's linear memory; None when they are not all inside.
+    /// Returns bytes of the guest's linear memory; `None` if any are outside.
     pub fn memory(&self, pointer: u32, size: u32) -> Option<&[u8]> {
         let start = usize::try_from(pointer).ok()?;
         let end = start.checked_add(usize::try_from(size).ok()?)?;
         self.store.data().running.memory?.data(&self.store).get(start..end)
     }
 
-    /// What the filter did so far.
     pub fn transcript(&self) -> &Transcript {
         &self.store.data().transcript
     }
@@ -165,7 +167,7 @@ impl Vm {
         id
     }
 
-    /// Runs one callback. What it asked for is still to be done.
+    /// Runs one callback. The actions that it requested are not performed yet.
     pub(super) fn invoke(&mut self, callback: &str, arguments: &[i32]) -> Result<Option<i32>, VmError> {
         if self.dead {
             return Err(VmError::Dead { callback: callback.to_owned() });
@@ -211,12 +213,12 @@ impl fmt::Debug for Vm {
     }
 }
 
-/// An id as the guest takes it.
+/// Converts an ID for the guest.
 pub(super) fn number(id: u32) -> i32 {
     id.cast_signed()
 }
 
-/// A length as the guest takes it.
+/// Converts a length for the guest.
 pub(super) fn size<T>(items: &[T]) -> i32 {
     i32::try_from(items.len()).expect("less than 2 GiB")
 }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use crate::health_report::printable;
 
-/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The probe succeeded within its timeout.
@@ -14,7 +13,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns a failed outcome.
     pub fn unhealthy(reason: HealthReason, text: &str) -> Self {
         Self::Unhealthy(Unhealthy::new(reason, text))
     }
@@ -35,7 +33,6 @@ impl Unhealthy {
         Self { reason, text }
     }
 
-    /// Returns the reason of the failure.
     pub fn reason(&self) -> HealthReason {
         self.reason
     }
@@ -54,9 +51,7 @@ impl Unhealthy {
 /// conditions contain them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HealthReason {
-    /// No threshold has been reached yet.
     AwaitingVerdict,
-    /// No probe is configured.
     NoProbe,
     /// As many probes in a row have succeeded as the success threshold requires.
     ProbeSucceeded,
@@ -64,21 +59,14 @@ pub enum HealthReason {
     HttpStatus,
     /// The response is not valid in the protocol of the probe.
     BadResponse,
-    /// The TLS handshake failed.
     Tls,
-    /// The connection was refused.
     ConnectionRefused,
-    /// The machine has no route to the address.
     Unreachable,
-    /// The application did not respond within the timeout.
     Timeout,
-    /// The gRPC health status is not SERVING.
     GrpcNotServing,
-    /// The gRPC call failed with an error status.
     GrpcStatus,
     /// The command exited with a code other than 0, or was killed by a signal.
     ExecExit,
-    /// The command did not exit within the timeout.
     ExecTimeout,
     /// The probe cannot be run on this machine.
     CannotRun,
@@ -86,9 +74,7 @@ pub enum HealthReason {
     TargetNotLocal,
     /// Envoy is not ready, so the application was not probed.
     EnvoyNotReady,
-    /// The agent is draining.
     Draining,
-    /// The agent is about to exit.
     Terminating,
 }
 
@@ -120,7 +106,6 @@ impl HealthReason {
         self.row().0
     }
 
-    /// Returns a description in one line.
     pub fn text(self) -> &'static str {
         self.row().1
     }

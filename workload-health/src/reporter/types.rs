@@ -29,7 +29,6 @@ pub struct HealthStatus {
     pub message: String,
     /// Time of the last state transition.
     pub since: Duration,
-    /// When the last probe ended.
     pub last_probe: Option<Duration>,
     /// Sum of the probe's period and timeout.
     pub interval: Option<Duration>,
@@ -61,7 +60,6 @@ pub enum Input {
     },
     /// The server sent a message of the hello's type that cannot be parsed.
     Malformed {
-        /// Why the message cannot be parsed.
         text: String,
         nonce: String,
     },

@@ -9,7 +9,6 @@ use workload_health::health_report::{
 };
 use workload_health::workload_group::WorkloadGroup;
 
-use super::Checked;
 use crate::args::DiscoveryArgs;
 use crate::config::Environment;
 use crate::exit::Failure;
@@ -28,7 +27,6 @@ pub(super) fn node(
     group: Option<&WorkloadGroup>,
     ip: IpAddr,
     hostname: &str,
-    checked: &Checked,
     environment: &Environment,
 ) -> Result<Node, Failure> {
     let (entry_key, entry) = match (&args.workload_entry, &args.group, group) {
@@ -65,43 +63,13 @@ pub(super) fn node(
     });
     if let Value::Object(fields) = &mut metadata {
         fields.extend(args.network.clone().map(|network| (NETWORK.to_owned(), network.into())));
-        let labels = &checked.labels;
-        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.clone().into())));
+        let labels: Map<String, Value> =
+            args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+        fields.extend((!labels.is_empty()).then(|| (LABELS.to_owned(), labels.into())));
     }
     Ok(Node {
         id: format!("sidecar~{ip}~{hostname}.{namespace}~{namespace}.svc.cluster.local"),
-        locality: checked.locality.clone(),
+        locality: args.locality.clone(),
         metadata,
     })
-}
-
-pub(super) fn labels(labels: &[String]) -> Result<Map<String, Value>, Failure> {
-    let label = |text: &String| {
-        let (key, value) = text
-            .split_once('=')
-            .filter(|(key, _)| !key.is_empty())
-            .ok_or_else(|| Failure::Usage(format!("--label = {text:?}: must be KEY=VALUE")))?;
-        Ok((key.to_owned(), value.into()))
-    };
-    labels.iter().map(label).collect()
-}
-
-pub(super) fn locality(text: &str) -> Result<[String; 3], Failure> {
-    let mut parts = text.split('/');
-    let locality = [(); 3].map(|()| parts.next());
-    if parts.next().is_some() || !locality.iter().flatten().all(|part| is_label_value(part)) {
-        return Err(Failure::Usage(format!("--locality = {text:?}: must be REGION[/ZONE[/SUBZONE]]")));
-    }
-    Ok(locality.map(|part| part.unwrap_or_default().to_owned()))
-}
-
-/// Returns true for a non-empty Kubernetes label value. Networks and localities are label values.
-pub(super) fn is_label_value(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && is_outer(bytes.first())
-        && is_outer(bytes.last())
-        && bytes.iter().copied().all(is_inner)
 }

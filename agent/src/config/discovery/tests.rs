@@ -1,5 +1,5 @@
 use clap::Parser;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -13,12 +13,14 @@ struct Flags {
 const GROUP: &str = r#"{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup",
     "metadata": {"name": "payments", "namespace": "shop"}, "spec": {"template": {"serviceAccount": "pay"}}}"#;
 
-fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, Failure> {
+/// Returns the configuration, or the error text.
+fn config(flags: &str, file: bool) -> Result<Option<DiscoveryConfig>, String> {
     let words = ["run"].into_iter().chain(flags.split_whitespace());
-    let args = Flags::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).discovery;
+    let args = Flags::try_parse_from(words).map_err(|error| error.to_string())?.discovery;
     let group = WorkloadGroup::parse(&serde_json::from_str(GROUP).unwrap()).unwrap().value;
     let ip = "10.0.0.7".parse().unwrap();
     DiscoveryConfig::new(args, file.then_some(&group), ip, "vm1", &Environment::default())
+        .map_err(|failure| failure.to_string())
 }
 
 #[test]
@@ -49,26 +51,22 @@ fn rejected_settings() {
             "--discovery-ca and --discovery-plaintext are mutually exclusive",
         ),
         (&format!("{plain} --workload-entry e"), "--group and --workload-entry are mutually exclusive"),
-        (&format!("{plain} --heartbeat 0"), "--heartbeat = 0: must be 1s or more"),
-        (&format!("{plain} --heartbeat 60"), "--heartbeat = \"60\": must be a duration"),
-        (&format!("{plain} --plain-heartbeat 10ms"), "--plain-heartbeat = 10ms: must be 0 or"),
-        (&format!("{plain} --label a"), "--label = \"a\": must be KEY=VALUE"),
-        (&format!("{plain} --locality a/b/c/d"), "--locality = \"a/b/c/d\": must be REGION"),
+        (&format!("{plain} --heartbeat 0"), "'--heartbeat <DURATION>': must be 1s or more"),
+        (&format!("{plain} --heartbeat 60"), "'--heartbeat <DURATION>': must be a duration"),
+        (&format!("{plain} --istio-heartbeat 10ms"), "'--istio-heartbeat <DURATION>': must be 0 or"),
+        (&format!("{plain} --label a"), "invalid value 'a' for '--label <KEY=VALUE>': must be KEY=VALUE"),
+        (&format!("{plain} --locality a/b/c/d"), "must be REGION[/ZONE[/SUBZONE]]"),
         (&format!("{plain} --discovery-san spiffe"), ""),
         (&format!("{plain} --network A_b.c"), ""),
-        (&format!("{plain} --network a/b"), "--network = \"a/b\": must be letters"),
-        (&format!("{plain} --namespace a.b"), "--namespace = \"a.b\": must be a DNS-1123 label"),
-        (&format!("{plain} --service-account A"), "--service-account = \"A\": must be a DNS-1123 subdomain"),
-        (&format!("{plain} --locality a//c"), "--locality = \"a//c\": must be REGION"),
+        (&format!("{plain} --network a/b"), "must be letters"),
+        (&format!("{plain} --namespace a.b"), "must be a DNS-1123 label"),
+        (&format!("{plain} --service-account A"), "must be a DNS-1123 subdomain"),
+        (&format!("{plain} --locality a//c"), "must be REGION"),
         (&format!("{plain} --discovery-san a/b"), "--discovery-san = \"a/b\": must be a DNS name"),
     ] {
         match config(flags, false) {
             Ok(_) => assert_eq!(words, "", "{flags}"),
-            Err(failure) => {
-                assert_eq!(failure.code(), 64, "{flags}");
-                let text = failure.to_string();
-                assert!(!words.is_empty() && text.contains(words), "{flags}: {text}");
-            }
+            Err(text) => assert!(!words.is_empty() && text.contains(words), "{flags}: {text}"),
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::config::bootstrap::absolute;
+use crate::address::LocalAddress;
+use crate::args::{EnvoyRestart, SidecarArgs};
+use crate::config::bootstrap::{SidecarConfig, absolute, check_listeners_disjoint, listeners};
 use crate::config::{Environment, PATH};
 use crate::exit::Failure;
+use crate::machine::Machine;
 use crate::program::{self, Missing};
 
 /// Flags of Envoy that the agent sets itself.
@@ -18,6 +21,43 @@ const OUR_ENVOY_FLAGS: [&str; 7] = [
     "--drain-time-s",
     "--mode",
 ];
+
+/// How the agent starts Envoy.
+#[derive(Debug, Clone)]
+pub struct EnvoyProcessConfig {
+    /// Absolute path of the executable.
+    pub binary: PathBuf,
+    pub files: EnvoyConfigSource,
+    /// True if no flag sets Envoy's version, so that the agent must query the binary.
+    pub query_version: bool,
+    /// Number of worker threads, at least 1.
+    pub concurrency: u32,
+    /// What to do when Envoy exits unexpectedly.
+    pub restart: EnvoyRestart,
+    /// Additional flags for Envoy.
+    pub args: Vec<OsString>,
+}
+
+/// Where Envoy's configuration comes from.
+#[derive(Debug, Clone)]
+pub enum EnvoyConfigSource {
+    /// Rendered and written to the state directory.
+    Rendered(Box<SidecarConfig>),
+    /// The user's file, with the rendered configuration merged over it.
+    Merged(PathBuf, Box<SidecarConfig>),
+    /// The user's file alone.
+    Given(PathBuf),
+}
+
+impl EnvoyConfigSource {
+    /// Returns the rendered part, if any.
+    pub fn sidecar(&self) -> Option<&SidecarConfig> {
+        match self {
+            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
+            Self::Given(_) => None,
+        }
+    }
+}
 
 /// Returns the absolute path of a user's file, or an error if it cannot be opened.
 pub(super) fn readable(flag: &str, file: &Path) -> Result<PathBuf, Failure> {
@@ -60,4 +100,24 @@ pub(super) fn envoy_args(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> 
         ))),
         None => Ok(args),
     }
+}
+
+/// Returns the rendered configuration and reserves the readiness port: no other listener may
+/// overlaps with it, and no probe may target it.
+pub(super) fn sidecar_with_ready_listener(
+    args: SidecarArgs,
+    ready: &(&'static str, LocalAddress),
+    environment: &Environment,
+    machine: &Machine,
+) -> Result<Box<SidecarConfig>, Failure> {
+    let mut sidecar = SidecarConfig::on(args, false, environment, machine)?;
+    if let LocalAddress::Tcp(address) = &ready.1 {
+        sidecar.bootstrap.reserved_ports.push(address.port());
+    }
+    let mut all = listeners(&sidecar.bootstrap);
+    all.push(ready.clone());
+    check_listeners_disjoint(&all)?;
+    probe::PluginConfig::parse(sidecar.bootstrap.plugin_configuration().as_bytes())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Box::new(sidecar))
 }

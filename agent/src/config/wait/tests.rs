@@ -6,7 +6,7 @@ use crate::args::{Args, Command};
 fn wait(flags: &str, environment: &Environment) -> WaitConfig {
     let words = ["app-health-agent", "wait"].into_iter().chain(flags.split_whitespace());
     let Command::Wait(args) = Args::try_parse_from(words).unwrap().command else { panic!("wait") };
-    WaitConfig::new(args, environment).unwrap()
+    WaitConfig::new(args, environment)
 }
 
 #[test]

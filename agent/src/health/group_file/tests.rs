@@ -58,7 +58,7 @@ fn numbers_as_kubectl_reads_them() {
 #[test]
 fn unusable_files() {
     let folder = std::env::temp_dir();
-    assert_eq!(WorkloadGroupFile::open(folder.clone()).unwrap_err(), "not a file");
+    assert_eq!(WorkloadGroupFile::open(folder.clone()).unwrap_err(), "not a regular file");
     let large = folder.join(format!("app-health-{}-large.yaml", std::process::id()));
     std::fs::write(&large, vec![b'#'; (1 << 20) + 1]).unwrap();
     let error = WorkloadGroupFile::open(large.clone()).unwrap_err();

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -54,11 +55,16 @@ fn the_file_takes_precedence() {
     }
 }
 
-#[test]
-fn a_file_that_changes() {
+/// Waits for the next read of the file. Time is paused.
+async fn look(source: &mut ProbeSource) -> Option<ApplyResult> {
+    tokio::time::timeout(Duration::from_secs(6), source.changed()).await.ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_changes() {
     let scratch = Scratch::new("changes", PROBE);
     let mut source = scratch.source();
-    assert_eq!(source.reload(), None);
+    assert_eq!(look(&mut source).await, None);
     let exec = "{ exec: { command: [a] }, periodSeconds: 9 }";
     for (probe, expected, seconds, error) in [
         ("{ tcpSocket: { port: 1 }, periodSeconds: 8 }", ApplyResult::Applied, Some(8), None),
@@ -79,22 +85,22 @@ fn a_file_that_changes() {
         ("", ApplyResult::Applied, None, None),
     ] {
         scratch.write(probe);
-        assert_eq!(source.reload(), Some(expected), "{probe}");
+        assert_eq!(look(&mut source).await, Some(expected), "{probe}");
         assert_eq!((period(&source), source.error()), (seconds, error), "{probe}");
-        assert_eq!(source.reload(), None, "{probe}");
+        assert_eq!(look(&mut source).await, None, "{probe}");
     }
 }
 
-#[test]
-fn a_file_that_is_removed_and_restored() {
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_removed_and_restored() {
     let scratch = Scratch::new("vanishes", PROBE);
     let mut source = scratch.source();
     std::fs::remove_file(&scratch.0).unwrap();
-    assert_eq!(source.reload(), Some(ApplyResult::Rejected));
+    assert_eq!(look(&mut source).await, Some(ApplyResult::Rejected));
     assert_eq!(period(&source), Some(7));
     assert!(source.error().is_some_and(|error| error.contains("No such file")), "{:?}", source.error());
     scratch.write(PROBE);
-    assert_eq!((source.reload(), source.error()), (Some(ApplyResult::Unchanged), None));
+    assert_eq!((look(&mut source).await, source.error()), (Some(ApplyResult::Unchanged), None));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn read(line: &str) -> Result<String, Failure> {
 
 /// Each row is a command line and the error that it causes.
 #[test]
-fn what_cannot_be_is_refused_with_flag_value_and_reason() {
+fn invalid_flags_are_rejected_with_value_and_reason() {
     let here = "--plaintext-listen 127.0.0.1:0 --config-dir mesh";
     let rows = [
         ("--plaintext-listen 127.0.0.1:0", "--config-dir: required with --store redb, got none"),
@@ -44,11 +44,11 @@ fn what_cannot_be_is_refused_with_flag_value_and_reason() {
             "--debounce = 2s: must not be longer than --debounce-max = 1s",
         ),
         ("{} --heartbeat 500ms", "--heartbeat = 500ms: must be 1s or more"),
-        ("{} --accept-rate 0", "--accept-rate = 0: must be 1 or more"),
-        ("{} --max-streams 0", "--max-streams = 0: must be 1 or more"),
+        ("{} --accept-rate 0", "invalid value '0' for '--accept-rate <NUMBER>'"),
+        ("{} --max-streams 0", "invalid value '0' for '--max-streams <NUMBER>'"),
         (
             "--store kubernetes --kube-qps 0 --plaintext-listen 127.0.0.1:0",
-            "--kube-qps = 0: must be 1 or more",
+            "invalid value '0' for '--kube-qps <NUMBER>'",
         ),
         ("{} --disconnect-grace 10", "must be like 5s or 500ms"),
         ("{} --peer-address-check maybe", "[possible values: off, warn, require]"),
@@ -65,7 +65,7 @@ fn what_cannot_be_is_refused_with_flag_value_and_reason() {
 }
 
 #[test]
-fn workloads_asks_one_address_with_its_filters() {
+fn workloads_flags_become_address_and_path() {
     let rows = [
         ("", Ok("127.0.0.1:15014 /debug/workloads")),
         (
@@ -91,7 +91,7 @@ fn workloads_asks_one_address_with_its_filters() {
 }
 
 #[test]
-fn either_listener_is_enough_and_a_check_needs_none() {
+fn one_listener_is_required_except_for_check() {
     let secure = "--tls-cert a --tls-key b --client-ca c";
     let rows = [
         (format!("--config-dir mesh {secure}"), "[::]:15012"),

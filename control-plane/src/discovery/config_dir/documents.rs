@@ -7,12 +7,12 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Configured, Files};
-use discovery::objects::{Claims, Config, Service};
-use parsed::{Name, Object, Parsed, Place, parse};
+use discovery::objects::{Config, HostConflicts, Service};
+use parsed::{Object, ObjectId, Parsed, Position, parse};
 
 /// The files of the directory as they were last parsed.
 #[derive(Debug)]
-pub(super) struct Documents {
+pub(super) struct LoadedFiles {
     /// If empty, all namespaces are read.
     namespaces: BTreeSet<String>,
     files: BTreeMap<String, Parsed>,
@@ -20,16 +20,16 @@ pub(super) struct Documents {
     error: Option<String>,
     was_read: bool,
     /// The last published configuration.
-    in_force: Arc<Config>,
+    in_effect: Arc<Config>,
 }
 
-impl Documents {
+impl LoadedFiles {
     pub(super) fn new(namespaces: BTreeSet<String>) -> Self {
-        Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_force: Arc::default() }
+        Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_effect: Arc::default() }
     }
 
     /// Returns true if the content of the directory has changed.
-    pub(super) fn is_news(&self, files: &Files) -> bool {
+    pub(super) fn differs(&self, files: &Files) -> bool {
         match files {
             Err(error) => self.error.as_ref() != Some(error),
             Ok(files) => {
@@ -41,7 +41,7 @@ impl Documents {
 
     /// Merges two reads of the directory. A file that differs between them keeps its previous
     /// content.
-    pub(super) fn settled(&self, first: Files, second: Files) -> Files {
+    pub(super) fn merge_reads(&self, first: Files, second: Files) -> Files {
         let (mut first, mut settled) = (first?, second?);
         let names: BTreeSet<String> = first.keys().chain(settled.keys()).cloned().collect();
         for name in names {
@@ -58,7 +58,7 @@ impl Documents {
     /// Applies the new content of the directory. Returns `None` if nothing has changed.
     pub(super) fn update(&mut self, files: Files) -> Option<Configured> {
         let is_first = !mem::replace(&mut self.was_read, true);
-        if !self.is_news(&files) && !is_first {
+        if !self.differs(&files) && !is_first {
             return None;
         }
         match files {
@@ -77,7 +77,7 @@ impl Documents {
             }
         }
         let configured = self.configured();
-        self.in_force = configured.config.clone();
+        self.in_effect = configured.config.clone();
         Some(configured)
     }
 
@@ -87,20 +87,20 @@ impl Documents {
         let mut config = Config::default();
         let mut errors: Vec<String> = self.error.iter().cloned().collect();
         let mut warnings = Vec::new();
-        let mut owners: BTreeMap<&Name, &String> = BTreeMap::new();
-        let mut claims = Claims::default();
+        let mut owners: BTreeMap<&ObjectId, &String> = BTreeMap::new();
+        let mut claims = HostConflicts::default();
         config.incomplete = self.files.is_empty() && self.error.is_some();
         for (file, parsed) in &self.files {
             config.incomplete |= parsed.is_incomplete;
             let mut of_file = parsed.errors.clone();
             let mut objects: Vec<_> = parsed.objects.iter().collect();
-            objects.sort_by_key(|(_, (_, place))| *place);
-            for (name, (object, place)) in objects {
+            objects.sort_by_key(|(_, (_, position))| *position);
+            for (name, (object, position)) in objects {
                 if !self.namespaces.is_empty() && !self.namespaces.contains(&name.1.namespace) {
                     continue;
                 }
                 if let Some(owner) = owners.get(name) {
-                    of_file.push((*place, format!("{} {} is already defined in {owner}", name.0, name.1)));
+                    of_file.push((*position, format!("{} {} is already defined in {owner}", name.0, name.1)));
                     continue;
                 }
                 owners.insert(name, file);
@@ -113,9 +113,9 @@ impl Documents {
                         // The previous version of the service stays in effect, unless its hosts and
                         // ports are defined elsewhere now.
                         let is_free = |service: &&Arc<Service>| claims.conflicts(service).is_empty();
-                        let before = self.in_force.services.get(&key).filter(is_free);
+                        let before = self.in_effect.services.get(&key).filter(is_free);
                         let service = if conflicts.is_empty() { Some(service) } else { before };
-                        of_file.extend(conflicts.into_iter().map(|text| (*place, text)));
+                        of_file.extend(conflicts.into_iter().map(|text| (*position, text)));
                         if let Some(service) = service {
                             claims.add(service);
                             config.services.insert(key, service.clone());
@@ -124,14 +124,14 @@ impl Documents {
                 }
             }
             of_file.sort();
-            errors.extend(of_file.iter().map(|(place, text)| line(file, *place, text)));
-            warnings.extend(parsed.warnings.iter().map(|(place, text)| line(file, *place, text)));
+            errors.extend(of_file.iter().map(|(position, text)| line(file, *position, text)));
+            warnings.extend(parsed.warnings.iter().map(|(position, text)| line(file, *position, text)));
         }
         Configured { config: Arc::new(config), errors, warnings }
     }
 }
 
-fn line(file: &str, (line, number): Place, text: &str) -> String {
+fn line(file: &str, (line, number): Position, text: &str) -> String {
     match (line, number) {
         (0, _) => format!("{file}: {text}"),
         (line, number) => format!("{file}:{line}: document {number}: {text}"),

@@ -43,7 +43,7 @@ type Expected<'a> = Option<(&'a str, &'a [&'a str])>;
 
 /// Applies the reads in order and compares what is published after each; `None` means nothing.
 fn check(rows: Vec<(Files, Expected)>) {
-    let mut documents = Documents::new(BTreeSet::new());
+    let mut documents = LoadedFiles::new(BTreeSet::new());
     for (number, (files, expected)) in rows.into_iter().enumerate() {
         let found = documents.update(files).map(|configured| shown(&configured));
         let expected = expected.map(|(config, errors)| {
@@ -54,7 +54,7 @@ fn check(rows: Vec<(Files, Expected)>) {
 }
 
 #[test]
-fn a_bad_document_touches_nothing_else() {
+fn invalid_document_does_not_affect_others() {
     let good = format!("# groups\n{}---\n{}---\n{}", group("a", "10"), group("b", "10"), entry("e"));
     let bad = format!("# groups\n{}---\n\n{}---\n{}", group("a", "20"), group("b", "-1"), entry("f"));
     let error = "x.yaml:9: document 2: spec.probe.periodSeconds: must be 0 or more, got -1";
@@ -70,11 +70,11 @@ fn a_bad_document_touches_nothing_else() {
 }
 
 #[test]
-fn an_unparsable_file_stays_as_it_was() {
+fn unparsable_file_keeps_its_previous_objects() {
     let good = format!("{}---\n{}", group("a", "10"), group("b", "10"));
     let cut = format!("{}---\nkind: [", group("a", "20"));
     let error = "x.yaml:8: document 2: column 1: ";
-    let mut documents = Documents::new(BTreeSet::new());
+    let mut documents = LoadedFiles::new(BTreeSet::new());
     documents.update(of(&[("x.yaml", &good), ("y.yaml", &entry("e"))]));
     let (config, errors) = shown(&documents.update(of(&[("x.yaml", &cut)])).expect("a change"));
     assert_eq!(config, "G a 10, G b 10");
@@ -90,7 +90,7 @@ fn an_unparsable_file_stays_as_it_was() {
 }
 
 #[test]
-fn a_vanished_directory_changes_nothing() {
+fn missing_directory_changes_nothing() {
     let gone = || Err("/etc/app-health: No such file or directory (os error 2)".to_owned());
     let error = "/etc/app-health: No such file or directory (os error 2)";
     check(vec![
@@ -103,7 +103,7 @@ fn a_vanished_directory_changes_nothing() {
 }
 
 #[test]
-fn what_stands_twice() {
+fn duplicate_objects_are_errors() {
     let twice = format!("{}---\n{}", entry("e"), entry("e"));
     check(vec![
         (
@@ -119,7 +119,7 @@ fn what_stands_twice() {
 }
 
 #[test]
-fn a_host_and_port_is_that_of_one_service() {
+fn host_and_port_belong_to_one_service() {
     let (pay, other) = (service("pay", "pay.shop"), service("other", "other.shop"));
     let both = |host: &str| format!("{pay}---\n{}", service("other", host));
     let error = "spec.hosts[0]: \"pay.shop\" port 80 is already defined by ServiceEntry shop/pay";
@@ -146,7 +146,7 @@ fn a_host_and_port_is_that_of_one_service() {
 }
 
 #[test]
-fn what_is_none_of_ours() {
+fn other_documents_and_namespaces() {
     let deep = format!("kind: WorkloadGroup\nspec: {}{}", "[".repeat(70), "]".repeat(70));
     check(vec![(
         of(&[
@@ -164,14 +164,14 @@ fn what_is_none_of_ours() {
             ],
         )),
     )]);
-    let mut documents = Documents::new(BTreeSet::from(["web".to_owned()]));
+    let mut documents = LoadedFiles::new(BTreeSet::from(["web".to_owned()]));
     let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first read");
     assert_eq!(shown(&configured), (String::new(), Vec::new()));
 }
 
 #[test]
-fn a_file_that_is_being_written_is_as_it_was() {
-    let mut documents = Documents::new(BTreeSet::new());
+fn partially_written_file_keeps_its_previous_content() {
+    let mut documents = LoadedFiles::new(BTreeSet::new());
     let (old, new, half) = (group("g", "10"), group("g", "20"), "# head\n");
     let known = [("a.yaml", old.as_str()), ("b.yaml", &entry("e"))];
     documents.update(of(&known));
@@ -196,10 +196,10 @@ fn a_file_that_is_being_written_is_as_it_was() {
         (of(&[known[1]]), gone(), gone()),
     ];
     for (number, (first, second, expected)) in rows.into_iter().enumerate() {
-        assert!(documents.is_news(&first), "row {number}");
-        assert_eq!(documents.settled(first, second), expected, "row {number}");
+        assert!(documents.differs(&first), "row {number}");
+        assert_eq!(documents.merge_reads(first, second), expected, "row {number}");
     }
-    assert!(!documents.is_news(&of(&known)));
+    assert!(!documents.differs(&of(&known)));
 }
 
 /// A temporary directory that is removed at the end of the test.
@@ -221,7 +221,7 @@ impl Drop for Directory {
 }
 
 #[tokio::test(start_paused = true)]
-async fn swapped_links_are_followed() {
+async fn swapped_symlinks_are_followed() {
     let directory = Directory::new("swap");
     for (name, period) in [("..one", "10"), ("..two", "20")] {
         fs::create_dir(directory.0.join(name)).expect("made");
@@ -238,7 +238,7 @@ async fn swapped_links_are_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_file_is_never_in_force() {
+async fn partial_file_is_never_in_effect() {
     let directory = Directory::new("half");
     let write = |text: &str| fs::write(directory.0.join("x.yaml"), text).expect("written");
     write(&format!("{}---\n{}", group("g", "10"), entry("e")));
@@ -247,7 +247,7 @@ async fn half_a_file_is_never_in_force() {
     sleep(POLL / 2).await;
     write(&group("g", "20"));
     // This is between the two reads.
-    sleep(POLL / 2 + LOOK_AGAIN / 2).await;
+    sleep(POLL / 2 + SETTLE_DELAY / 2).await;
     write(&format!("{}---\n{}", group("g", "20"), entry("e")));
     configured.changed().await.expect("it is watched");
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 20, E e");

@@ -6,11 +6,11 @@ use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
 use crate::discovery::metrics::{Metrics, RefusedReason, ReportResult};
-use discovery::entries::{Event, Refusal, Status};
+use discovery::entries::{Event, RejectionReason, Status};
 use discovery::objects::Key;
 
 /// Logs and counts an event of the state machine.
-pub(super) fn noted(event: &Event, metrics: &Metrics) {
+pub(super) fn record_event(event: &Event, metrics: &Metrics) {
     match event {
         Event::Registered { stream, key } => debug!(%key, stream, "stream registered"),
         Event::Pending { stream, key, why } => {
@@ -19,13 +19,15 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
         Event::Applied { .. } => metrics.report(ReportResult::Applied),
         Event::Repeated { .. } => metrics.report(ReportResult::Repeated),
         Event::Stale { .. } => metrics.report(ReportResult::Stale),
-        Event::Refused { refusal: Refusal::NoEntry, .. } => metrics.report(ReportResult::Refused),
-        Event::Refused { stream, refusal } => {
-            metrics.refused(match refusal {
-                Refusal::Node | Refusal::NameTaken | Refusal::NoEntry => RefusedReason::Malformed,
-                Refusal::Identity | Refusal::PeerAddress => RefusedReason::Permission,
+        Event::Rejected { reason: RejectionReason::NoEntry, .. } => metrics.report(ReportResult::Refused),
+        Event::Rejected { stream, reason } => {
+            metrics.refused(match reason {
+                RejectionReason::Node | RejectionReason::NameTaken | RejectionReason::NoEntry => {
+                    RefusedReason::Malformed
+                }
+                RejectionReason::Identity | RejectionReason::PeerAddress => RefusedReason::Permission,
             });
-            warn!(stream, ?refusal, "stream rejected");
+            warn!(stream, ?reason, "stream rejected");
         }
         Event::Transition { key, condition: Some(condition), served } => {
             let (status, reason) = (condition.status, condition.reason);
@@ -38,8 +40,8 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
         Event::Transition { key, condition: None, served } => {
             info!(%key, served, "condition removed, entry is not health-checked")
         }
-        Event::Deleted { key, gone } => info!(%key, ?gone, "entry deleted"),
-        Event::Takeover { key, peer } => {
+        Event::Deleted { key, reason } => info!(%key, ?reason, "entry deleted"),
+        Event::ReporterReplaced { key, peer } => {
             metrics.takeover();
             info!(%key, %peer, "reporting stream replaced by a newer one");
         }
@@ -62,7 +64,7 @@ pub(super) fn noted(event: &Event, metrics: &Metrics) {
 }
 
 /// Logs each new configuration error once, all warnings, and that all errors were fixed.
-pub(super) fn configured(before: &[String], configured: &Configured) {
+pub(super) fn log_configuration(before: &[String], configured: &Configured) {
     let new = configured.errors.iter().filter(|error| !before.contains(error));
     new.for_each(|error| warn!(error, "configuration error"));
     for warning in &configured.warnings {
@@ -77,7 +79,7 @@ pub(super) fn configured(before: &[String], configured: &Configured) {
 }
 
 /// Logs which entries the last-endpoint policy keeps or no longer keeps.
-pub(super) fn kept(before: &BTreeSet<Key>, now: &BTreeSet<Key>) {
+pub(super) fn log_kept(before: &BTreeSet<Key>, now: &BTreeSet<Key>) {
     now.difference(before)
         .for_each(|key| warn!(%key, "unhealthy entry kept as the last endpoint (--last-endpoint)"));
     before.difference(now).for_each(|key| info!(%key, "entry no longer kept as the last endpoint"));

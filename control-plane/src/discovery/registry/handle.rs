@@ -10,11 +10,11 @@ use crate::discovery::config_dir::Configured;
 use discovery::entries::{Code, Identity, Input, Node, StreamId};
 use discovery::objects::Group;
 use discovery::snapshot::Snapshot;
-use discovery::view::Overview;
+use discovery::view::RegistryView;
 
 /// A message from the registry to a stream.
 #[derive(Debug)]
-pub enum ToStream {
+pub enum StreamCommand {
     /// Session settings for an app-health agent, sent at the start of a stream and after each
     /// change.
     Hello {
@@ -43,9 +43,9 @@ pub struct Handle {
 /// A message to the registry. Messages of one sender keep their order.
 #[derive(Debug)]
 pub(super) enum Message {
-    Opened(Input, StreamId, mpsc::Sender<ToStream>),
+    Opened(Input, StreamId, mpsc::Sender<StreamCommand>),
     Input(Input),
-    View(oneshot::Sender<Overview>),
+    View(oneshot::Sender<RegistryView>),
 }
 
 impl Handle {
@@ -57,14 +57,15 @@ impl Handle {
         peer: SocketAddr,
         identity: Option<Identity>,
         node: Box<Node>,
-        sender: mpsc::Sender<ToStream>,
+        sender: mpsc::Sender<StreamCommand>,
     ) {
-        self.tell(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender)).await;
+        self.send_message(Message::Opened(Input::Opened { stream, peer, identity, node }, stream, sender))
+            .await;
     }
 
     /// Sends any subsequent input of a stream.
     pub async fn send(&self, input: Input) {
-        self.tell(Message::Input(input)).await;
+        self.send_message(Message::Input(input)).await;
     }
 
     /// Returns the published snapshots. The first one is complete.
@@ -73,9 +74,9 @@ impl Handle {
     }
 
     /// Returns the data of `/debug/workloads`; empty if the registry has ended.
-    pub async fn view(&self) -> Overview {
+    pub async fn view(&self) -> RegistryView {
         let (sender, view) = oneshot::channel();
-        self.tell(Message::View(sender)).await;
+        self.send_message(Message::View(sender)).await;
         view.await.unwrap_or_default()
     }
 
@@ -87,7 +88,7 @@ impl Handle {
         store.into_iter().chain(configuration).collect()
     }
 
-    async fn tell(&self, message: Message) {
+    async fn send_message(&self, message: Message) {
         // The send fails only after the registry has ended, when no input matters.
         let _ = self.inbox.send(message).await;
     }

@@ -4,13 +4,13 @@ use serde_json::json;
 use workload_health::{HealthReport, WorkloadGroup};
 
 use super::*;
-use crate::discovery::store::Writes;
+use crate::discovery::store::PendingWrites;
 use discovery::entries::{Code, Node, Record, Report};
 use discovery::objects::{Group, Key, Service};
 
 struct World {
     handle: Handle,
-    writes: Writes,
+    writes: PendingWrites,
     stored: mpsc::Sender<Input>,
     configured: watch::Sender<Configured>,
     closing: CancellationToken,
@@ -50,11 +50,11 @@ fn config() -> Configured {
 fn world(records: Vec<(Key, Record)>) -> World {
     let (stored, inputs) = mpsc::channel(8);
     let (_, degraded) = watch::channel(None);
-    let writes = Writes::default();
+    let writes = PendingWrites::default();
     let (configured, configured_receiver) = watch::channel(config());
     let store =
         Store { is_new: records.is_empty(), stored: records, writes: writes.clone(), inputs, degraded };
-    let parts = Parts {
+    let parts = RegistryConfig {
         settings: Settings::default(),
         last_endpoint: LastEndpoint::Remove,
         debounce: (Duration::from_millis(50), Duration::from_millis(200)),
@@ -68,7 +68,7 @@ fn world(records: Vec<(Key, Record)>) -> World {
 }
 
 impl World {
-    async fn open(&self, stream: StreamId) -> mpsc::Receiver<ToStream> {
+    async fn open(&self, stream: StreamId) -> mpsc::Receiver<StreamCommand> {
         let node = Node {
             namespace: Some("shop".to_owned()),
             group: Some("pay".to_owned()),
@@ -92,8 +92,8 @@ impl World {
 
     /// Confirms the next batch of writes.
     async fn store(&self) {
-        for (key, Write { write, .. }) in self.writes.take().await {
-            self.stored.send(Input::Stored { key, write }).await.expect("the registry runs");
+        for (key, Write { sequence, .. }) in self.writes.take().await {
+            self.stored.send(Input::Stored { key, write: sequence }).await.expect("the registry runs");
         }
     }
 }
@@ -119,67 +119,67 @@ async fn served(handle: &Handle) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_is_pushed_before_it_is_acknowledged() {
+async fn report_is_pushed_before_it_is_acknowledged() {
     let world = world(Vec::new());
     let mut snapshots = world.handle.snapshots();
     assert_eq!(snapshots.borrow_and_update().kept().len(), 0);
     let mut stream = world.open(1).await;
-    assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 1, probe: Some(_), .. })));
+    assert!(matches!(stream.recv().await, Some(StreamCommand::Hello { session: 1, probe: Some(_), .. })));
     world.report(1, 1, workload_health::State::Healthy).await;
     snapshots.changed().await.expect("the registry runs");
     assert_eq!(served(&world.handle).await, ["shop/pay-10.0.0.7 served"]);
     assert!(stream.try_recv().is_err(), "not stored yet");
     world.store().await;
-    assert!(matches!(stream.recv().await, Some(ToStream::Ack { generation: 1, .. })));
+    assert!(matches!(stream.recv().await, Some(StreamCommand::Ack { generation: 1, .. })));
     // The WorkloadGroup is deleted.
     world
         .configured
         .send_replace(Configured { errors: vec!["x.yaml: gone".to_owned()], ..Configured::default() });
-    assert!(matches!(stream.recv().await, Some(ToStream::Hello { session: 0, .. })));
+    assert!(matches!(stream.recv().await, Some(StreamCommand::Hello { session: 0, .. })));
     let view = world.handle.view().await;
     assert_eq!((view.workloads, view.config_errors), (Vec::new(), vec!["x.yaml: gone".to_owned()]));
     assert_eq!(world.handle.degradations(), ["configuration: 1 errors"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_store_settles_until_the_grace_is_over() {
+async fn empty_store_starts_the_startup_grace() {
     let world = world(Vec::new());
     let mut snapshots = world.handle.snapshots();
-    assert!(snapshots.borrow_and_update().settling() && world.handle.view().await.settling);
+    assert!(snapshots.borrow_and_update().startup_grace() && world.handle.view().await.startup_grace);
     let start = Instant::now();
-    while snapshots.borrow_and_update().settling() {
+    while snapshots.borrow_and_update().startup_grace() {
         snapshots.changed().await.expect("the registry runs");
     }
-    assert!(start.elapsed() >= Duration::from_secs(120) && !world.handle.view().await.settling);
+    assert!(start.elapsed() >= Duration::from_secs(120) && !world.handle.view().await.startup_grace);
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_end_is_the_stores_end() {
+async fn store_ends_after_the_registry() {
     let record = Record { controller: Some("app-health/x".to_owned()), ..Record::default() };
     let world = world(vec![(Key::new("shop", "vm"), record)]);
-    assert!(!world.handle.snapshots().borrow().settling());
+    assert!(!world.handle.snapshots().borrow().startup_grace());
     world.closing.cancel();
     world.task.await.expect("the task ends");
     world.stored.closed().await;
-    assert_eq!(world.handle.view().await, Overview::default());
+    assert_eq!(world.handle.view().await, RegistryView::default());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_superseded_stream_is_closed() {
+async fn superseded_stream_is_closed() {
     let world = world(Vec::new());
     let mut old = world.open(1).await;
     let mut new = world.open(2).await;
-    assert!(matches!(old.recv().await, Some(ToStream::Hello { session: 1, .. })));
-    assert!(matches!(old.recv().await, Some(ToStream::Close { code: Code::Aborted, .. })));
+    assert!(matches!(old.recv().await, Some(StreamCommand::Hello { session: 1, .. })));
+    assert!(matches!(old.recv().await, Some(StreamCommand::Close { code: Code::Aborted, .. })));
     assert!(old.recv().await.is_none(), "no further message");
-    assert!(matches!(new.recv().await, Some(ToStream::Hello { session: 2, .. })));
+    assert!(matches!(new.recv().await, Some(StreamCommand::Hello { session: 2, .. })));
     // The end of the superseded stream has no effect.
     world.handle.send(Input::Closed { stream: 1 }).await;
     assert!(world.handle.view().await.workloads[0].agent.as_ref().is_some_and(|agent| agent.connected));
 }
 
 #[tokio::test(start_paused = true)]
-async fn absurd_numbers_change_nothing() {
+async fn extreme_numbers_change_nothing() {
     let world = world(Vec::new());
     let _stream = world.open(1).await;
     let most = Some(u64::MAX);

@@ -10,7 +10,7 @@ use discovery::xds;
 /// Initial size in bytes of a stream's encode buffer; it grows for a larger message.
 const BUFFER: usize = 512;
 /// Responses are combined into data frames of up to this many bytes.
-const PIECE: usize = 16 << 10;
+const FRAME_SIZE: usize = 16 << 10;
 
 /// gRPC encoder of discovery responses.
 pub(super) struct Responses(pub(super) Variant);
@@ -20,11 +20,11 @@ impl Encoder for Responses {
     type Error = Status;
 
     fn encode(&mut self, response: Box<Response>, buffer: &mut EncodeBuf) -> Result<(), Status> {
-        xds::write(*response, self.0, buffer);
+        xds::encode(*response, self.0, buffer);
         Ok(())
     }
 
     fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::new(BUFFER, PIECE)
+        BufferSettings::new(BUFFER, FRAME_SIZE)
     }
 }

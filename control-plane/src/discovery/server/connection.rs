@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 use tracing::debug;
 
-use super::exchange::{self, Answer};
-use super::hello::client_hello;
-use super::{CROWDED, Shared};
+use super::client_hello::read_client_hello;
+use super::stream_task::{self, HttpResponse};
+use super::{SCARCE_HANDSHAKES, Shared};
 use crate::discovery::metrics::RefusedReason;
-use discovery::identity::{Certified, IdentityError, of_certificate};
+use discovery::identity::{CertificateIdentity, IdentityError, parse_certificate};
 use discovery::message::Variant;
 
 /// Timeout of the TLS handshake.
@@ -32,10 +32,10 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Interval of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 /// Timeout for the acknowledgement of a ping.
-const PONG: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the connection's streams are counted; without a stream at two checks in a row the
 /// connection is closed.
-const LOOK: Duration = Duration::from_secs(30);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// HTTP/2 flow-control window in bytes, for each stream and for the connection.
 const WINDOW: u32 = 64 << 10;
 /// Bytes of a response that HTTP/2 buffers in addition to the peer's window.
@@ -54,10 +54,10 @@ const DELTA: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/Delt
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     /// `None` on a plaintext connection.
-    pub(super) certified: Option<Result<Certified, IdentityError>>,
+    pub(super) certified: Option<Result<CertificateIdentity, IdentityError>>,
 }
 
-pub(super) async fn greet(
+pub(super) async fn accept(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
@@ -73,15 +73,15 @@ pub(super) async fn greet(
         let peer = Peer { address, certified: None };
         return connection(stream, peer, shared, closing).await;
     };
-    let is_crowded = || handshake.semaphore().available_permits() < CROWDED;
-    let shaken = async { client_hello(stream, is_crowded).await?.into_stream(tls).await };
+    let is_scarce = || handshake.semaphore().available_permits() < SCARCE_HANDSHAKES;
+    let shaken = async { read_client_hello(stream, is_scarce).await?.into_stream(tls).await };
     // Both futures are boxed: otherwise the task would reserve memory for the larger of them.
     match timeout(HANDSHAKE, Box::pin(shaken)).await {
         Ok(Ok(stream)) => {
             drop(handshake);
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
-            let certified = Some(of_certificate(certificate, &shared.trust_domains));
+            let certified = Some(parse_certificate(certificate, &shared.trust_domains));
             Box::pin(connection(stream, Peer { address, certified }, shared, closing)).await;
         }
         Ok(Err(error)) => {
@@ -99,17 +99,17 @@ async fn connection<S>(stream: S, peer: Peer, shared: Arc<Shared>, closing: Canc
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let used = Used::default();
+    let used = ConnectionUse::default();
     let (peer, shared) = (Arc::new(peer), shared);
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, shared) = (peer.clone(), shared.clone());
-        let answer = answer(request, &peer, &shared, &used, &closing);
-        async move { Ok::<_, Infallible>(answer) }
+        let response = handle_request(request, &peer, &shared, &used, &closing);
+        async move { Ok::<_, Infallible>(response) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
+        .keep_alive_timeout(PING_TIMEOUT)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .max_send_buf_size(SEND_BUFFER)
@@ -117,7 +117,7 @@ where
         .max_concurrent_streams(STREAMS)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    let mut leaving = false;
+    let mut shutting_down = false;
     let mut unused = false;
     loop {
         tokio::select! {
@@ -127,12 +127,12 @@ where
                 }
                 return;
             }
-            () = closing.cancelled(), if !leaving => {
-                leaving = true;
+            () = closing.cancelled(), if !shutting_down => {
+                shutting_down = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = used.left.cancelled() => return,
-            () = sleep(LOOK) => {
+            () = used.closed.cancelled() => return,
+            () = sleep(IDLE_CHECK_INTERVAL) => {
                 let is_unused = used.streams.load(Ordering::Relaxed) == 0;
                 if unused && is_unused {
                     return;
@@ -143,54 +143,54 @@ where
     }
 }
 
-fn answer(
+fn handle_request(
     request: Request<Incoming>,
     peer: &Arc<Peer>,
     shared: &Arc<Shared>,
-    used: &Used,
+    used: &ConnectionUse,
     closing: &CancellationToken,
-) -> Answer {
+) -> HttpResponse {
     let variant = match request.uri().path() {
         SOTW => Variant::Sotw,
         DELTA => Variant::Delta,
-        _ => return exchange::refusal(&Status::new(Code::Unimplemented, "unknown method")),
+        _ => return stream_task::error_response(&Status::new(Code::Unimplemented, "unknown method")),
     };
     if request.method() != Method::POST {
-        return exchange::refusal(&Status::new(Code::Unimplemented, "HTTP method must be POST"));
+        return stream_task::error_response(&Status::new(Code::Unimplemented, "HTTP method must be POST"));
     }
     if let Some(Err(error)) = &peer.certified {
         shared.metrics.refused(RefusedReason::Identity);
-        return exchange::refusal(&Status::unauthenticated(error.to_string()));
+        return stream_task::error_response(&Status::unauthenticated(error.to_string()));
     }
-    exchange::open(request.into_body(), variant, peer.clone(), shared, used.enter(), closing.clone())
+    stream_task::open(request.into_body(), variant, peer.clone(), shared, used.enter(), closing.clone())
 }
 
 /// Stream count of a connection, and a token that closes it.
 #[derive(Clone, Default)]
-struct Used {
+struct ConnectionUse {
     streams: Arc<AtomicUsize>,
-    left: CancellationToken,
+    closed: CancellationToken,
 }
 
-impl Used {
-    fn enter(&self) -> Use {
+impl ConnectionUse {
+    fn enter(&self) -> StreamGuard {
         self.streams.fetch_add(1, Ordering::Relaxed);
-        Use(self.clone())
+        StreamGuard(self.clone())
     }
 }
 
 /// Counts a stream of its connection until it is dropped.
-pub(super) struct Use(Used);
+pub(super) struct StreamGuard(ConnectionUse);
 
-impl Use {
+impl StreamGuard {
     /// Closes the whole connection: HTTP/2 keeps an ended stream for as long as its peer reads
     /// nothing.
-    pub(super) fn leave(&self) {
-        self.0.left.cancel();
+    pub(super) fn close_connection(&self) {
+        self.0.closed.cancel();
     }
 }
 
-impl Drop for Use {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }

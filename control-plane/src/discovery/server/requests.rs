@@ -9,7 +9,7 @@ use tonic::Status;
 use discovery::xds::MESSAGE_LIMIT;
 
 /// Length of the gRPC message header: a compression flag, and the message length in four bytes.
-const HEAD: usize = 5;
+const HEADER_LENGTH: usize = 5;
 
 /// A request body that is read message by message.
 pub(super) struct Requests<B> {
@@ -29,7 +29,7 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
     /// limit.
     pub(super) async fn message(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
-            if let Some(message) = self.whole()? {
+            if let Some(message) = self.buffered_message()? {
                 return Ok(Some(message));
             }
             match self.body.frame().await {
@@ -45,8 +45,8 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
     }
 
     /// Returns a message if all of its bytes have been received.
-    fn whole(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some((&[flag, length @ ..], _)) = self.unread.split_first_chunk::<HEAD>() else {
+    fn buffered_message(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((&[flag, length @ ..], _)) = self.unread.split_first_chunk::<HEADER_LENGTH>() else {
             return Ok(None);
         };
         if flag != 0 {
@@ -58,11 +58,11 @@ impl<B: Body<Data = Bytes> + Unpin> Requests<B> {
         if length > MESSAGE_LIMIT {
             return Err(Status::resource_exhausted("request: message larger than 4 MiB"));
         }
-        if self.unread.len() < HEAD + length {
-            self.unread.reserve(HEAD + length - self.unread.len());
+        if self.unread.len() < HEADER_LENGTH + length {
+            self.unread.reserve(HEADER_LENGTH + length - self.unread.len());
             return Ok(None);
         }
-        self.unread.advance(HEAD);
+        self.unread.advance(HEADER_LENGTH);
         let message = self.unread.split_to(length).freeze();
         // `message` and `unread` share one allocation; copying the rest frees it with the message.
         self.unread = BytesMut::from(&self.unread[..]);

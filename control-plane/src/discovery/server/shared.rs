@@ -10,12 +10,12 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::ServerLimits;
-use super::outlet::Flow;
+use super::flow_controlled_body::Flow;
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use discovery::entries::StreamId;
 use discovery::limits::Admission;
-use discovery::stream::View;
+use discovery::stream::SubscriptionView;
 
 /// One subscription of a client, as shown by /debug.
 #[derive(Clone, Debug, Serialize)]
@@ -25,7 +25,7 @@ pub struct ClientView {
     pub node: String,
     /// Versions that were sent and acknowledged.
     #[serde(flatten)]
-    pub view: View,
+    pub view: SubscriptionView,
     /// For how many milliseconds the client has read nothing.
     pub blocked_ms: u64,
 }
@@ -34,7 +34,7 @@ pub struct ClientView {
 struct Client {
     node: Arc<str>,
     flow: Flow,
-    views: Vec<View>,
+    views: Vec<SubscriptionView>,
 }
 
 /// One instance is shared by all servers of the process.
@@ -46,7 +46,7 @@ pub struct Shared {
     limits: ServerLimits,
     admission: Mutex<Admission>,
     clients: Mutex<BTreeMap<StreamId, Client>>,
-    numbers: AtomicU64,
+    next_stream_id: AtomicU64,
     start: Instant,
 }
 
@@ -65,7 +65,7 @@ impl Shared {
             limits,
             admission: Mutex::default(),
             clients: Mutex::default(),
-            numbers: AtomicU64::new(1),
+            next_stream_id: AtomicU64::new(1),
             start: Instant::now(),
         })
     }
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     pub(super) fn next_stream(&self) -> StreamId {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+        self.next_stream_id.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn admission(&self) -> MutexGuard<'_, Admission> {
@@ -107,7 +107,13 @@ impl Shared {
     }
 
     /// Updates what /debug shows of a stream; an empty `views` removes it.
-    pub(super) fn show(&self, stream: StreamId, node: &Arc<str>, flow: &Flow, views: Vec<View>) {
+    pub(super) fn update_client(
+        &self,
+        stream: StreamId,
+        node: &Arc<str>,
+        flow: &Flow,
+        views: Vec<SubscriptionView>,
+    ) {
         let mut clients = self.clients.lock().expect("nothing panics while it holds this lock");
         if views.is_empty() {
             clients.remove(&stream);

@@ -1,18 +1,21 @@
 //! Stores entries in Kubernetes: Istio's WorkloadGroup, WorkloadEntry and ServiceEntry, shared with
 //! other replicas, kubectl and other controllers.
 //!
-//! One task runs the store; the decisions are made in [`writes`], [`configuration`] and [`leases`].
+//! One task runs the store; the decisions are made in [`entry_writer`], [`watched_config`] and
+//! [`leases`].
 
 mod api;
-pub mod configuration;
+mod backoff;
 pub mod decision;
+pub mod entry_writer;
+mod lease_task;
 pub mod leases;
 pub mod object;
-pub mod objects;
-mod replica;
+pub mod object_cache;
+pub mod request;
 mod task;
+pub mod watched_config;
 mod watches;
-pub mod writes;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -68,7 +71,7 @@ pub async fn client() -> Result<Client, String> {
 /// is unreachable.
 pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Opened {
     let Settings { instance, namespace, namespaces, per_second } = settings;
-    let api = Api::new(client.clone(), namespace);
+    let api = Api::new(client.clone(), &namespace);
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (configured_sender, configured) = watch::channel(Configured::default());
     let (degraded_sender, degraded) = watch::channel(None);
@@ -76,28 +79,28 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
         Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, metrics };
     let (mut watches, waiting) = watches::watches(&client, &namespaces);
     let mut task = Task::new(api.clone(), instance.clone(), per_second, waiting, outputs);
-    while task.is_waiting() {
+    while task.is_listing() {
         if let Some(watched) = watches.next().await {
-            task.first(watched);
+            task.process_initial(watched);
         }
     }
-    task.configure();
-    let (stored, writes) = (task.stored(), store::Writes::default());
+    task.publish_config();
+    let (stored, writes) = (task.stored(), store::PendingWrites::default());
     let store = Store { stored, is_new: false, writes: writes.clone(), inputs, degraded };
-    let (looks_sender, mut looks) = mpsc::channel(1);
+    let (lists_sender, mut lease_lists) = mpsc::channel(1);
     let ending = CancellationToken::new();
-    let lease = tokio::spawn(replica::keep(api, instance, looks_sender, ending.clone()));
+    let lease = tokio::spawn(lease_task::run(api, instance, lists_sender, ending.clone()));
     // No entry is written before this replica's Lease exists: the other replicas would take the
     // entry for one of a dead replica.
-    while let Some(look) = looks.recv().await {
-        let is_done = look.is_ok();
-        task.looked(look).await;
+    while let Some(list) = lease_lists.recv().await {
+        let is_done = list.is_ok();
+        task.leases_read(list).await;
         if is_done {
             break;
         }
     }
     let task = tokio::spawn(async move {
-        task.run(watches, writes, looks).await;
+        task.run(watches, writes, lease_lists).await;
         ending.cancel();
         // Releasing the Lease has its own deadline.
         let _ = lease.await;

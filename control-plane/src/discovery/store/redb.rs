@@ -2,7 +2,7 @@
 //! before they are acknowledged.
 
 mod file;
-mod original;
+mod inode_guard;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::{Store, Write, Writes};
+use super::{PendingWrites, Store, Write};
 use crate::discovery::metrics::Metrics;
 use discovery::entries::Input;
 use discovery::objects::Key;
 use file::File;
-use original::Original;
+use inode_guard::InodeGuard;
 
 pub use file::{FORMAT, StoreError};
 
@@ -39,14 +39,14 @@ pub async fn open(
 ) -> Result<(Store, tokio::task::JoinHandle<()>), StoreError> {
     let opened = blocking(move || {
         let opened = file::open(&path)?;
-        Ok((opened, Original::of(&path)?))
+        Ok((opened, InodeGuard::open(&path)?))
     });
-    let ((file, stored, is_new), original) = opened.await?;
+    let ((file, stored, is_new), inode_guard) = opened.await?;
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (degraded_sender, degraded) = watch::channel(None);
-    let writes = Writes::default();
+    let writes = PendingWrites::default();
     let task = Task {
-        original,
+        inode_guard,
         file: Some(file),
         writes: writes.clone(),
         inputs: inputs_sender,
@@ -58,10 +58,10 @@ pub async fn open(
 }
 
 struct Task {
-    original: Original,
+    inode_guard: InodeGuard,
     /// Closed after an error: its state is unknown until it is reopened.
     file: Option<File>,
-    writes: Writes,
+    writes: PendingWrites,
     inputs: mpsc::Sender<Input>,
     degraded: watch::Sender<Option<String>>,
     metrics: Arc<Metrics>,
@@ -92,10 +92,10 @@ impl Task {
     async fn store(&mut self, mut batch: BTreeMap<Key, Write>) {
         loop {
             batch.append(&mut self.writes.take_now());
-            let (original, file) = (self.original.clone(), self.file.take());
+            let (inode_guard, file) = (self.inode_guard.clone(), self.file.take());
             let writes = batch.clone();
             let since = tokio::time::Instant::now();
-            match blocking(move || commit(file, &original, &writes)).await {
+            match blocking(move || commit(file, &inode_guard, &writes)).await {
                 Ok(file) => {
                     self.file = Some(file);
                     self.metrics.committed(since.elapsed().as_secs_f64(), true);
@@ -116,8 +116,8 @@ impl Task {
     }
 
     async fn acknowledge(&self, batch: BTreeMap<Key, Write>) {
-        for (key, Write { write, .. }) in batch {
-            if self.inputs.send(Input::Stored { key, write }).await.is_err() {
+        for (key, Write { sequence, .. }) in batch {
+            if self.inputs.send(Input::Stored { key, write: sequence }).await.is_err() {
                 return;
             }
         }
@@ -127,17 +127,17 @@ impl Task {
 /// Commits to the open file, or reopens it first. Never writes or creates another file.
 fn commit(
     file: Option<File>,
-    original: &Original,
+    inode_guard: &InodeGuard,
     writes: &BTreeMap<Key, Write>,
 ) -> Result<File, StoreError> {
-    original.is_in_place()?;
+    inode_guard.check_path()?;
     let file = match file {
         Some(file) => file,
-        None => file::reopen(original.path())?,
+        None => file::reopen(inode_guard.path())?,
     };
     file.commit(writes)?;
     // The file may have been replaced during the commit, and the batch lost with it.
-    original.is_in_place()?;
+    inode_guard.check_path()?;
     Ok(file)
 }
 

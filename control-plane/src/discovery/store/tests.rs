@@ -1,12 +1,12 @@
 use super::*;
 
-fn write(write: u64) -> Write {
-    Write { write, record: None, session: 0 }
+fn write(sequence: u64) -> Write {
+    Write { sequence, record: None, session: 0 }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_write_of_an_entry_wins() {
-    let writes = Writes::default();
+async fn only_the_newest_write_of_an_entry_is_kept() {
+    let writes = PendingWrites::default();
     let (a, b) = (Key::new("shop", "a"), Key::new("shop", "b"));
     writes.push(a.clone(), write(1));
     writes.push(b.clone(), write(2));

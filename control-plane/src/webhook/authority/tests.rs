@@ -7,51 +7,53 @@ fn at(days: i64) -> OffsetDateTime {
 }
 
 #[test]
-fn a_ca_is_renewed_and_announced_before_it_signs() {
+fn a_new_ca_is_published_before_it_signs() {
     let first = Authority::new(at(0)).expect("an authority");
     assert_eq!(first.bundle(), first.current.certificate);
     assert_eq!(
-        first.step(at(242), true).expect("a step"),
+        first.advance(at(242), true).expect("a step"),
         None,
         "two thirds of the validity have not passed"
     );
-    let second = first.step(at(244), true).expect("a step").expect("another CA");
+    let second = first.advance(at(244), true).expect("a step").expect("another CA");
     let next = second.next.clone().expect("the next one");
     assert_eq!(second.current, first.current);
     assert_eq!(second.bundle(), first.bundle() + &next.certificate);
-    assert_eq!(second.step(at(244) + Duration::minutes(9), true).expect("a step"), None);
-    assert_eq!(second.step(at(245), false).expect("a step"), None, "the API server does not have it yet");
-    let third = second.step(at(244) + Duration::minutes(10), true).expect("a step").expect("it signs");
+    assert_eq!(second.advance(at(244) + Duration::minutes(9), true).expect("a step"), None);
+    assert_eq!(second.advance(at(245), false).expect("a step"), None, "the API server does not have it yet");
+    let third = second.advance(at(244) + Duration::minutes(10), true).expect("a step").expect("it signs");
     assert_eq!((&third.current, &third.next), (&next, &None));
     assert!(
         third.bundle().contains(&first.current.certificate),
         "leaves of the previous CA are still served"
     );
-    assert_eq!(third.step(at(273), true).expect("a step"), None);
-    let fourth = third.step(at(275), true).expect("a step").expect("the former one has gone");
+    assert_eq!(third.advance(at(273), true).expect("a step"), None);
+    let fourth = third.advance(at(275), true).expect("a step").expect("the previous one has gone");
     assert_eq!(fourth.bundle(), next.certificate);
 }
 
 #[test]
-fn a_leaf_is_good_for_its_names_and_days() {
+fn leaf_validity_and_renewal() {
     let authority = Authority::new(at(0)).expect("an authority");
     let leaf =
         authority.leaf(&["app-health-webhook.app-health-system.svc".to_owned()], at(1)).expect("a leaf");
-    assert_eq!(tls::not_after(leaf.certificate.as_bytes()), Some(at(31).unix_timestamp()));
+    assert_eq!(not_after(leaf.certificate.as_bytes()), Some(at(31).unix_timestamp()));
     let late = authority.leaf(&["x".to_owned()], at(360)).expect("a leaf");
     assert_eq!(
-        tls::not_after(late.certificate.as_bytes()),
+        not_after(late.certificate.as_bytes()),
         Some(at(365).unix_timestamp()),
         "not longer than its CA"
     );
-    assert!(!is_due(leaf.made, LEAF_LIFE, at(20)) && is_due(leaf.made, LEAF_LIFE, at(21)));
+    assert!(
+        !is_due(leaf.created_at, LEAF_VALIDITY, at(20)) && is_due(leaf.created_at, LEAF_VALIDITY, at(21))
+    );
 }
 
 #[test]
-fn replicas_read_what_one_of_them_wrote() {
+fn the_authority_round_trips_as_json() {
     let authority = Authority::new(at(0))
         .expect("an authority")
-        .step(at(300), true)
+        .advance(at(300), true)
         .expect("a step")
         .expect("a next one");
     let text = serde_json::to_string(&authority).expect("JSON");

@@ -1,13 +1,13 @@
 use serde_json::json;
 
 use super::*;
-use injector::settings::{Mode, SidecarMode};
+use injector::settings::{InjectionMode, SidecarMode};
 use injector::template::Template;
 
 fn settings() -> Settings {
     Settings {
         sidecar_name: "app-health-proxy".to_owned(),
-        mode: Mode::Auto,
+        mode: InjectionMode::Auto,
         template: Template::built_in("app-health-proxy", None).expect("the built-in template"),
         sidecar_mode: SidecarMode::Native,
         hold: true,
@@ -49,7 +49,7 @@ fn answer(change: Value) -> Value {
 }
 
 #[test]
-fn a_pod_gets_a_patch_in_the_version_asked() {
+fn a_pod_gets_a_patch_in_the_requested_version() {
     for version in ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"] {
         let answer = answer(json!({"apiVersion": version}));
         assert_eq!((&answer["apiVersion"], &answer["kind"]), (&json!(version), &json!("AdmissionReview")));
@@ -68,7 +68,7 @@ fn a_pod_gets_a_patch_in_the_version_asked() {
 }
 
 #[test]
-fn what_is_none_of_our_business_is_allowed_without_a_patch() {
+fn other_requests_are_allowed_unchanged() {
     for (change, result) in [
         (json!({"request": {"operation": "UPDATE"}}), "skipped"),
         (json!({"request": {"resource": {"resource": "services"}}}), "skipped"),
@@ -87,23 +87,23 @@ fn what_is_none_of_our_business_is_allowed_without_a_patch() {
 }
 
 #[test]
-fn a_dry_run_gets_the_same_bytes() {
+fn a_dry_run_gets_the_same_response() {
     let bytes = |change| review(body(&change).to_string().as_bytes(), &settings()).expect("a review").body;
     assert_eq!(bytes(json!({"request": {"dryRun": true}})), bytes(json!({"request": {"dryRun": false}})));
 }
 
 #[test]
-fn bodies_that_are_no_review_are_refused() {
+fn invalid_reviews_are_rejected() {
     let deep = "[".repeat(200) + &"]".repeat(200);
     let deep = body(&json!({"request": {"object": "deep"}})).to_string().replace("\"deep\"", &deep);
     let whole = body(&json!({})).to_string();
     let cases: [(Vec<u8>, &str); 12] = [
         (b"{".to_vec(), "body: ends too early at line 1 column 1"),
-        (b"nonsense".to_vec(), "body: expected ident at line 1 column 2"),
+        (b"nonsense".to_vec(), "body: invalid JSON at line 1 column 2"),
         (b"{\"a\": \xff}".to_vec(), "body: invalid UTF-8 at byte 6"),
         (b"[1]".to_vec(), "body: a field has the wrong type at line 1 column 3"),
-        (deep.into_bytes(), "request.object: recursion limit exceeded at line 1 column 128"),
-        (format!("{whole} x").into_bytes(), "body: trailing characters"),
+        (deep.into_bytes(), "request.object: invalid JSON at line 1 column 128"),
+        (format!("{whole} x").into_bytes(), "body: invalid JSON at line 1 column"),
         (b"{}".to_vec(), "apiVersion: must be admission.k8s.io/v1 or v1beta1"),
         (body(&json!({"apiVersion": "admission.k8s.io/v2"})).to_string().into_bytes(), "apiVersion: must be"),
         (body(&json!({"kind": "Pod"})).to_string().into_bytes(), "kind: must be AdmissionReview"),
@@ -121,21 +121,21 @@ fn bodies_that_are_no_review_are_refused() {
 }
 
 #[test]
-fn warnings_are_cut_as_the_api_server_would() {
-    let warning = |index: usize| Warning::of_pod(Code::Host, format!("{index}: {}", "x".repeat(400)));
+fn warnings_are_truncated_to_the_limits_of_the_api_server() {
+    let warning = |index: usize| Warning::about_pod(Code::Host, format!("{index}: {}", "x".repeat(400)));
     let warnings: Vec<Warning> = (0..40).map(warning).collect();
-    let shown = shown(&warnings);
-    assert!(shown.iter().all(|text| text.chars().count() <= 256));
-    assert!(shown.iter().map(String::len).sum::<usize>() <= 4096);
+    let texts = truncated_warnings(&warnings);
+    assert!(texts.iter().all(|text| text.chars().count() <= 256));
+    assert!(texts.iter().map(String::len).sum::<usize>() <= 4096);
     assert_eq!(
-        shown.last().map(String::as_str),
+        texts.last().map(String::as_str),
         Some("app-health: 25 more, see annotation app-health.io/warnings")
     );
-    assert_eq!(super::shown(&warnings[..15]).len(), 15);
+    assert_eq!(super::truncated_warnings(&warnings[..15]).len(), 15);
 }
 
 #[test]
-fn the_uid_of_a_review_that_broke_is_known() {
+fn the_uid_is_read_from_any_valid_review() {
     assert_eq!(uid(body(&json!({})).to_string().as_bytes()).as_deref(), Some("u1"));
     assert_eq!(uid(b"nonsense"), None);
 }

@@ -14,13 +14,13 @@ fn node(group: &str, ips: &[&str], network: &str) -> Node {
 fn check(node: &Node, expected: Result<&str, &str>) {
     let found = target(node).map(|target| match target {
         None => "client".to_owned(),
-        Some(Target::Group { entry, .. } | Target::Entry(entry)) => entry.to_string(),
+        Some(RegistrationTarget::Group { entry, .. } | RegistrationTarget::Entry(entry)) => entry.to_string(),
     });
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{node:?}");
 }
 
 #[test]
-fn names_of_entries() {
+fn entry_names() {
     let long = "a".repeat(249);
     let cut = format!("shop/{}-10.0.0.7", &long[..244]);
     let dashes = format!("x{}b", "-".repeat(246));
@@ -45,7 +45,7 @@ fn names_of_entries() {
 }
 
 #[test]
-fn nodes_that_are_refused() {
+fn invalid_nodes_are_rejected() {
     let fine = node("payments", &["10.0.0.7"], "");
     let rows = [
         (

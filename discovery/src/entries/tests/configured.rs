@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn groups_under_live_streams() {
+fn group_changes_with_open_streams() {
     check(
         settings(),
         auto(),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn who_may_not_register_changes_nothing() {
+fn rejected_registrations_change_nothing() {
     let denied =
         "close 1 PermissionDenied entry shop/payments-10.0.0.7 requires another service account | gone";
     let rows = [
@@ -25,7 +25,7 @@ fn who_may_not_register_changes_nothing() {
 }
 
 #[test]
-fn whoever_has_no_entry_cannot_report() {
+fn reports_without_an_entry_are_rejected() {
     check(
         settings(),
         auto(),
@@ -39,7 +39,7 @@ fn whoever_has_no_entry_cannot_report() {
 }
 
 #[test]
-fn a_taken_name() {
+fn conflicting_entry_names() {
     let taken = "close 1 FailedPrecondition entry shop/payments-10.0.0.7 exists and does not belong to group payments | served";
     check(settings(), auto(), &[("config group taken", "push | served"), ("open 1 ours", taken)]);
     check(
@@ -57,7 +57,7 @@ fn a_taken_name() {
 }
 
 #[test]
-fn peers_of_another_address() {
+fn peer_address_check() {
     let of = |check| Settings { peer_address_check: check, ..settings() };
     let refused =
         "close 1 PermissionDenied entry shop/payments-10.0.0.7 does not have the address 10.0.0.8 | gone";
@@ -74,7 +74,7 @@ fn peers_of_another_address() {
 }
 
 #[test]
-fn labels_of_the_reporter_stay() {
+fn labels_of_the_reporting_agent_take_precedence() {
     let mut case = Case::new(settings());
     for step in ["config group", "open 1 ours labelled", "open 2 plain"] {
         case.word(step);

@@ -5,7 +5,7 @@ use super::*;
 /// After a suspension, timers fire before pending messages are read, so they must not have an
 /// effect.
 #[test]
-fn a_process_that_was_stopped() {
+fn process_suspension_restarts_the_grace_period() {
     let graceful = Settings { restart_grace: Duration::from_secs(120), ..settings() };
     after_healthy(
         graceful.clone(),
@@ -112,7 +112,7 @@ fn restarts() {
 
 /// A server that lost its store uses this to decide whether a client may get a smaller assignment.
 #[test]
-fn who_was_sick_before_the_start_is_no_news() {
+fn entries_unhealthy_before_the_start_do_not_account_for_missing_endpoints() {
     // Columns: the reported state after 30 s, its age, whether the entry was healthy before, and
     // whether it still counts as awaited.
     for (word, since_ms, healthy_before, awaited) in [

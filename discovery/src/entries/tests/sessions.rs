@@ -39,7 +39,7 @@ fn the_newest_stream_reports() {
 }
 
 #[test]
-fn acknowledged_is_stored() {
+fn reports_are_acknowledged_once_stored() {
     check(
         settings(),
         auto(),
@@ -63,7 +63,7 @@ fn acknowledged_is_stored() {
 }
 
 #[test]
-fn what_comes_before_the_hello_counts_until_the_first_report() {
+fn istio_reports_count_until_the_first_app_health_report() {
     check(
         settings(),
         auto(),
@@ -82,7 +82,7 @@ fn what_comes_before_the_hello_counts_until_the_first_report() {
 }
 
 #[test]
-fn reports_that_come_too_fast_are_coalesced() {
+fn fast_reports_are_coalesced() {
     let mut case = Case::new(settings());
     case.word("config probe");
     case.word("open 1 ours");
@@ -104,7 +104,7 @@ fn reports_that_come_too_fast_are_coalesced() {
 }
 
 #[test]
-fn two_agents_of_one_entry_are_noticed() {
+fn duplicate_agents_are_detected() {
     let mut case = Case::new(settings());
     case.word("config probe");
     let mut open = |stream: u64| shown(&case.word(&format!("open {stream} ours"))).contains("duplicate");
@@ -113,7 +113,7 @@ fn two_agents_of_one_entry_are_noticed() {
 }
 
 #[test]
-fn the_probe_that_is_in_force_is_shown() {
+fn view_contains_the_accepted_probe() {
     let mut case = Case::new(settings());
     for step in
         ["config probe", "open 1 ours", "acked 1 a1b2", "report 1 e 3 Unhealthy", "wait 1.5", "nacked 1"]

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn texts_and_seconds() {
+fn parse_and_format() {
     let rows = [
         ("1970-01-01T00:00:00Z", Some(0)),
         ("2026-01-02T03:04:05Z", Some(1_767_323_045)),

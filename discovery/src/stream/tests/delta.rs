@@ -28,7 +28,7 @@ fn only_differences_are_sent() {
 }
 
 #[test]
-fn who_comes_back_gets_what_differs_from_what_it_has() {
+fn reconnecting_client_gets_only_differences() {
     let held = version(Variant::Delta, "a:1", "a");
     check(&[("serve a:1 b:1", ""), (&format!("EDS a,b =a@{held} =b@0"), "EDS#1 b=1"), ("EDS nonce=1", "")]);
     // The first request gets a response even without a difference, unless it has no names.
@@ -38,7 +38,7 @@ fn who_comes_back_gets_what_differs_from_what_it_has() {
 }
 
 #[test]
-fn names_that_do_not_exist_are_removed_and_asked_again_are_sent_again() {
+fn unknown_names_are_removed_and_repeated_subscriptions_resent() {
     check(&[
         ("serve a:1", ""),
         ("EDS a,x", "EDS#1 a=1 -x"),
@@ -55,7 +55,7 @@ fn names_that_do_not_exist_are_removed_and_asked_again_are_sent_again() {
 }
 
 #[test]
-fn a_changed_cluster_brings_its_assignment() {
+fn changed_clusters_resend_their_assignment() {
     check(&[
         ("serve a:1 b:1", ""),
         ("CDS", "CDS#1 a b"),
@@ -72,7 +72,7 @@ fn a_changed_cluster_brings_its_assignment() {
 }
 
 #[test]
-fn a_refusal_waits_for_the_next_change_and_a_stale_nonce_says_nothing() {
+fn rejections_and_stale_nonces_get_no_response() {
     check(&[
         ("serve a:1", ""),
         ("EDS a", "EDS#1 a=1"),
@@ -88,7 +88,7 @@ fn a_refusal_waits_for_the_next_change_and_a_stale_nonce_says_nothing() {
 }
 
 #[test]
-fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
+fn after_a_lost_store_no_assignment_shrinks() {
     let held = version(Variant::Delta, "a:3", "a");
     check(&[
         ("settle a:1 b:1", ""),
@@ -100,7 +100,7 @@ fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
 }
 
 #[test]
-fn names_may_not_grow_for_ever() {
+fn number_of_names_is_limited() {
     let text = "InvalidArgument resource_names: more than 65536 or 4 MiB on one stream";
     let many: Vec<String> = (0..40_000).map(|number| number.to_string()).collect();
     let (first, again, more) =

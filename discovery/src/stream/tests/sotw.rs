@@ -7,7 +7,7 @@ fn check(steps: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_first_request_is_answered_and_then_only_changes_are() {
+fn first_request_gets_a_response_then_only_changes() {
     check(&[
         ("CDS", "CDS#1"),
         ("CDS nonce=1", ""),
@@ -32,7 +32,7 @@ fn the_first_request_is_answered_and_then_only_changes_are() {
 }
 
 #[test]
-fn names_that_do_not_exist_are_empty_and_no_names_are_no_question() {
+fn unknown_names_get_empty_assignments_and_no_names_get_none() {
     check(&[
         ("EDS", ""),
         ("serve a:1", ""),
@@ -60,7 +60,7 @@ fn clusters_by_name() {
 }
 
 #[test]
-fn one_answer_of_a_type_is_unacknowledged_and_the_latest_state_wins() {
+fn one_response_is_in_flight_and_the_latest_state_is_sent() {
     check(&[
         ("serve a:1", ""),
         ("EDS a", "EDS#1 a=1"),
@@ -79,7 +79,7 @@ fn one_answer_of_a_type_is_unacknowledged_and_the_latest_state_wins() {
 }
 
 #[test]
-fn after_clusters_an_assignment_is_sent_again() {
+fn changed_clusters_resend_their_assignment() {
     check(&[
         ("serve a:1", ""),
         ("CDS", "CDS#1 a"),
@@ -107,7 +107,7 @@ fn after_clusters_an_assignment_is_sent_again() {
 }
 
 #[test]
-fn endpoints_follow_their_cluster() {
+fn clusters_are_sent_before_their_endpoints() {
     check(&[
         ("serve a:1", ""),
         ("CDS", "CDS#1 a"),
@@ -122,7 +122,7 @@ fn endpoints_follow_their_cluster() {
 }
 
 #[test]
-fn what_is_refused_is_not_sent_again_and_the_next_change_is() {
+fn rejected_responses_are_not_repeated() {
     check(&[
         ("serve a:1 b:1", ""),
         ("CDS", "CDS#1 a b"),
@@ -140,7 +140,7 @@ fn what_is_refused_is_not_sent_again_and_the_next_change_is() {
 }
 
 #[test]
-fn a_server_without_memory_shrinks_nothing_that_a_client_holds() {
+fn after_a_lost_store_no_assignment_shrinks() {
     let held = version(Variant::Sotw, "a:3 b:1", "a,b");
     assert!(held.ends_with("-3.1"), "{held}");
     check(&[

@@ -24,5 +24,5 @@ fn what_is_wrong_is_named() {
     let error = cases("- name: odd\n  probe: {httpGet: {}}\n  apps: {}\n").expect_err("an unknown key");
     assert!(error.starts_with("odd: unknown field `apps`"), "{error}");
     let error = cases("- {name: odd, probe: {grpc: {}}, app: {connections: [{do: [write: \"\u{20ac}\"]}]}}");
-    assert!(error.expect_err("no byte").contains("is not one byte"));
+    assert!(error.expect_err("not a byte").contains("is not one byte"));
 }

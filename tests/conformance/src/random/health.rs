@@ -1,4 +1,4 @@
-//! Random answers of gRPC health servers.
+//! Generates responses of gRPC health servers.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -36,7 +36,6 @@ const STATUSES: &[&str] = &[
     "00",
 ];
 
-/// One answer.
 pub(super) fn script() -> impl Strategy<Value = Vec<Step>> {
     let status =
         prop_oneof![12 => Just(200_u16), 2 => select(&[204_u16, 302, 401, 404, 415, 500, 503, 504][..])];
@@ -70,13 +69,13 @@ pub(super) fn script() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Messages as they go over the wire, in one frame or in several.
+/// Generates encoded messages, in one frame or in several.
 fn data() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let message = prop_oneof![
         10 => (0_u8..5).prop_map(|status| vec![8, status]),
         1 => Just(Vec::new()),
         1 => Just(vec![8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
-        // Status twice, an unknown field, a field of another wire type, a field that is cut off.
+        // A repeated status, an unknown field, a field of another wire type, a truncated field.
         1 => Just(vec![8, 2, 8, 1]),
         1 => Just(vec![0x12, 2, b'o', b'k', 8, 1]),
         1 => Just(vec![0x0a, 1, 1]),

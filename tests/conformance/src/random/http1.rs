@@ -1,4 +1,5 @@
-//! Random answers over HTTP/1: mostly right ones, some with one thing wrong, in pieces and with odd ends.
+//! Generates HTTP/1 responses: most are valid, some have one error, and they are sent in pieces and
+//! end in various ways.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -77,7 +78,7 @@ const LOCATIONS: &[&str] = &[
 ];
 const SIZES: &[usize] = &[0, 1, 2, 100, 2047, 2048, 2049, 4096, 10_239, 10_240, 10_241, 16_384, 70_000];
 
-/// One or more answers, one for each connection.
+/// Generates one or more responses, one for each connection.
 pub(super) fn scripts() -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop_oneof![
         8 => script().prop_map(|script| vec![script]),
@@ -99,14 +100,14 @@ struct Head {
 enum Framing {
     Nothing,
     Exact,
-    /// Declares so many bytes more than it sends.
+    /// Declares this number of bytes more than it sends.
     Short(usize),
-    /// Declares so many bytes fewer.
+    /// Declares this number of bytes fewer than it sends.
     Long(usize),
     Chunked,
     /// Chunked, with an extension and a trailer.
     Trailed,
-    /// Chunked, and ends before its last chunk.
+    /// Chunked, and ends before the last chunk.
     Cut,
 }
 
@@ -144,7 +145,7 @@ fn framing() -> impl Strategy<Value = Framing> {
     ]
 }
 
-/// 200, and no more.
+/// Returns an empty response with status 200.
 pub(super) fn plain_success() -> Vec<Step> {
     vec![Step::Read, Step::Write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".into())]
 }
@@ -174,7 +175,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// One byte of the head that is not as it should be.
+/// An error in one byte of the head.
 #[derive(Clone, Copy, Debug, proptest_derive::Arbitrary)]
 enum Change {
     Insert(u8),
@@ -231,7 +232,7 @@ fn bytes(head: &Head, framing: Framing, size: usize) -> Vec<u8> {
     [Bytes::from(format!("{text}\r\n").as_str()).0, body].concat()
 }
 
-/// The same bytes, with pauses where they are cut.
+/// Splits the bytes, with pauses between the pieces.
 fn pieces(answer: &[u8], cuts: &[(Index, u64)]) -> Vec<Step> {
     let mut places: Vec<(usize, u64)> =
         cuts.iter().map(|(place, wait)| (place.index(answer.len().max(1)), *wait)).collect();

@@ -1,4 +1,4 @@
-//! Random answers over HTTP/2, frame by frame.
+//! Generates HTTP/2 responses, frame by frame.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -26,7 +26,7 @@ const FIELDS: &[(&str, &str)] = &[
 const LOCATIONS: &[&str] =
     &["/next", "https://{address}/next", "http://{address}/", "https://other.example/", ""];
 
-/// One or two answers, one for each connection.
+/// Generates one or two responses, one for each connection.
 pub(super) fn scripts() -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop_oneof![6 => script().prop_map(|script| vec![script]), 1 => prop::collection::vec(script(), 2..3)]
 }
@@ -65,7 +65,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Instead of the end of the stream.
+/// Generates a step that replaces the end of the stream.
 pub(super) fn end() -> impl Strategy<Value = Option<Step>> {
     prop_oneof![
         16 => Just(None),
@@ -80,7 +80,7 @@ pub(super) fn end() -> impl Strategy<Value = Option<Step>> {
     ]
 }
 
-/// HEADERS with a status and these fields.
+/// Returns HEADERS with a status and these fields.
 pub(super) fn headers(status: &str, fields: &[(&str, &str)], end: bool) -> Step {
     let fields = [(":status", status)].into_iter().chain(fields.iter().copied());
     Step::Headers { fields: fields.map(|(name, value)| (name.into(), value.into())).collect(), end }

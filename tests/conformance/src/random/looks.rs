@@ -1,4 +1,4 @@
-//! Random TLS, random noise, ports that nobody serves.
+//! Generates TLS settings, bytes that are not a response, and ports that do not respond.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 use crate::case::{App, Listens, Step};
 use kit::app::tls::{ClientCertificate, Key, Tls, Versions};
 
-/// TLS with these names in ALPN, or without any where they are not HTTP/2.
+/// Generates TLS settings with these ALPN protocols, or without any if HTTP/2 is not among them.
 pub(super) fn tls(alpn: &'static [&'static str]) -> impl Strategy<Value = Tls> {
     let http2 = alpn.contains(&"h2");
     let alpn: Vec<String> = alpn.iter().map(ToString::to_string).collect();
@@ -32,14 +32,14 @@ pub(super) fn tls(alpn: &'static [&'static str]) -> impl Strategy<Value = Tls> {
     )
 }
 
-/// Something that is no answer, before or after anything was asked.
+/// Generates bytes that are not a response, sent before or after the request.
 pub(super) fn babble() -> impl Strategy<Value = Vec<Step>> {
     let noise = prop_oneof![
         Just(Vec::new()),
         prop::collection::vec(any::<u8>(), 0..40),
         Just(b"220 ready\r\n".to_vec()),
         Just(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        // TLS alerts: protocol_version, handshake_failure, internal_error.
+        // These are the TLS alerts `protocol_version`, `handshake_failure` and `internal_error`.
         select(&[70_u8, 40, 80][..]).prop_map(|alert| vec![21, 3, 1, 0, 2, 2, alert]),
     ];
     let end = prop_oneof![
@@ -61,7 +61,7 @@ pub(super) fn babble() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// A port that takes no connection, or never answers.
+/// Generates a port that accepts no connection or never responds.
 pub(super) fn deaf() -> impl Strategy<Value = App> {
     select(&[Listens::Not, Listens::Not, Listens::NeverAccepts][..])
         .prop_map(|listens| App { listens, ..App::default() })

@@ -1,4 +1,4 @@
-//! Random probers, in Kubernetes' words.
+//! Generates probers in the format of Kubernetes.
 
 use probe::plugin_config::PluginConfig;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ const VALUES: &[&str] = &[
     "bytes=0-1",
 ];
 
-/// An `httpGet` that the table of probers takes and kubelet's request builder too.
+/// Generates an `httpGet` that both the prober table and kubelet's request builder accept.
 pub(super) fn http_get(scheme: &'static str) -> impl Strategy<Value = Probe> {
     let path = prop_oneof![
         3 => Just("/ready".to_owned()),
@@ -118,7 +118,7 @@ pub(super) fn http_get(scheme: &'static str) -> impl Strategy<Value = Probe> {
     let headers = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(header, 0..4)];
     (path, headers)
         .prop_map(move |(path, headers)| json!({"path": path, "scheme": scheme, "httpHeaders": headers}))
-        .prop_filter("the table refuses it", |get| is_accepted("httpGet", get))
+        .prop_filter("the prober table rejects it", |get| is_accepted("httpGet", get))
         .prop_map(|get| Probe { http_get: Some(get), tcp_socket: None, grpc: None, timeout_seconds: 1 })
 }
 
@@ -134,11 +134,12 @@ pub(super) fn grpc() -> impl Strategy<Value = Probe> {
     ];
     service
         .prop_map(|service| json!({"service": service}))
-        .prop_filter("the table refuses it", |grpc| is_accepted("grpc", grpc))
+        .prop_filter("the prober table rejects it", |grpc| is_accepted("grpc", grpc))
         .prop_map(|grpc| Probe { http_get: None, tcp_socket: None, grpc: Some(grpc), timeout_seconds: 1 })
 }
 
-/// Whether the filter takes such a prober: what it refuses is refused before any probe.
+/// Returns whether the filter accepts such a prober. It rejects the others when it reads the table,
+/// before any probe.
 fn is_accepted(handler: &str, value: &Value) -> bool {
     let mut value = value.clone();
     value["port"] = 8080.into();

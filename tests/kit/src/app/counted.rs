@@ -1,4 +1,5 @@
-//! A small, fast application on a thread of its own, which counts instead of remembering: for runs of minutes.
+//! A small, fast application on a separate thread that counts requests and does not record them,
+//! for runs that last minutes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,21 +10,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// What the application does once it has read a request.
+/// What the application does after it has read a request.
 #[derive(Clone, Debug)]
 pub enum Habit {
-    /// Writes these bytes and closes.
+    /// Writes these bytes and closes the connection.
     Answer(Vec<u8>),
-    /// The same after a while.
+    /// Waits, then writes these bytes and closes the connection.
     AnswerAfter(Duration, Vec<u8>),
-    /// Writes these bytes, then one byte after the other, a second apart, until the other side closes.
+    /// Writes the first bytes, then one byte per second until the client disconnects.
     Drip(Vec<u8>),
-    /// Nothing, until the other side closes.
+    /// Waits until the client disconnects.
     Hang,
 }
 
 impl Habit {
-    /// An answer with this status and a short body.
+    /// Returns a response with this status and a short body.
     pub fn status(status: u16) -> Self {
         Self::Answer(
             format!("HTTP/1.1 {status} Said\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
@@ -40,9 +41,8 @@ struct Counts {
     most_open: AtomicU64,
 }
 
-/// An application that ends when this is dropped.
+/// An application that stops when this is dropped.
 pub struct CountedApp {
-    /// Where it listens.
     pub address: SocketAddr,
     counts: Arc<Counts>,
     end: CancellationToken,
@@ -55,12 +55,12 @@ impl Drop for CountedApp {
 }
 
 impl CountedApp {
-    /// Listens on a free port and does the same with every connection.
+    /// Listens on a free port and does the same on every connection.
     ///
     /// # Panics
-    /// When there is no free port or thread.
+    /// If no port can be bound or no thread can be started.
     pub fn start(ip: IpAddr, habit: Habit) -> Self {
-        let listener = std::net::TcpListener::bind((ip, 0)).expect("a free port");
+        let listener = std::net::TcpListener::bind((ip, 0)).expect("cannot bind a free port");
         listener.set_nonblocking(true).expect("a listener can be asked not to block");
         let address = listener.local_addr().expect("a bound listener has an address");
         let (counts, end): (Arc<Counts>, _) = (Arc::default(), CancellationToken::new());
@@ -78,27 +78,26 @@ impl CountedApp {
         Self { address, counts, end }
     }
 
-    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Connections so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> u64 {
         self.counts.connections.load(Ordering::SeqCst)
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.counts.requests.load(Ordering::SeqCst)
     }
 
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
         self.counts.open.load(Ordering::SeqCst)
     }
 
-    /// The most connections that were open at the same time.
+    /// Returns the highest number of connections that were open at the same time.
     pub fn most_open(&self) -> u64 {
         self.counts.most_open.load(Ordering::SeqCst)
     }
@@ -111,7 +110,7 @@ async fn serve(listener: TcpListener, counts: Arc<Counts>, habit: Arc<Habit>) {
         counts.most_open.fetch_max(open, Ordering::SeqCst);
         let (counts, habit) = (Arc::clone(&counts), Arc::clone(&habit));
         tokio::spawn(async move {
-            // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+            // Errors of a connection are caused by the client and show in its verdict.
             let _ = answer(stream, &counts, &habit).await;
             counts.open.fetch_sub(1, Ordering::SeqCst);
         });
@@ -146,7 +145,7 @@ async fn answer(mut stream: TcpStream, counts: &Counts, habit: &Habit) -> std::i
     }
 }
 
-/// Whether the other side closes within this time.
+/// Returns whether the client disconnects within this time.
 async fn closed_within(stream: &mut TcpStream, time: Duration) -> bool {
     tokio::time::timeout(time, stream.read(&mut [0; 64])).await.is_ok()
 }

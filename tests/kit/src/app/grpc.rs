@@ -1,4 +1,4 @@
-//! gRPC health servers: a real one, and one that answers whatever it is told.
+//! gRPC health servers: a real one, and one that sends scripted responses.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -17,9 +17,8 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic_health::server::HealthReporter;
 
-/// A server that is ended when this is dropped.
+/// A server that stops when this is dropped.
 pub struct GrpcApp {
-    /// Where it listens.
     pub address: SocketAddr,
     task: AbortHandle,
 }
@@ -31,12 +30,13 @@ impl Drop for GrpcApp {
 }
 
 impl GrpcApp {
-    /// A real health server; the reporter sets what it serves.
+    /// Starts a real health server; the reporter sets the serving status.
     pub async fn real(address: SocketAddr) -> (Self, HealthReporter) {
         Self::real_unless(address, || false).await
     }
 
-    /// The same; when `hangs` says so, it takes a connection and says nothing.
+    /// Like [`GrpcApp::real`], but the server does not respond on new connections while `hangs` is
+    /// true.
     pub async fn real_unless(
         address: SocketAddr,
         hangs: impl Fn() -> bool + Send + 'static,
@@ -60,9 +60,9 @@ impl GrpcApp {
         (Self { address, task: task.abort_handle() }, reporter)
     }
 
-    /// A server that gives every request the same answer.
+    /// Starts a server that sends the same response to every request.
     pub async fn scripted(ip: IpAddr, acceptor: Option<TlsAcceptor>, answer: GrpcAnswer) -> Self {
-        let listener = TcpListener::bind((ip, 0)).await.expect("a free port");
+        let listener = TcpListener::bind((ip, 0)).await.expect("cannot bind a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -70,7 +70,7 @@ impl GrpcApp {
                 tokio::spawn(async move {
                     let service = service_fn(move |request| respond(request, answer.clone()));
                     let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                    // What goes wrong with a connection is the other side's doing, and shows in its verdict.
+                    // Errors of a connection are caused by the client and show in its verdict.
                     let _ = match acceptor {
                         None => builder.serve_connection(TokioIo::new(stream), service).await,
                         Some(acceptor) => match acceptor.accept(stream).await {
@@ -84,27 +84,25 @@ impl GrpcApp {
         Self { address, task: task.abort_handle() }
     }
 
-    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 }
 
-/// An answer over HTTP/2, part by part.
+/// A scripted HTTP/2 response.
 #[derive(Clone, Debug)]
 pub struct GrpcAnswer {
-    /// `:status`
+    /// The pseudo-header `:status`.
     pub status: u16,
-    /// The headers.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// The body, in one frame.
+    /// The body, sent in one DATA frame.
     pub body: Vec<u8>,
-    /// The trailers; none at all when empty.
+    /// The trailers; if empty, none are sent.
     pub trailers: Vec<(&'static str, &'static str)>,
 }
 
 impl GrpcAnswer {
-    /// A health answer with this message: a frame, and `grpc-status: 0`.
+    /// Returns a response with this message in a gRPC frame, and `grpc-status: 0`.
     pub fn message(message: &[u8]) -> Self {
         let length = u32::try_from(message.len()).expect("a short message").to_be_bytes();
         Self {
@@ -115,12 +113,12 @@ impl GrpcAnswer {
         }
     }
 
-    /// A health answer with this serving status.
+    /// Returns a response with this serving status.
     pub fn serving(status: u8) -> Self {
         Self::message(&[8, status])
     }
 
-    /// An answer of headers alone, with this `grpc-status`.
+    /// Returns a response that consists only of headers, with this `grpc-status`.
     pub fn trailers_only(status: &'static str) -> Self {
         Self {
             headers: vec![("content-type", "application/grpc"), ("grpc-status", status)],

@@ -1,4 +1,4 @@
-//! Servers with a switch between the ways in which they behave.
+//! Servers whose behaviour can be changed while they run.
 
 use std::net::SocketAddr;
 
@@ -8,29 +8,33 @@ use tonic_health::ServingStatus;
 use super::grpc::GrpcApp;
 use super::{App, Step, answer};
 
-/// What a server does with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Answers 200.
+    /// Responds with 200.
     Serving,
-    /// Answers 503.
+    /// Responds with 503.
     Failing,
-    /// Takes the request and never answers.
+    /// Accepts the request and sends no response.
     Hanging,
 }
 
 impl Behaviour {
-    /// Every one, with its name.
-    pub const ALL: [(&str, Self); 3] =
-        [("serving", Self::Serving), ("failing", Self::Failing), ("hanging", Self::Hanging)];
+    const ALL: [Self; 3] = [Self::Serving, Self::Failing, Self::Hanging];
 
-    /// The one with this name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Failing => "failing",
+            Self::Hanging => "hanging",
+        }
+    }
+
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find_map(|(its, behaviour)| (its == name).then_some(behaviour))
+        Self::ALL.into_iter().find(|behaviour| behaviour.name() == name)
     }
 }
 
-/// What an HTTP server does with a request.
+/// Returns the steps of an HTTP server for one request.
 pub fn http(behaviour: Behaviour) -> Vec<Step> {
     match behaviour {
         Behaviour::Serving => text("200 OK", "text/plain", "fine\n"),
@@ -39,7 +43,7 @@ pub fn http(behaviour: Behaviour) -> Vec<Step> {
     }
 }
 
-/// An answer over HTTP/1.1, and the end of the connection.
+/// Returns a step that writes an HTTP/1.1 response; the connection closes after it.
 pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
     answer(format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -47,36 +51,55 @@ pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
     ))
 }
 
-/// A real health server: SERVING, NOT_SERVING, or it takes the connection and says nothing.
-pub async fn grpc(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) -> GrpcApp {
+/// Starts a real health server that responds SERVING or NOT_SERVING, or does not respond at all.
+/// It calls `applied` after each change, and before this function returns.
+pub async fn grpc(
+    address: SocketAddr,
+    mut behaviour: watch::Receiver<Behaviour>,
+    applied: impl Fn(Behaviour) + Send + Sync + 'static,
+) -> GrpcApp {
     let switch = behaviour.clone();
     let hangs = move || *switch.borrow() == Behaviour::Hanging;
     let (server, reporter) = GrpcApp::real_unless(address, hangs).await;
+    let apply = async move |behaviour: Behaviour| {
+        let status = match behaviour {
+            Behaviour::Failing => ServingStatus::NotServing,
+            Behaviour::Serving | Behaviour::Hanging => ServingStatus::Serving,
+        };
+        reporter.set_service_status("", status).await;
+        applied(behaviour);
+    };
+    let first = *behaviour.borrow_and_update();
+    apply(first).await;
     tokio::spawn(async move {
-        loop {
-            let status = match *behaviour.borrow_and_update() {
-                Behaviour::Failing => ServingStatus::NotServing,
-                Behaviour::Serving | Behaviour::Hanging => ServingStatus::Serving,
-            };
-            reporter.set_service_status("", status).await;
-            if behaviour.changed().await.is_err() {
-                return;
-            }
+        while behaviour.changed().await.is_ok() {
+            let next = *behaviour.borrow_and_update();
+            apply(next).await;
         }
     });
     server
 }
 
-/// A database: one that is down does not listen, and one that hangs takes connections like a good one. Runs until the switch is gone.
-pub async fn tcp(address: SocketAddr, mut behaviour: watch::Receiver<Behaviour>) {
-    while behaviour.wait_for(|behaviour| *behaviour != Behaviour::Failing).await.is_ok() {
-        let listener = App::routes(address, None, |_| Vec::new()).await;
-        let is_over = behaviour.wait_for(|behaviour| *behaviour == Behaviour::Failing).await.is_err();
-        drop(listener);
-        if is_over {
+/// Listens like a database: it closes its port when failing, and accepts connections when serving
+/// or hanging. It calls `applied` after each change. Returns when the sender of `behaviour` is
+/// dropped.
+pub async fn tcp(
+    address: SocketAddr,
+    mut behaviour: watch::Receiver<Behaviour>,
+    applied: impl Fn(Behaviour),
+) {
+    let mut listening: Option<App> = None;
+    loop {
+        let next = *behaviour.borrow_and_update();
+        match (next, listening.take()) {
+            (Behaviour::Failing, Some(app)) => app.stop().await,
+            (Behaviour::Failing, None) => {}
+            (_, Some(app)) => listening = Some(app),
+            (_, None) => listening = Some(App::routes(address, None, |_| Vec::new()).await),
+        }
+        applied(next);
+        if behaviour.changed().await.is_err() {
             return;
         }
-        // The listener's task ends at its next turn; only then the port is free.
-        tokio::task::yield_now().await;
     }
 }

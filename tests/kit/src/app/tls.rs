@@ -1,4 +1,5 @@
-//! TLS of applications under probe, and of mutual TLS: certificates made for each test.
+//! TLS settings of applications under probe and for mutual TLS, with certificates generated for
+//! each test.
 
 use std::sync::Arc;
 
@@ -12,67 +13,60 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use serde::{Deserialize, Serialize};
 use tokio_rustls::TlsAcceptor;
 
-/// How an application's TLS looks.
+/// TLS settings of an application.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Tls {
-    /// The name in the certificate; no client checks it.
+    /// The name in the certificate; no client verifies it.
     pub name: String,
-    /// Whether the certificate is out of date.
+    /// Whether the certificate has expired.
     pub expired: bool,
-    /// The kind of its key.
     pub key: Key,
-    /// Whether the certificate says that its key is for something else than signatures.
+    /// Whether the key usage extension of the certificate excludes `digitalSignature`.
     pub no_signature: bool,
-    /// Whether a client certificate is asked for.
+    /// Whether the server requests a client certificate.
     pub client_certificate: ClientCertificate,
-    /// What is offered by ALPN.
+    /// The protocols that ALPN offers.
     pub alpn: Vec<String>,
-    /// Which versions are spoken.
     pub versions: Versions,
 }
 
-/// The kind of a certificate's key.
+/// The type of a certificate's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Key {
-    /// ECDSA on P-256.
     #[default]
     P256,
-    /// ECDSA on P-384.
     P384,
-    /// ECDSA on P-521.
     P521,
-    /// RSA of 2048 bits.
+    /// RSA with 2048 bits.
     Rsa,
-    /// Ed25519.
     Ed25519,
 }
 
-/// What is made of the client's certificate.
+/// Whether the server requests a client certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ClientCertificate {
-    /// Not asked for.
     #[default]
     No,
-    /// Asked for; its absence is borne.
+    /// The server requests one and continues without it.
     Asked,
-    /// Without one the handshake fails.
+    /// The server requests one, and the handshake fails without it.
     Needed,
 }
 
-/// Which versions of TLS are spoken.
+/// The supported versions of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Versions {
-    /// 1.2 and 1.3.
+    /// TLS 1.2 and 1.3.
     #[default]
     #[serde(rename = "1.2, 1.3")]
     Both,
-    /// 1.2 alone.
+    /// TLS 1.2 only.
     #[serde(rename = "1.2")]
     Only12,
-    /// 1.3 alone.
+    /// TLS 1.3 only.
     #[serde(rename = "1.3")]
     Only13,
 }
@@ -105,12 +99,12 @@ impl Default for Tls {
 }
 
 impl Tls {
-    /// The default, and this offered by ALPN.
+    /// Returns the default settings with these ALPN protocols.
     pub fn with_alpn(names: &[&str]) -> Self {
         Self { alpn: names.iter().map(ToString::to_string).collect(), ..Self::default() }
     }
 
-    /// An acceptor with a self-signed certificate of its own.
+    /// Returns an acceptor with a newly generated self-signed certificate.
     pub fn acceptor(&self) -> TlsAcceptor {
         let key = match self.key {
             Key::P256 => KeyPair::generate(),
@@ -152,19 +146,18 @@ impl Tls {
     }
 }
 
-/// A certificate authority with one certificate, all as PEM: what mutual TLS needs.
+/// A certificate authority and one certificate, all as PEM, for mutual TLS.
 pub struct Identity {
-    /// The authority's certificate.
     pub authority: String,
-    /// A certificate that it signed.
+    /// A certificate that the authority signed.
     pub certificate: String,
-    /// Its key.
+    /// The key of `certificate`.
     pub key: String,
 }
 
 impl Identity {
-    /// A new authority, and a certificate for `name`. Each has a subject of its own: Envoy takes a certificate that
-    /// is called like its issuer for a self-signed one, and refuses it.
+    /// Generates an authority and a certificate for `name`. Their subjects differ, because Envoy
+    /// treats a certificate with the same subject and issuer as self-signed and rejects it.
     pub fn new(name: &str) -> Self {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -179,7 +172,7 @@ impl Identity {
     }
 }
 
-/// Makes aws-lc-rs the one TLS provider of this process; repeated calls do nothing.
+/// Installs aws-lc-rs as the TLS provider of this process; repeated calls do nothing.
 pub fn install_provider() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }

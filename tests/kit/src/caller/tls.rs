@@ -1,4 +1,4 @@
-//! The same over TLS, with a certificate or without.
+//! The same client over TLS, with or without a client certificate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use tokio_rustls::TlsConnector;
 
 use super::{Answer, parse};
 
-/// Who asks, and whom it believes; all of it PEM.
+/// Settings of a TLS client; all certificates and keys are PEM.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
-    /// The name that the other side has to prove.
+    /// The name that the server's certificate must contain.
     pub server: &'a str,
-    /// The authority that it believes.
+    /// The certificate authority to trust.
     pub authority: &'a str,
-    /// Its certificate and the key of that, if it has one.
+    /// The client certificate and its key.
     pub identity: Option<(&'a str, &'a str)>,
 }
 
 impl Caller<'_> {
-    /// A GET, which the other side may cut off at any point.
+    /// Sends a GET request for `path` over TLS.
     ///
     /// # Errors
-    /// When it does so before the end of its answer.
+    /// If the server disconnects before the end of the response.
     ///
     /// # Panics
-    /// When something of it is no PEM.
+    /// If a certificate or key is not valid PEM.
     pub async fn get(self, address: SocketAddr, path: &str) -> std::io::Result<Answer> {
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
         let mut roots = RootCertStore::empty();

@@ -1,4 +1,5 @@
-//! All images of a Kubernetes node of ours, in one archive. It is made by a daemon of our own, and anew only when a file that goes into it has changed.
+//! All images of a test node in one archive. A separate Docker daemon builds it, and only if a file
+//! that goes into it has changed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
@@ -12,30 +13,31 @@ use super::images::{below, busybox, libraries, place};
 use crate::container_tools::{self, find};
 use crate::envoy::{Version, workspace};
 
-/// The sidecar, by the shipped Dockerfile.
+/// The sidecar, built with the shipped Dockerfile.
 pub const SIDECAR: &str = concat!("app-health:", env!("CARGO_PKG_VERSION"));
-/// The webhook and discovery, by the shipped Dockerfile.
+/// The webhook and discovery, built with the shipped Dockerfile.
 pub const CONTROL_PLANE: &str = concat!("app-health-control-plane:", env!("CARGO_PKG_VERSION"));
 /// Holds the namespaces of a Pod.
 pub const PAUSE: &str = "app-health-test/pause:1";
-/// The application of the tests, with busybox for exec.
+/// The application of the tests, with busybox for `exec`.
 pub const APPLICATION: &str = "app-health-test/application:1";
-/// Busybox under all its names, in `/bin`.
+/// Busybox with all its applets in `/bin`.
 pub const BUSYBOX: &str = "app-health-test/busybox:1";
 /// A small Debian with iptables.
 pub const DEBIAN: &str = "app-health-test/debian:1";
-/// Envoy on top of it, in the place of the official image; the sidecar's base.
+/// Envoy on top of Debian, in place of the official image; the base of the sidecar image.
 pub const ENVOY: &str = "app-health-test/envoy:1";
 
 const ALL: [&str; 7] = [SIDECAR, CONTROL_PLANE, PAUSE, APPLICATION, BUSYBOX, DEBIAN, ENVOY];
 
-/// The first process of its namespace gets no signal that it does not ask for.
+/// The first process of a PID namespace ignores signals for which it has no handler, so it installs
+/// one.
 const PAUSE_FILE: &str = r#"FROM scratch
 COPY busybox /bin/busybox
 ENTRYPOINT ["/bin/busybox", "sh", "-c", "trap 'exit 0' TERM INT; while :; do /bin/busybox sleep 86400 & wait $!; done"]
 "#;
 
-/// As the official image has it.
+/// Has the same entry point as the official image.
 const ENVOY_FILE: &str = r#"FROM app-health-test/debian:1
 COPY envoy /usr/local/bin/envoy
 CMD ["envoy", "-c", "/etc/envoy/envoy.yaml"]
@@ -51,7 +53,7 @@ COPY . /
 ENTRYPOINT ["/bin/application"]
 "#;
 
-/// The files that the images are made of.
+/// The files that the images are built from.
 struct Parts {
     agent: PathBuf,
     control_plane: PathBuf,
@@ -61,14 +63,14 @@ struct Parts {
     debian: PathBuf,
 }
 
-/// Makes the archive at `path`, unless the one that is there is of the same files. Of several processes at once one makes it, and the others
-/// wait for it.
+/// Builds the archive at `path`, unless it already exists with the same content. If several
+/// processes do so at the same time, one builds it and the others wait.
 ///
 /// # Errors
-/// What is missing on this machine.
+/// Names what is missing on this machine.
 ///
 /// # Panics
-/// When an image cannot be built.
+/// If an image cannot be built.
 pub fn make(path: &Path) -> Result<(), String> {
     let parts = Parts::find()?;
     let beside = |end: &str| path.with_extension(end);
@@ -79,11 +81,11 @@ pub fn make(path: &Path) -> Result<(), String> {
     if path.is_file() && fs::read_to_string(beside("digest")).is_ok_and(|made| made == digest) {
         return Ok(());
     }
-    let daemon = Daemon::start_empty("images")?;
+    let daemon = Daemon::start_empty("images");
     daemon.make_all(&parts);
     let new = beside("new");
     daemon.ask(&[&["save", "--output", new.to_str().expect("UTF-8")], &ALL[..]].concat());
-    // In this order an end in between leaves no digest of another archive.
+    // In this order, an interruption never leaves the digest of another archive.
     let _ = fs::remove_file(beside("digest"));
     fs::rename(&new, path).expect("a writable folder");
     fs::write(beside("digest"), digest).expect("a writable folder");
@@ -95,7 +97,8 @@ impl Parts {
         let there = |file: PathBuf, how: &str| {
             if file.is_file() { Ok(file) } else { Err(format!("{} is missing: {how}", file.display())) }
         };
-        container_tools::folder().ok_or("CONTAINER_TOOLS names no folder: ./justw --containers fills one")?;
+        container_tools::folder()
+            .ok_or("CONTAINER_TOOLS is not set to a folder: run ./justw --containers")?;
         Ok(Self {
             agent: there(built("release/app-health-agent"), "./justw release builds it")?,
             control_plane: there(built("release/app-health"), "./justw release-control-plane builds it")?,
@@ -106,12 +109,13 @@ impl Parts {
         })
     }
 
-    /// Of what says whether a file is another one, as cargo judges it: reading half a gigabyte takes longer than a node's start.
+    /// Returns a digest of paths, sizes and modification times, as cargo uses them; reading half a
+    /// gigabyte would take longer than the start of a node.
     fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let Self { agent, control_plane, application, envoy, busybox, debian } = self;
         for file in [agent, control_plane, application, envoy, busybox, debian] {
-            let data = fs::metadata(file).expect("it was found");
+            let data = fs::metadata(file).expect("the file was found before");
             hash.update(format!(
                 "{} {} {}.{}\n",
                 file.display(),
@@ -121,7 +125,7 @@ impl Parts {
             ));
         }
         for file in ["Dockerfile", "Dockerfile.control-plane"] {
-            hash.update(fs::read(workspace().join(file)).expect("it is in the checkout"));
+            hash.update(fs::read(workspace().join(file)).expect("the file is in the repository"));
         }
         hash.update(concat!(include_str!("archive.rs"), include_str!("images.rs")));
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -162,13 +166,13 @@ impl Daemon {
     }
 }
 
-/// Takes off what only a debugger reads: four fifths of the file.
+/// Removes the debug symbols, which are four fifths of the file.
 fn without_symbols(program: &Path) {
     let status = Command::new("strip").arg(program).status().expect("strip comes with the linker");
     assert!(status.success(), "strip {}", program.display());
 }
 
-/// What cargo built below the folder that this process' binary was built in.
+/// Returns the path of a file below the cargo target folder of the running binary.
 fn built(name: &str) -> PathBuf {
     let running = std::env::current_exe().expect("a running binary has a path");
     let found = running.ancestors().map(|folder| folder.join(name)).find(|file| file.is_file());

@@ -1,108 +1,114 @@
 //! One container of the daemon.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{BUSYBOX, Daemon};
 use crate::agent::Outcome;
 use crate::caller::{self, Answer};
+use crate::wait;
 
-/// A container that was started; it goes with the daemon.
+/// A started container; it is removed with the daemon.
 pub struct Container<'a> {
     daemon: &'a Daemon,
-    /// The long number.
+    /// The full container ID.
     pub id: String,
 }
 
 impl Daemon {
-    /// `docker run --detach` with these words behind it.
+    /// Runs `docker run --detach` with these arguments.
     pub fn run(&self, words: &[&str]) -> Container<'_> {
         Container { daemon: self, id: self.ask(&[&["run", "--detach"], words].concat()) }
     }
 
-    /// The container with this name.
     pub fn named(&self, name: &str) -> Container<'_> {
         Container { daemon: self, id: name.to_owned() }
     }
 }
 
 impl Container<'_> {
-    /// How another container shares a namespace with this one: `container:ID`.
+    /// Returns the value with which another container shares a namespace of this one:
+    /// `container:ID`.
     pub fn namespace(&self) -> String {
         format!("container:{}", self.id)
     }
 
-    /// A part of what `docker inspect` says, by its JSON pointer.
+    /// Returns a part of the output of `docker inspect`, by its JSON pointer.
     pub fn inspect(&self, pointer: &str) -> Value {
         let text = self.daemon.ask(&["inspect", "--format", "{{json .}}", &self.id]);
         let all: Value = serde_json::from_str(&text).expect("JSON");
         all.pointer(pointer).cloned().unwrap_or_default()
     }
 
-    /// Where it listens.
+    /// Returns the address of a port of the container.
     pub fn address(&self, port: u16) -> SocketAddr {
         let ip = self.inspect("/NetworkSettings/Networks/bridge/IPAddress");
         let ip = ip.as_str().and_then(|ip| ip.parse().ok());
-        SocketAddr::new(ip.unwrap_or_else(|| panic!("it has no address\n{}", self.logs())), port)
+        SocketAddr::new(ip.unwrap_or_else(|| panic!("the container has no address\n{}", self.logs())), port)
     }
 
-    /// All that it wrote, standard error first.
+    /// Returns all output, standard error first.
     pub fn logs(&self) -> String {
         let outcome = self.daemon.docker(&["logs", &self.id]);
         outcome.stderr + &outcome.stdout
     }
 
-    /// `docker exec`.
+    /// Runs `docker exec`.
     pub fn exec(&self, words: &[&str]) -> Outcome {
         self.daemon.docker(&[&["exec", &self.id], words].concat())
     }
 
-    /// Runs a script of busybox among its processes, as root.
+    /// Runs a busybox script as root in the PID namespace of the container.
     pub fn among_processes(&self, script: &str) -> String {
         let namespace = self.namespace();
         self.daemon.ask(&["run", "--rm", "--pid", &namespace, BUSYBOX, "sh", "-c", script])
     }
 
-    /// Sends a signal to its first process.
+    /// Sends a signal to the first process.
     pub fn signal(&self, signal: &str) {
         self.daemon.ask(&["kill", "--signal", signal, &self.id]);
     }
 
-    /// Asks until the answer has this status.
+    /// Sends requests until the response has this status.
     ///
     /// # Panics
-    /// When it never comes; with the log.
+    /// If that does not happen in time; the message contains the log.
     pub async fn until(&self, port: u16, path: &str, status: u16) -> Answer {
         let address = self.address(port);
-        let mut last = Answer::default();
-        for _ in 0..1500 {
-            last = caller::get(address, path, &[]).await;
-            if last.status == status {
-                return last;
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-        panic!("{status} of {path} never came, but {}: {}\n{}", last.status, last.text(), self.logs());
+        let last = Cell::new(0);
+        let what = || format!("{path} answers {status}, not {}\n{}", last.get(), self.logs());
+        wait::until_some(what, async || {
+            let answer = caller::get(address, path, &[]).await;
+            last.set(answer.status);
+            (answer.status == status).then_some(answer)
+        })
+        .await
     }
 
-    /// Asks until the sidecar in it is ready.
+    /// Waits until the sidecar in the container is ready.
     pub async fn until_ready(&self) {
         self.until(15021, "/healthz/ready", 200).await;
     }
 
-    /// Waits for its end: the exit code.
+    /// Waits until the log contains `text`, which Docker may append some time after the container
+    /// has written it, and returns the log.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not in time.
+    pub async fn until_logged(&self, text: &str) -> String {
+        let what = || format!("the container logs {text:?}\n{}", self.logs());
+        wait::until_some(what, async || Some(self.logs()).filter(|log| log.contains(text))).await
+    }
+
+    /// Waits until the container exits and returns the exit code.
+    ///
+    /// # Panics
+    /// If it does not exit in time.
     pub async fn end(&self) -> i64 {
-        for _ in 0..1500 {
-            if self.inspect("/State/Running") == false {
-                return self.inspect("/State/ExitCode").as_i64().expect("a code");
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-        panic!("it does not end\n{}", self.logs());
+        let what = || format!("the container exits\n{}", self.logs());
+        wait::until_or(what, async || self.inspect("/State/Running") == false).await;
+        self.inspect("/State/ExitCode").as_i64().expect("a code")
     }
 }

@@ -1,4 +1,5 @@
-//! The images of the tests, without a registry: an Envoy as the base, sidecar and control plane by the shipped Dockerfiles, an application.
+//! The images of the tests, built without a registry: an Envoy as the base, sidecar and control
+//! plane built with the shipped Dockerfiles, and an application.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,18 +11,20 @@ use crate::agent;
 use crate::container_tools::find;
 use crate::envoy::{Version, workspace};
 
-/// In the place of the official Envoy: the same binary with the libraries that it and our programs need, and no shell.
+/// Takes the place of the official Envoy image: the same binary with the libraries that it and the
+/// programs of this project need, and no shell.
 pub const BASE: &str = "app-health-test/envoy";
-/// What the Dockerfile makes on top of it.
+/// Built on the base with the shipped Dockerfile.
 pub const SIDECAR: &str = "app-health-test/sidecar";
-/// What the other Dockerfile makes, on the same base.
+/// Built on the same base with the other shipped Dockerfile.
 pub const CONTROL_PLANE: &str = "app-health-test/control-plane";
-/// For applications, and to look into other containers.
+/// For applications, and to run commands in other containers.
 pub const BUSYBOX: &str = "app-health-test/busybox";
-/// An application whose image has the agent too, for `wait`.
+/// An application whose image also contains the agent, for `wait`.
 pub const HELD: &str = "app-health-test/held";
 
-/// As the official image has it: a script that is not there, so that a start by it would be seen.
+/// Has the entry point of the official image, a script that does not exist here, so that a start by
+/// it fails.
 const BASE_FILE: &str = "FROM scratch
 COPY . /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -30,7 +33,6 @@ CMD [\"envoy\", \"-c\", \"/etc/envoy/envoy.yaml\"]
 ";
 
 impl Daemon {
-    /// Makes all of them.
     pub(super) fn make_images(&self) {
         let envoy = Version::Newest.binary();
         let base = self.context("base");
@@ -63,25 +65,26 @@ impl Daemon {
         self.forget_contexts();
     }
 
-    /// Builds the stage `prebuilt` of one of our Dockerfiles, on top of another image.
+    /// Builds the stage `prebuilt` of a shipped Dockerfile on top of another image.
     pub(super) fn build_shipped(&self, file: &str, tag: &str, context: &Path, base: &str) {
-        let text = fs::read_to_string(workspace().join(file)).expect("it is in the checkout");
+        let text = fs::read_to_string(workspace().join(file)).expect("the file is in the repository");
         self.build(tag, &text, context, &["--target", "prebuilt", "--build-arg", base]);
     }
 
-    /// Removes the folders that images were built of.
+    /// Removes the folders that images were built from.
     pub(super) fn forget_contexts(&self) {
         fs::remove_dir_all(self.folder.join("images")).expect("ours");
     }
 
-    /// A new folder for the files of an image.
+    /// Creates a new folder for the files of an image.
     pub(super) fn context(&self, name: &str) -> PathBuf {
         let folder = self.folder.join("images").join(name);
         fs::create_dir_all(&folder).expect("a writable folder");
         folder
     }
 
-    /// Builds an image of a context by the text of a Dockerfile; `more` are words for `docker build`.
+    /// Builds an image from a folder and the text of a Dockerfile; `more` are arguments of `docker
+    /// build`.
     pub(super) fn build(&self, tag: &str, text: &str, context: &Path, more: &[&str]) {
         let file = self.folder.join("Dockerfile");
         fs::write(&file, text).expect("a writable folder");
@@ -91,9 +94,9 @@ impl Daemon {
     }
 }
 
-/// Busybox under all its names, and what it needs if it is not static.
+/// Installs busybox with all its applets, and its libraries if it is not static.
 pub(super) fn busybox(root: &Path) {
-    let program = find("busybox").expect("it was looked for");
+    let program = find("busybox").expect("busybox was found before");
     place(&program, &root.join("bin/busybox"));
     libraries(&program).iter().for_each(|file| place(file, &below(root, file)));
     let output = Command::new(&program).arg("--list").output().expect("busybox starts");
@@ -103,7 +106,7 @@ pub(super) fn busybox(root: &Path) {
     fs::create_dir_all(root.join("tmp")).expect("a writable folder");
 }
 
-/// The files that a program is linked with at its start, the loader among them; none for a static one.
+/// Returns the shared libraries of a program, including the loader; none for a static one.
 pub(super) fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -111,11 +114,11 @@ pub(super) fn libraries(program: &Path) -> Vec<PathBuf> {
 }
 
 pub(super) fn below(root: &Path, file: &Path) -> PathBuf {
-    root.join(file.strip_prefix("/").expect("an absolute path"))
+    root.join(file.strip_prefix("/").expect("ldd prints absolute paths"))
 }
 
-/// Puts the file that `from` leads to at `to`; a second copy of the same replaces the first.
+/// Copies the file that `from` resolves to; an existing copy at `to` is replaced.
 pub(super) fn place(from: &Path, to: &Path) {
-    fs::create_dir_all(to.parent().expect("it has a folder")).expect("a writable folder");
+    fs::create_dir_all(to.parent().expect("the path has a parent")).expect("a writable folder");
     fs::copy(from, to).unwrap_or_else(|error| panic!("{} to {}: {error}", from.display(), to.display()));
 }

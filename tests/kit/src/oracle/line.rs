@@ -1,4 +1,5 @@
-//! The oracle's wire: a question and an answer as a line of JSON each. Nothing here talks to the program.
+//! The protocol of the prober: each request and each response is a line of JSON. This module does
+//! no I/O.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AskError, ProbeResult, Question};
 
-/// The question as a line, with its end.
+/// Encodes a request as a line, including the line feed.
 pub(super) fn write(id: u64, question: &Question) -> String {
     let line = json!({
         "id": id.to_string(),
@@ -19,7 +20,7 @@ pub(super) fn write(id: u64, question: &Question) -> String {
     format!("{line}\n")
 }
 
-/// Whom a line is for, and what it says.
+/// Decodes a line to the ID of the request and the response.
 pub(super) fn read(line: &str) -> (Option<u64>, Result<Answer, AskError>) {
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let id = value["id"].as_str().and_then(|id| id.parse().ok());
@@ -37,7 +38,7 @@ fn answer(value: &Value) -> Option<Answer> {
         Some(results) => {
             results.iter().map(|(name, count)| Some((self::result(name)?, count.as_u64()?))).collect()
         }
-        // There was one probe.
+        // A single probe was run.
         None => Some([(result, 1)].into()),
     };
     Some(Answer {

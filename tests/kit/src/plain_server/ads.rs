@@ -1,4 +1,4 @@
-//! The service: both variants of the protocol, one script.
+//! The ADS service: both variants of the protocol with one script.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,12 +19,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{HEALTH_INFORMATION, PROBE_TYPE, Script, Seen, Shared, lock};
 
-/// How a stream speaks.
+/// The variant of the protocol on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// State of the world.
     Sotw,
-    /// Incremental.
     Delta,
 }
 
@@ -80,7 +79,7 @@ impl Ads {
     }
 }
 
-/// One stream, to its end.
+/// Serves one stream until it ends.
 async fn speak(
     shared: Arc<Shared>,
     number: usize,
@@ -94,14 +93,14 @@ async fn speak(
         let changed = shared.changed.notified();
         let Script { ends, .. } = script();
         if let Some(message) = stream.hello_if_new(&script()) {
-            // Whoever has gone hears nothing.
+            // Fails if the client has disconnected.
             let _ = answer.send(Ok(message)).await;
         }
         let end = async {
             match ends {
                 Some((after, code)) => {
                     sleep(after.saturating_sub(opened.elapsed())).await;
-                    Status::new(code, "as the script says")
+                    Status::new(code, "ended by the script")
                 }
                 None => std::future::pending().await,
             }
@@ -271,7 +270,7 @@ fn from_kind(kind: Option<Kind>) -> Value {
     match kind {
         None | Some(Kind::NullValue(_)) => Value::Null,
         Some(Kind::BoolValue(value)) => value.into(),
-        #[expect(clippy::cast_possible_truncation, reason = "the agent's numbers are whole")]
+        #[expect(clippy::cast_possible_truncation, reason = "the agent sends whole numbers")]
         Some(Kind::NumberValue(number)) => (number as i64).into(),
         Some(Kind::StringValue(text)) => text.into(),
         Some(Kind::ListValue(list)) => list.values.into_iter().map(|value| from_kind(value.kind)).collect(),

@@ -1,4 +1,4 @@
-//! Both ends of mutual TLS, by one authority.
+//! Both ends of mutual TLS, with certificates of one authority.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::app::tls::install_provider;
 use crate::authority::Authority;
 
 impl Authority {
-    /// A server with a certificate for this name, which takes clients of this authority alone.
+    /// Returns an acceptor with a certificate for this name, which accepts only clients of this
+    /// authority.
     ///
     /// # Panics
-    /// When it is no name.
+    /// If `name` is not a valid name.
     pub fn acceptor(&self, name: &str) -> TlsAcceptor {
         install_provider();
         let mut roots = RootCertStore::empty();
@@ -34,7 +35,7 @@ impl Authority {
     /// Writes `ca.pem`, `cert.pem` and `key.pem` of a client to a folder.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// If a file cannot be written.
     pub fn write_client(&self, folder: &Path) {
         let client = self.sign("spiffe://cluster.local/ns/shop/sa/pay");
         for (name, text) in

@@ -1,4 +1,4 @@
-//! Notes the PINGs of an HTTP/2 client, which no server's library shows.
+//! Records the PINGs of an HTTP/2 client, which server libraries do not expose.
 
 use std::io;
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 
 use super::{Shared, lock};
 
-/// What a client says before its first frame.
+/// Length of the client connection preface.
 const PREFACE: usize = 24;
-/// Of a frame.
+/// Length of a frame header.
 const HEAD: usize = 9;
 const PING: u8 = 6;
-/// The flag of a PING that is an answer.
+/// The ACK flag of a PING.
 const ACK: u8 = 1;
 
-/// A server's connection.
+/// A connection whose incoming frames are observed.
 pub(super) struct Watched<T> {
     stream: T,
     shared: Arc<Shared>,
-    /// How much is to be passed over.
+    /// Number of bytes to skip before the next frame header.
     skip: usize,
     head: Vec<u8>,
 }

@@ -1,4 +1,5 @@
-//! The application of a machine: HTTP/1.1 and HTTP/2 in plaintext, and a switch between the ways in which it behaves.
+//! The application of a machine: HTTP/1.1 and HTTP/2 in plaintext, with a switch between
+//! behaviours.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,21 +19,20 @@ use tokio::time::Instant;
 
 use crate::app::switched::Behaviour;
 
-/// Where its probe asks; every other path is its work.
+/// The path of its probe; requests for any other path count as work.
 pub const READY_PATH: &str = "/readyz";
-/// The header of every answer that says which machine gave it.
+/// The response header with the name of the machine.
 pub const MACHINE: &str = "x-machine";
 
 #[derive(Debug, Default)]
 struct Counts {
     requests: AtomicU64,
-    /// Since the behaviour changed last.
+    /// The probes since the last change of the behaviour.
     probes: Mutex<Vec<Instant>>,
 }
 
 /// An application that listens until it is dropped.
 pub struct Application {
-    /// Where it listens.
     pub address: SocketAddr,
     behaviour: watch::Sender<Behaviour>,
     counts: Arc<Counts>,
@@ -46,10 +46,10 @@ impl Drop for Application {
 }
 
 impl Application {
-    /// Listens on `address` and serves as the machine `name`.
+    /// Listens on `address` as the machine `name`.
     ///
     /// # Panics
-    /// When the port is taken.
+    /// If the port is in use.
     pub async fn start(name: &str, address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("the application's port is free");
         let behaviour = watch::Sender::new(Behaviour::Serving);
@@ -59,25 +59,24 @@ impl Application {
         Self { address, behaviour, counts, task }
     }
 
-    /// What it does now.
     pub fn behaviour(&self) -> Behaviour {
         *self.behaviour.borrow()
     }
 
-    /// From now on it behaves so.
     pub fn behave(&self, behaviour: Behaviour) {
-        self.counts.probes.lock().expect("no holder panics").clear();
+        self.counts.probes.lock().expect("the mutex is not poisoned").clear();
         self.behaviour.send_replace(behaviour);
     }
 
-    /// How many requests it took that were no probes.
+    /// Returns the number of requests that were not probes.
     pub fn requests(&self) -> u64 {
         self.counts.requests.load(Ordering::SeqCst)
     }
 
-    /// When it answered probes since it behaves as it does; a hanging one answers none.
+    /// Returns the times at which it responded to probes since the last change of the behaviour; a
+    /// hanging one responds to none.
     pub fn probes(&self) -> Vec<Instant> {
-        self.counts.probes.lock().expect("no holder panics").clone()
+        self.counts.probes.lock().expect("the mutex is not poisoned").clone()
     }
 }
 
@@ -95,7 +94,7 @@ async fn serve(
             let service = service_fn(move |request| {
                 answer(request, name.clone(), behaviour.clone(), Arc::clone(&counts))
             });
-            // A connection that breaks is the other side's doing.
+            // Errors of a connection are caused by the client.
             let _ = auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -120,7 +119,7 @@ async fn answer(
         Behaviour::Hanging => std::future::pending().await,
     };
     if is_probe {
-        counts.probes.lock().expect("no holder panics").push(Instant::now());
+        counts.probes.lock().expect("the mutex is not poisoned").push(Instant::now());
     }
     let response = Response::builder().status(status).header(MACHINE, &name);
     Ok(response.body(Full::from(format!("{name}\n"))).expect("a valid response"))

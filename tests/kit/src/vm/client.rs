@@ -12,39 +12,38 @@ use crate::caller::{self, Answer};
 use crate::envoy::{Envoy, Version};
 use crate::example;
 
-/// The cluster of a user who wrote it himself.
+/// The name of a cluster that the user defines statically.
 const OWN_CLUSTER: &str = "payments";
 
-/// How it asks discovery.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// The ADS port.
+    /// The address of the ADS port.
     pub discovery: SocketAddr,
-    /// Incremental, or else state of the world.
+    /// Whether to use the incremental variant instead of state of the world.
     pub delta: bool,
-    /// Clusters come by CDS; otherwise the only one is the user's own, of type EDS.
+    /// Whether clusters come by CDS; otherwise the only one is static, of type EDS.
     pub dynamic: bool,
-    /// Certificates, where the port wants TLS.
+    /// The certificates, if the port requires TLS.
     pub tls: Option<Files>,
-    /// Which Envoy.
     pub version: Version,
 }
 
 impl Way {
-    /// CDS and EDS in plaintext, state of the world.
+    /// Uses CDS and EDS in plaintext, state of the world.
     pub fn sotw(discovery: SocketAddr) -> Self {
         Self { discovery, delta: false, dynamic: true, tls: None, version: Version::Newest }
     }
 
-    /// The same, incremental.
+    /// Uses CDS and EDS in plaintext, incremental.
     pub fn delta(discovery: SocketAddr) -> Self {
         Self { delta: true, ..Self::sotw(discovery) }
     }
 
-    /// The bootstrap of an Envoy that listens at `listener` and has its admin socket in `folder`.
+    /// Returns the bootstrap of an Envoy that listens at `listener` and has its admin socket in
+    /// `folder`.
     pub fn bootstrap(&self, name: &str, listener: SocketAddr, folder: &Path) -> Value {
         let api = if self.delta { "DELTA_GRPC" } else { "GRPC" };
-        // A user's own cluster has a name of its own, and takes the endpoints of ours.
+        // A static cluster has its own name and uses the endpoints of the discovered one.
         let cluster = if self.dynamic { CLUSTER } else { OWN_CLUSTER };
         let mut clusters = vec![self.discovery_cluster()];
         let mut dynamic = json!({"ads_config": {
@@ -128,7 +127,7 @@ fn route(listener: SocketAddr, cluster: &str) -> Value {
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "clients",
         "route_config": {"validate_clusters": false, "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
-            {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "2s"}},
+            {"match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "60s"}},
         ]}]},
         "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
@@ -138,20 +137,19 @@ fn route(listener: SocketAddr, cluster: &str) -> Value {
     json!({"name": "clients", "address": socket(listener), "filter_chains": [{"filters": [filter]}]})
 }
 
-/// The Envoy of a client; ended on drop.
+/// The Envoy of a client; killed on drop.
 pub struct Client {
-    /// Where requests to the service go.
+    /// The listener for requests to the service.
     pub listener: SocketAddr,
-    /// The process, and its admin socket.
     pub envoy: Envoy,
     cluster: &'static str,
 }
 
 impl Client {
-    /// Starts it with its files below `folder` and waits until it serves.
+    /// Starts Envoy with its files below `folder` and waits until it is ready.
     ///
     /// # Panics
-    /// When the folder cannot be written, or Envoy does not start.
+    /// If the folder is not writable, or Envoy does not start.
     pub async fn start(folder: &Path, name: &str, ip: IpAddr, way: &Way) -> Self {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder).expect("a writable folder");
@@ -161,11 +159,12 @@ impl Client {
         Self { listener, envoy: Envoy::start(way.version, folder, &bootstrap, 1).await, cluster }
     }
 
-    /// Starts one with a bootstrap that is written for 127.0.0.1, as `envoy-config/vm/envoy.yaml`: it asks `discovery`, and listens at
-    /// `listener`.
+    /// Starts Envoy with a bootstrap that is written for 127.0.0.1, such as
+    /// `envoy-config/vm/envoy.yaml`, but with this `discovery` and `listener`.
     ///
     /// # Panics
-    /// When the folder cannot be written, the bootstrap has another form, or Envoy does not start.
+    /// If the folder is not writable, the bootstrap has an unexpected form, or Envoy does not
+    /// start.
     pub async fn example(
         folder: &Path,
         bootstrap: &str,
@@ -184,18 +183,18 @@ impl Client {
         Self { listener, envoy, cluster: CLUSTER }
     }
 
-    /// The endpoints of the service that this Envoy has; none where it does not know the cluster.
+    /// Returns the endpoints of the service in this Envoy; none if it does not know the cluster.
     pub async fn endpoints(&self) -> BTreeSet<SocketAddr> {
         let text = self.envoy.admin("/clusters?format=json").await.unwrap_or_default();
         endpoints(&text, self.cluster)
     }
 
-    /// One request to the service.
+    /// Sends one request to the service.
     pub async fn request(&self) -> Answer {
         caller::get(self.listener, "/", &[("Connection", "close")]).await
     }
 
-    /// A counter or gauge of the service's cluster: `update_success`.
+    /// Returns a counter or gauge of the service's cluster, for example `update_success`.
     pub async fn cluster_stat(&self, name: &str) -> Option<u64> {
         let text = self.envoy.admin("/stats").await.ok()?;
         let line = format!("cluster.{}.{name}: ", self.cluster);
@@ -203,7 +202,7 @@ impl Client {
     }
 }
 
-/// The endpoints of `cluster` in what Envoy's `/clusters?format=json` answers.
+/// Returns the endpoints of `cluster` in Envoy's response to `/clusters?format=json`.
 pub fn endpoints(clusters: &str, cluster: &str) -> BTreeSet<SocketAddr> {
     let clusters: Value = serde_json::from_str(clusters).unwrap_or_default();
     let statuses = clusters["cluster_statuses"].as_array().into_iter().flatten();

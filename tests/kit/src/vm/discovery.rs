@@ -1,9 +1,8 @@
-//! `app-health discovery` as its users start it, on an address of its own.
+//! Runs `app-health discovery` as its users do, on a separate address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,18 +10,16 @@ use serde_json::Value;
 use tokio::process::Child;
 
 use super::certificates::{Files, replace};
+use super::wait::{TIMEOUT, try_poll};
 use crate::agent;
 use crate::caller;
 use crate::net;
 
-/// Nothing that it does takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The server, which may be running or not; killed on drop.
+/// The server, running or stopped; killed on drop.
 pub struct Discovery {
-    /// Where it listens: 15010 in plaintext, 15012 with TLS, 15014 for operators.
+    /// The address on which it listens: 15010 in plaintext, 15012 with TLS, 15014 for monitoring.
     pub ip: IpAddr,
-    /// Configuration, store and log.
+    /// The folder with configuration, store and log.
     pub folder: PathBuf,
     flags: Vec<String>,
     tls: Option<Files>,
@@ -30,18 +27,19 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// One that does not run yet, with its files below `folder`, and with a first configuration there.
+    /// Returns a server that is not running yet, with its files below `folder` and an initial
+    /// configuration.
     ///
     /// # Panics
-    /// When the folder cannot be written.
+    /// If the folder is not writable.
     pub fn new(folder: &Path, documents: &[Value]) -> Self {
         Self::at(net::loopback(), folder, documents)
     }
 
-    /// The same at this address.
+    /// Like [`Discovery::new`], at this address.
     ///
     /// # Panics
-    /// When the folder cannot be written.
+    /// If the folder is not writable.
     pub fn at(ip: IpAddr, folder: &Path, documents: &[Value]) -> Self {
         let folder = folder.join("discovery");
         std::fs::create_dir_all(folder.join("config")).expect("a writable folder");
@@ -52,24 +50,23 @@ impl Discovery {
         discovery
     }
 
-    /// More flags.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
         self
     }
 
-    /// With TLS on 15012 too, by these files.
+    /// Adds TLS on port 15012 with these files.
     #[must_use]
     pub fn tls(mut self, files: &Files) -> Self {
         self.tls = Some(files.clone());
         self
     }
 
-    /// Writes a document into the configuration, in a file that is called after its kind and name.
+    /// Writes a document of the configuration to a file named after its kind and name.
     ///
     /// # Panics
-    /// When the folder cannot be written.
+    /// If the folder is not writable.
     pub fn configure(&self, document: &Value) {
         let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).expect("a name");
         self.configure_file(
@@ -81,35 +78,35 @@ impl Discovery {
     /// Writes a file of the configuration.
     ///
     /// # Panics
-    /// When the folder cannot be written.
+    /// If the folder is not writable.
     pub fn configure_file(&self, name: &str, text: &str) {
         replace(&self.folder.join("config").join(name), text);
     }
 
-    /// The ADS port in plaintext.
+    /// Returns the address of the plaintext ADS port.
     pub fn plaintext(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15010)
     }
 
-    /// The ADS port with TLS.
+    /// Returns the address of the TLS ADS port.
     pub fn secure(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15012)
     }
 
-    /// Metrics, health and debug.
+    /// Returns the address of the port for metrics, health and debug endpoints.
     pub fn monitoring(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15014)
     }
 
-    /// The embedded store.
+    /// Returns the path of the embedded store.
     pub fn store(&self) -> PathBuf {
         self.folder.join("store.redb")
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the server and waits until it is ready.
     ///
     /// # Errors
-    /// Its log, where it ends or is not ready in time.
+    /// Its log, if it exits or is not ready in time.
     pub async fn start(&mut self) -> Result<(), String> {
         let mut command = agent::command_of("app-health", &["discovery"]);
         command.arg("--plaintext-listen").arg(self.plaintext().to_string());
@@ -120,7 +117,7 @@ impl Discovery {
             command.arg("--tls-key").arg(&files.key).arg("--client-ca").arg(&files.authority);
         }
         command.args(&self.flags);
-        // A second life continues the log of the first.
+        // A restarted server continues the log.
         let log = std::fs::File::options().append(true).create(true).open(self.folder.join("discovery.log"));
         command.stdout(Stdio::null()).stderr(log.map_err(|error| error.to_string())?).process_group(0);
         self.child = Some(command.spawn().map_err(|error| error.to_string())?);
@@ -128,70 +125,74 @@ impl Discovery {
     }
 
     async fn ready(&mut self) -> Result<(), String> {
-        let begin = tokio::time::Instant::now();
-        while begin.elapsed() < PATIENCE {
+        let is_ready = try_poll(async || {
             if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
-                return Err(format!("app-health discovery ended with {status}:\n{}", self.log()));
+                return Some(Err(format!("app-health discovery exited with {status}:\n{}", self.log())));
             }
-            if caller::get(self.monitoring(), "/healthz/ready", &[]).await.status == 200 {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Err(format!("app-health discovery is not ready:\n{}", self.log()))
+            let answer = caller::get(self.monitoring(), "/healthz/ready", &[]).await;
+            (answer.status == 200).then_some(Ok(()))
+        });
+        let is_ready = is_ready.await;
+        is_ready.unwrap_or_else(|| Err(format!("app-health discovery is not ready:\n{}", self.log())))
     }
 
-    /// Ends it by a signal that it cannot see, as a crash of its machine would.
+    /// Sends SIGKILL, which has the effect of a crash.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If the server is not running.
     pub async fn kill(&mut self) {
-        self.child.take().expect("it runs").kill().await.expect("a child can be ended");
+        self.child.take().expect("the server runs").kill().await.expect("a child can be ended");
     }
 
-    /// Sends SIGTERM and waits for its end: the exit code.
+    /// Sends SIGTERM, waits until the server has exited and returns the exit code.
     ///
     /// # Panics
-    /// When it does not run, or does not end.
+    /// If the server is not running or does not exit in time.
     pub async fn stop(&mut self) -> Option<i32> {
-        kill(self.pid(), Signal::SIGTERM).expect("it runs");
-        let mut child = self.child.take().expect("it runs");
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
-        ended.unwrap_or_else(|_| panic!("it does not end:\n{}", self.log())).expect("a child").code()
+        kill(self.pid(), Signal::SIGTERM).expect("the server runs");
+        let mut child = self.child.take().expect("the server runs");
+        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("the server does not exit:\n{}", self.log())).expect("a child").code()
     }
 
-    /// The number of the process.
+    /// Returns the PID of the server.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If the server is not running.
     pub fn pid(&self) -> Pid {
         let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
-        Pid::from_raw(pid.expect("it runs"))
+        Pid::from_raw(pid.expect("the server runs"))
     }
 
-    /// Its log so far, of all its lives.
+    /// Returns the log so far, of all runs.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("discovery.log")).unwrap_or_default()
     }
 
-    /// What `/debug/workloads` answers; `Null` where nobody answers.
+    /// Returns the metrics in the Prometheus text format.
+    pub async fn metrics(&self) -> String {
+        caller::get(self.monitoring(), "/metrics", &[]).await.text()
+    }
+
+    /// Returns the response of `/debug/workloads`; `Null` if the server does not respond.
     pub async fn view(&self) -> Value {
         let answer = caller::get(self.monitoring(), "/debug/workloads", &[]).await;
         serde_json::from_slice(&answer.body).unwrap_or_default()
     }
 
-    /// The entry of that address in the view; `Null` where there is none.
+    /// Returns the entry of that address in the response of `/debug/workloads`; `Null` if there is
+    /// none.
     pub async fn workload(&self, address: IpAddr) -> Value {
         let view = self.view().await;
         let mut workloads = view["workloads"].as_array().into_iter().flatten();
         workloads.find(|found| found["address"] == address.to_string()).cloned().unwrap_or_default()
     }
 
-    /// Runs `app-health workloads` against it, with these flags behind.
+    /// Runs `app-health workloads` on this server, with these additional flags.
     pub async fn print_workloads(&self, flags: &[&str]) -> agent::Outcome {
         let url = format!("http://{}", self.monitoring());
         let mut command = agent::command_of("app-health", &["workloads", "--url", &url]);
         command.args(flags);
-        agent::finish(command.spawn().expect("it starts")).await
+        agent::finish(command.spawn().expect("app-health starts")).await
     }
 }

@@ -1,31 +1,33 @@
-//! The configuration that the scenes share: one group, one service, as Istio writes them.
+//! The configuration of the test fixtures: one group and one service, in Istio's format.
 
 use serde_json::{Value, json};
 
 use super::application::READY_PATH;
 
-/// Where everything lives.
+/// The namespace of all objects.
 pub const NAMESPACE: &str = "shop";
-/// The group, and the name of its ServiceEntry.
+/// The name of the WorkloadGroup and of the ServiceEntry.
 pub const GROUP: &str = "payments";
 /// The host of the service.
 pub const HOST: &str = "payments.shop.example.com";
 /// The port of every application, and of the service.
 pub const PORT: u16 = 8080;
-/// The cluster that discovery makes of the service.
+/// The name of the cluster that discovery generates for the service.
 pub const CLUSTER: &str = "outbound|8080||payments.shop.example.com";
 
-/// A probe that comes to its verdict at once: one failure, asked for every second, the shortest period that the schema has.
+/// Returns a probe that reaches its verdict at once: a single failure suffices, and the period is
+/// one second, the shortest that the schema allows. The timeout is long, because a busy machine must
+/// not make a healthy application fail.
 pub fn probe() -> Value {
     json!({
         "periodSeconds": 1,
-        "timeoutSeconds": 1,
+        "timeoutSeconds": 30,
         "failureThreshold": 1,
         "httpGet": {"path": READY_PATH, "port": PORT},
     })
 }
 
-/// The WorkloadGroup with this probe; `Null` for none.
+/// Returns the WorkloadGroup with this probe; `Null` for none.
 pub fn group(probe: &Value) -> Value {
     let mut group = json!({
         "apiVersion": "networking.istio.io/v1",
@@ -42,7 +44,7 @@ pub fn group(probe: &Value) -> Value {
     group
 }
 
-/// The ServiceEntry that takes every entry of the group.
+/// Returns the ServiceEntry, which selects every entry of the group.
 pub fn service() -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
@@ -58,7 +60,7 @@ pub fn service() -> Value {
     })
 }
 
-/// A WorkloadEntry that an operator wrote, whose health counts.
+/// Returns a WorkloadEntry as an operator writes it, with health checks enabled.
 pub fn entry(name: &str, address: &str) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",

@@ -1,5 +1,6 @@
-//! Many agents in one process: each with the agent's own reporter, its own messages, and a connection (TCP, TLS, HTTP/2) from an address
-//! of its own. What is left out is the probing: a test says what each workload's health is.
+//! Simulates many agents in one process. Each has the agent's real reporter and messages, and a
+//! connection (TCP, TLS, HTTP/2) from a separate address. Only probing is left out: a test sets the
+//! health of each workload.
 
 mod crowd;
 mod documents;
@@ -24,36 +25,36 @@ use member::Member;
 pub use observer::{Observer, Push, Sets, Shrink};
 pub use tally::Tally;
 
-/// What a fleet looks like.
+/// Settings of a fleet.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where discovery listens.
+    /// The ADS address of discovery.
     pub server: SocketAddr,
-    /// How many agents.
+    /// The number of agents.
     pub agents: u32,
-    /// The services that they belong to, in turn.
+    /// The number of services; agents are assigned to them in turn.
     pub services: u32,
-    /// What each says again after so long.
+    /// The heartbeat interval of each agent.
     pub heartbeat: Duration,
-    /// The first attempts are spread evenly over this.
+    /// The first connection attempts are spread evenly over this duration.
     pub ramp: Duration,
-    /// What each service account shows, by its number; none: plaintext.
+    /// The TLS client settings of each service account, by its number; empty: plaintext.
     pub tls: Vec<Arc<ClientConfig>>,
 }
 
-/// The agents; their connections close when this is dropped, as those of killed ones.
+/// The agents. Dropping this closes their connections like the death of the agents would.
 pub struct Fleet {
-    /// What they went through.
+    /// Counts of all agents.
     pub tally: Arc<Tally>,
     wishes: Vec<watch::Sender<bool>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Fleet {
-    /// Starts all of them, healthy.
+    /// Starts all agents, initially healthy.
     ///
     /// # Panics
-    /// Without services, or outside a tokio runtime.
+    /// If there is no service, or outside a tokio runtime.
     pub fn start(plan: &Plan) -> Self {
         let tally = Arc::new(Tally::new(plan.agents));
         let (mut wishes, mut tasks) = (Vec::new(), Vec::new());
@@ -70,44 +71,44 @@ impl Fleet {
         Self { tally, wishes, _tasks: tasks }
     }
 
-    /// From now on this workload is healthy, or not.
+    /// Sets the health of a workload.
     ///
     /// # Panics
-    /// When there is no such agent.
+    /// If there is no such agent.
     pub fn behave(&self, agent: u32, healthy: bool) {
         self.wishes[agent as usize].send_replace(healthy);
     }
 
-    /// Is this workload healthy?
+    /// Returns the health of a workload.
     ///
     /// # Panics
-    /// When there is no such agent.
+    /// If there is no such agent.
     pub fn is_healthy(&self, agent: u32) -> bool {
         *self.wishes[agent as usize].borrow()
     }
 }
 
-/// The address of an agent: what it connects from, and its endpoint.
+/// Returns the address of an agent, which is both its source address and its endpoint.
 ///
 /// # Panics
 /// After 65,536 agents.
 pub fn address(agent: u32) -> IpAddr {
     let [0, 0, high, low] = agent.to_be_bytes() else { panic!("no addresses are left") };
-    // Beyond what the tests take for themselves.
+    // This range does not overlap with the addresses of `net::loopback`.
     IpAddr::V4(Ipv4Addr::new(127, 250, high, low))
 }
 
-/// What the service accounts of a fleet show, for [`Plan::tls`].
+/// Returns the client settings of the service accounts, for [`Plan::tls`].
 ///
 /// # Panics
-/// When the folder cannot be written.
+/// If the folder is not writable.
 pub fn clients(authority: &Authority, folder: &Path) -> Vec<Arc<ClientConfig>> {
     let san = San::new(DISCOVERY_NAME, DISCOVERY_NAME).expect("a DNS name");
     let client = |account: &&str| {
         let files = authority.workload(folder, account, NAMESPACE, account);
         let files = TlsFiles { ca: files.authority, cert: files.certificate, key: files.key };
-        let content = files.read().expect("files that were written just now");
-        files.client(&content, &san).expect("certificates that fit")
+        let content = files.read().expect("the files were just written");
+        content.client(&san).expect("matching certificates")
     };
     ACCOUNTS.iter().map(client).collect()
 }

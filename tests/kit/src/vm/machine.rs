@@ -1,9 +1,8 @@
-//! A virtual machine: a loopback address with an application and the agent on it, and no Envoy.
+//! A virtual machine: a loopback address with an application and an agent, and without an Envoy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,19 +13,15 @@ use super::application::Application;
 use super::certificates::{DISCOVERY_NAME, Files};
 use super::discovery::Discovery;
 use super::documents::{GROUP, NAMESPACE, PORT};
+use super::wait::TIMEOUT;
 use crate::agent;
 use crate::caller;
 
-/// Nothing that an agent does takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A machine whose application runs; the agent is killed on drop.
 pub struct Machine {
-    /// What the application calls itself.
+    /// The name of the machine, which its application returns.
     pub name: String,
-    /// Its address.
     pub ip: IpAddr,
-    /// Its application.
     pub application: Application,
     folder: PathBuf,
     flags: Vec<String>,
@@ -34,10 +29,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine at `ip` with its application, and no agent yet; files go below `folder`.
+    /// Starts a machine at `ip` with its application, and no agent yet; its files are below
+    /// `folder`.
     ///
     /// # Panics
-    /// When the folder cannot be written, or the application's port is taken.
+    /// If the folder is not writable, or the application's port is in use.
     pub async fn new(folder: &Path, name: &str, ip: IpAddr) -> Self {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder).expect("a writable folder");
@@ -45,18 +41,18 @@ impl Machine {
         Self { name: name.into(), ip, application, folder, flags: Vec::new(), child: None }
     }
 
-    /// What its agent is told from its next start on, besides where this machine is.
+    /// Sets the flags of the agent for its next start, in addition to the address of the machine.
     pub fn tell(&mut self, flags: &[&str]) {
         self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
     }
 
-    /// To report to `discovery` in plaintext, as a member of the group.
+    /// Makes the agent report to `discovery` in plaintext, as a member of the group.
     pub fn join_plaintext(&mut self, discovery: &Discovery) {
         self.tell(&["--discovery", &discovery.plaintext().to_string(), "--discovery-plaintext"]);
         self.tell(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
     }
 
-    /// The same over mutual TLS.
+    /// Makes the agent report to `discovery` over mutual TLS, as a member of the group.
     pub fn join_secure(&mut self, discovery: &Discovery, files: &Files) {
         self.tell(&["--discovery", &discovery.secure().to_string(), "--discovery-san", DISCOVERY_NAME]);
         let path = |path: &Path| path.to_str().expect("a path").to_owned();
@@ -65,10 +61,10 @@ impl Machine {
         self.tell(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
     }
 
-    /// Starts the agent.
+    /// Starts the agent of this machine.
     ///
     /// # Errors
-    /// What is in the way.
+    /// If it cannot be started.
     pub fn start_agent(&mut self) -> std::io::Result<()> {
         let mut command =
             agent::command(&["run", "--no-envoy", "--data-path", "off", "--envoy-readiness", "off"]);
@@ -81,27 +77,27 @@ impl Machine {
         command.arg("--ready-address").arg(SocketAddr::new(self.ip, 15021).to_string());
         command.env("APP_HEALTH_LOCAL_ADDRESS", self.local().to_string());
         command.args(&self.flags);
-        // A second life continues the log of the first.
+        // A restarted agent continues the log.
         let log = std::fs::File::options().append(true).create(true).open(self.folder.join("agent.log"))?;
         command.stdout(Stdio::null()).stderr(log).process_group(0);
         self.child = Some(command.spawn()?);
         Ok(())
     }
 
-    /// The agent's local port.
+    /// Returns the address of the agent's local admin port.
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15004)
     }
 
-    /// Does its agent run?
+    /// Returns whether the agent is running.
     pub fn has_agent(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Ends the agent by a signal that it cannot see.
+    /// Sends SIGKILL to the agent.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub async fn kill_agent(&mut self) {
         self.child.take().expect("the agent runs").kill().await.expect("a child can be ended");
     }
@@ -109,43 +105,48 @@ impl Machine {
     /// Sends a signal to the agent.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the agent runs");
     }
 
-    /// The number of the agent's process.
+    /// Returns the PID of the agent.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn pid(&self) -> Pid {
         let pid = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
         Pid::from_raw(pid.expect("the agent runs"))
     }
 
-    /// Waits for the agent's end: the exit code.
+    /// Waits until the agent exits and returns the exit code.
     ///
     /// # Panics
-    /// When it does not run, or does not end.
+    /// If it is not running or does not exit in time.
     pub async fn agent_end(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("the agent runs");
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
-        ended.unwrap_or_else(|_| panic!("the agent does not end:\n{}", self.log())).expect("a child").code()
+        let ended = tokio::time::timeout(TIMEOUT, child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("the agent does not exit:\n{}", self.log())).expect("a child").code()
     }
 
-    /// `POST /drain`, as a preStop hook does it: the status.
+    /// Sends `POST /drain`, like a preStop hook, and returns the status.
     pub async fn drain(&self) -> u16 {
         let request = "POST /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
         caller::send(self.local(), request.as_bytes()).await.status
     }
 
-    /// What `/debug/vm-health` answers; `Null` where nobody answers.
+    /// Returns the response of `/debug/vm-health`; `Null` if the agent does not respond.
     pub async fn view(&self) -> Value {
         let answer = caller::get(self.local(), "/debug/vm-health", &[]).await;
         serde_json::from_slice(&answer.body).unwrap_or_default()
     }
 
-    /// The agent's log so far, of all its lives.
+    /// Returns the metrics of the agent.
+    pub async fn metrics(&self) -> String {
+        caller::get(self.local(), "/metrics", &[]).await.text()
+    }
+
+    /// Returns the agent's log so far, of all runs.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! A whole scene: discovery, machines, and an Envoy that balances over them; and waiting until it looks as it should.
+//! A test fixture with discovery, machines, and an Envoy that balances requests over them, and
+//! functions that wait for an expected state.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -6,29 +7,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::client::{Client, Way};
 use super::discovery::Discovery;
 use super::documents::{PORT, group, probe, service};
 use super::machine::Machine;
+use super::wait;
 use crate::envoy;
 use crate::net;
 
-/// Whatever is to happen at once happens within this; the machine that runs the tests may be busy.
-pub const SOON: Duration = Duration::from_secs(20);
-
-/// How the scenes of a test differ from the ordinary one.
+/// The settings of a fixture.
 pub struct Plan {
-    /// How many machines.
+    /// The number of machines.
     pub machines: usize,
     /// The configuration; by default the group with its probe, and the service.
     pub documents: Vec<Value>,
-    /// More flags of discovery.
+    /// Additional flags of discovery.
     pub discovery: Vec<&'static str>,
-    /// More flags of the agents.
+    /// Additional flags of the agents.
     pub agents: Vec<&'static str>,
-    /// How Envoy asks.
     pub way: fn(SocketAddr) -> Way,
 }
 
@@ -44,23 +41,20 @@ impl Default for Plan {
     }
 }
 
-/// Everything that runs; ends on drop.
+/// All running components; dropping this stops them.
 pub struct Scene {
-    /// Where its files lie.
+    /// The folder with all files.
     pub folder: PathBuf,
-    /// The machines.
     pub machines: Vec<Machine>,
-    /// The Envoy.
     pub client: Client,
-    /// The server.
     pub discovery: Discovery,
 }
 
 impl Scene {
-    /// Starts all of it in plaintext and waits until Envoy has an endpoint of each machine.
+    /// Starts all components in plaintext and waits until Envoy has an endpoint of each machine.
     ///
     /// # Panics
-    /// When something does not start; with its log.
+    /// If a component does not start; the message contains its log.
     pub async fn start(name: &str, plan: Plan) -> Self {
         let folder = envoy::folder(name);
         let mut discovery = Discovery::new(&folder, &plan.documents).flags(&plan.discovery);
@@ -81,68 +75,74 @@ impl Scene {
         scene
     }
 
-    /// Waits until Envoy's endpoints are those of these machines; how long that took.
+    /// Waits until Envoy's endpoints are those of these machines.
     ///
     /// # Panics
-    /// When that does not come [`SOON`]; with what is there, and the logs.
-    pub async fn until_endpoints(&self, machines: &[usize]) -> Duration {
-        self.endpoints_within(machines, SOON).await
-    }
-
-    /// The same with another bound.
-    ///
-    /// # Panics
-    /// When that does not come in time.
-    pub async fn endpoints_within(&self, machines: &[usize], bound: Duration) -> Duration {
+    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
+    pub async fn until_endpoints(&self, machines: &[usize]) {
         let wanted = self.addresses(machines);
-        let begin = Instant::now();
-        loop {
+        let are_there = async || (self.client.endpoints().await == wanted).then_some(());
+        if wait::try_poll(are_there).await.is_none() {
             let found = self.client.endpoints().await;
-            if found == wanted {
-                return begin.elapsed();
-            }
-            if begin.elapsed() > bound {
-                panic!("{found:?}, not {wanted:?}\n{}", self.state().await);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            panic!("expected {wanted:?}, got {found:?}\n{}", self.state().await);
         }
     }
 
-    /// Looks at Envoy's endpoints for that long; they have to be those of these machines all the time.
+    /// Asserts that Envoy's endpoints are those of these machines and do not change for `time`, not
+    /// even for a moment.
     ///
     /// # Panics
-    /// When they change.
+    /// If the endpoints change.
     pub async fn stays(&self, machines: &[usize], time: Duration) {
-        let wanted = self.addresses(machines);
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            let found = self.client.endpoints().await;
-            if found != wanted {
-                panic!("{found:?} after {:?}, not {wanted:?}\n{}", begin.elapsed(), self.state().await);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let before = self.changes().await;
+        self.has_endpoints(machines).await;
+        tokio::time::sleep(time).await;
+        self.has_endpoints(machines).await;
+        self.has_changed_only(before, 0).await;
+    }
+
+    async fn has_endpoints(&self, machines: &[usize]) {
+        let (found, wanted) = (self.client.endpoints().await, self.addresses(machines));
+        if found != wanted {
+            panic!("got {found:?}, expected {wanted:?}\n{}", self.state().await);
         }
     }
 
-    /// Waits until discovery's view of a machine's entry is as wanted, and gives it back.
+    /// Returns how often endpoints were added to or removed from the service in Envoy.
     ///
     /// # Panics
-    /// When that does not come [`SOON`]; with what is there, and the logs.
-    pub async fn until_view(&self, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let workload = self.discovery.workload(self.machines[machine].ip).await;
-            if is_wanted(&workload) {
-                return workload;
-            }
-            if begin.elapsed() > SOON {
-                panic!("the view is {workload:#}\n{}", self.state().await);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    /// If Envoy does not know the service.
+    pub async fn changes(&self) -> u64 {
+        self.client.cluster_stat("membership_change").await.expect("Envoy counts the changes of a cluster")
+    }
+
+    /// Asserts that Envoy's endpoints have changed exactly `times` times since `before`, a result of
+    /// [`Scene::changes`].
+    ///
+    /// # Panics
+    /// If there were more or fewer changes.
+    pub async fn has_changed_only(&self, before: u64, times: u64) {
+        let changes = self.changes().await - before;
+        if changes != times {
+            panic!("{changes} changes of the endpoints, expected {times}\n{}", self.state().await);
         }
     }
 
-    /// Every log, and the view, for whoever has to find out why a test failed.
+    /// Waits until `is_wanted` is true for discovery's view of a machine's entry, and returns the
+    /// view.
+    ///
+    /// # Panics
+    /// After [`wait::TIMEOUT`]; the message contains the state and the logs.
+    pub async fn until_view(&self, machine: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let view = async || self.discovery.workload(self.machines[machine].ip).await;
+        let wanted = wait::try_poll(async || Some(view().await).filter(&is_wanted)).await;
+        match wanted {
+            Some(workload) => workload,
+            None => panic!("the view is {:#}\n{}", view().await, self.state().await),
+        }
+    }
+
+    /// Returns the view and all logs, for the message of a failed test.
     pub async fn state(&self) -> String {
         let view = self.discovery.view().await;
         let mut text = format!("view: {view:#}\ndiscovery:\n{}\n", self.discovery.log());

@@ -1,4 +1,5 @@
-//! Requests to the service at an even pace, each on a connection of its own, and who answered them.
+//! Sends requests to the service at a constant rate, each on a new connection, and counts the
+//! responses by machine.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,10 +12,10 @@ use tokio::time::MissedTickBehavior;
 use super::application::MACHINE;
 use crate::caller;
 
-/// How many answers of which kind: the status, and the machine that gave it; empty for Envoy's own.
+/// Number of responses by status and machine; the machine is empty for Envoy's own responses.
 pub type Tally = BTreeMap<(u16, String), u64>;
 
-/// A stream of requests that ends when this is dropped.
+/// A sequence of requests that ends when this is dropped.
 pub struct Traffic {
     tally: Arc<Mutex<Tally>>,
     task: AbortHandle,
@@ -27,16 +28,21 @@ impl Drop for Traffic {
 }
 
 impl Traffic {
-    /// Asks `listener` once in each `pause`, whatever became of the requests before.
+    /// Sends a request to `listener` after each `pause`, independently of earlier responses.
     pub fn start(listener: SocketAddr, pause: Duration) -> Self {
         let tally: Arc<Mutex<Tally>> = Arc::default();
         let task = tokio::spawn(ask(listener, pause, Arc::clone(&tally))).abort_handle();
         Self { tally, task }
     }
 
-    /// What was answered since the last call.
+    /// Returns the number of responses since the last call of [`Traffic::take`].
+    pub fn responses(&self) -> u64 {
+        self.tally.lock().expect("the mutex is not poisoned").values().sum()
+    }
+
+    /// Returns the counts since the last call.
     pub fn take(&self) -> Tally {
-        std::mem::take(&mut *self.tally.lock().expect("no holder panics"))
+        std::mem::take(&mut *self.tally.lock().expect("the mutex is not poisoned"))
     }
 }
 
@@ -51,7 +57,8 @@ async fn ask(listener: SocketAddr, pause: Duration, tally: Arc<Mutex<Tally>>) {
         requests.spawn(async move {
             let answer = caller::get(listener, "/", &[("Connection", "close")]).await;
             let machine = answer.header(MACHINE).unwrap_or_default().to_owned();
-            *tally.lock().expect("no holder panics").entry((answer.status, machine)).or_default() += 1;
+            *tally.lock().expect("the mutex is not poisoned").entry((answer.status, machine)).or_default() +=
+                1;
         });
     }
 }

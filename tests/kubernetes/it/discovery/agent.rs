@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::report::connection::{self, Connection, DiscoveryServer};
+use app_health_agent::report::DiscoveryServer;
+use app_health_agent::report::connection::{self, Connection};
 use app_health_agent::report::tls::San;
 use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;

@@ -77,6 +77,7 @@ pub(super) fn foreign(world: &mut World) {
     let agent = world.a().connect("payments", "", "10.0.4.1");
     agent.report(true);
     sleep(GRACE * 2);
+    world.process_all_writes();
     assert_eq!(world.entry(name), Some(before), "the entry must stay unchanged while its controller owns it");
     assert_eq!(agent.acknowledged(), None);
     world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");

@@ -2,12 +2,13 @@
 //! serves.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use kit::agent::binary_of;
+use kit::net;
+use kit::reserved_port::ReservedPort;
 use kit::vm::fleet::Observer;
-use kubernetes_tests::kubernetes::{Cluster, Process, command, free_port};
+use kubernetes_tests::kubernetes::{Cluster, Process, command};
 use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 
@@ -22,20 +23,19 @@ pub(crate) struct Replica {
     process: Option<Process>,
     observer: Observer,
     runtime: Runtime,
-    address: SocketAddr,
-    monitoring: SocketAddr,
+    address: ReservedPort,
+    monitoring: ReservedPort,
 }
 
 impl Replica {
     pub(crate) fn start(cluster: &Cluster, instance: &str, grace: Duration) -> Self {
-        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let (address, monitoring) = (loopback(free_port()), loopback(free_port()));
+        let [address, monitoring] = [(); 2].map(|()| ReservedPort::new(net::loopback()));
         let grace = format!("{}s", grace.as_secs());
         let process = Process::start(
             command(&binary_of("app-health"))
                 .args(["discovery", "--store", "kubernetes", "--restart-grace", "5s"])
-                .args(["--plaintext-listen", &address.to_string()])
-                .args(["--monitoring-address", &monitoring.to_string(), "--disconnect-grace", &grace])
+                .args(["--plaintext-listen", &address.address.to_string()])
+                .args(["--monitoring-address", &monitoring.address.to_string(), "--disconnect-grace", &grace])
                 .env("KUBECONFIG", cluster.kubeconfig("discovery"))
                 .env("POD_NAME", instance)
                 .env("POD_NAMESPACE", super::SYSTEM),
@@ -47,7 +47,7 @@ impl Replica {
             .build()
             .expect("a runtime");
         let entered = runtime.enter();
-        let observer = Observer::start(address, NAMESPACE, vec![SERVICE.to_owned()]);
+        let observer = Observer::start(address.address, NAMESPACE, vec![SERVICE.to_owned()]);
         drop(entered);
         Self { process: Some(process), observer, runtime, address, monitoring }
     }
@@ -58,7 +58,7 @@ impl Replica {
 
     /// Requests a path of the monitoring port, and returns status and body.
     pub(crate) fn page(&self, path: &str) -> (u16, String) {
-        let answer = page(self.monitoring, path);
+        let answer = page(self.monitoring.address, path);
         (answer.status, answer.text())
     }
 
@@ -71,7 +71,7 @@ impl Replica {
     /// Connects an agent that registers with a group or, if `group` is empty, with an existing
     /// entry.
     pub(crate) fn connect(&self, group: &str, entry: &str, ip: &str) -> Agent {
-        Agent::start(&self.runtime, self.address, group, entry, ip)
+        Agent::start(&self.runtime, self.address.address, group, entry, ip)
     }
 
     /// Kills the process with SIGKILL.

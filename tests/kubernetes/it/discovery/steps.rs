@@ -171,6 +171,7 @@ fn moved(world: &mut World) {
     first.report(false);
     first.close();
     sleep(GRACE * 2);
+    world.process_all_writes();
     assert_eq!(world.condition(name).as_deref(), Some("True ProbeSucceeded"));
     for replica in [world.a(), world.b()] {
         assert_eq!(replica.endpoints(), set(&["10.0.2.1"]));

@@ -1,19 +1,20 @@
 //! A test with a second, external webhook that adds a container with a probe after the project's
 //! webhook was called.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use kit::authority::Authority;
-use kubernetes_tests::kubernetes::{Cluster, free_port};
+use kubernetes_tests::kubernetes::Cluster;
 use serde_json::{Value, json};
-use serving::http_server::{self, Ending};
-use serving::tls;
+use serving::http_server::{self, HttpRequest, Limits, Server, ServerMetrics, Stages, Tls};
+use serving::tls::{self, Pem};
+use tokio::sync::watch;
 
 use super::{World, is_injected, pod};
 
@@ -44,29 +45,29 @@ fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let authority = Authority::new();
     let issued = authority.sign("127.0.0.1");
-    let config =
-        tls::server_config(issued.certificate.as_bytes(), issued.key.as_bytes(), None).expect("a pair");
+    let pem = |content: &str| Pem::new("issued", content.as_bytes());
+    let (chain, key) = (pem(&issued.certificate), pem(&issued.key));
+    let config = tls::server_config(&chain, &key, None, b"http/1.1").expect("a pair");
+    let server =
+        Server { name: "late", paths: &[], limits: Limits::KEEP_ALIVE, metrics: ServerMetrics::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .worker_threads(1)
         .build()
         .expect("a runtime");
-    let port = free_port();
+    // The listener belongs to the runtime.
+    let entered = runtime.enter();
+    let listener = http_server::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let port = listener.local_addr().expect("a bound listener has an address").port();
+    drop(entered);
     runtime.spawn(async move {
-        let listener = http_server::bind(([127, 0, 0, 1], port).into()).expect("a free port");
-        let answer = |request: hyper::Request<hyper::body::Incoming>| async move {
-            let body = request.into_body().collect().await.expect("a body").to_bytes();
+        let answer = |request: HttpRequest| async move {
+            let body = request.body.collect().await.expect("a body").to_bytes();
             let answer = answer(&serde_json::from_slice(&body).expect("a review"));
-            http_server::response(StatusCode::OK, "application/json", Bytes::from(answer.to_string()))
+            http_server::json(StatusCode::OK, Bytes::from(answer.to_string()))
         };
-        http_server::serve(
-            listener,
-            Some(Arc::new(ArcSwap::from_pointee(config))),
-            64,
-            Ending::default(),
-            answer,
-        )
-        .await;
+        let tls = Tls(watch::channel(Arc::new(config)).1);
+        http_server::serve(listener, tls, server, Stages::default(), answer).await;
     });
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-late"},

@@ -1,8 +1,8 @@
 //! Tests of the shipped manifests, and of the webhook with the permissions that they grant.
 
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 
-use kubernetes_tests::kubernetes::free_port;
+use kit::reserved_port::ReservedPort;
 use serde_json::{Value, json};
 
 use super::dial::dial;
@@ -50,14 +50,13 @@ pub(super) fn manifests(world: &mut World) {
 
 /// Two replicas share one CA, and have only the permissions of the manifests.
 pub(super) fn ready(world: &mut World) {
-    world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
-    world.wait_until("ready", 30, || world.is_ready(world.monitoring));
-    let other = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let monitoring = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let _other = world.start("other.log", other, monitoring);
-    world.wait_until("the second replica is ready", 30, || world.is_ready(monitoring));
-    for address in [world.address, other] {
-        dial(address, &world.bundle()).expect("the certificate is signed by the CA in the caBundle");
+    world.webhook = Some(world.start("webhook.log", &world.address, &world.monitoring));
+    world.wait_until("ready", 30, || world.is_ready(&world.monitoring));
+    let [other, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
+    let _other = world.start("other.log", &other, &monitoring);
+    world.wait_until("the second replica is ready", 30, || world.is_ready(&monitoring));
+    for port in [&world.address, &other] {
+        dial(port.address, &world.bundle()).expect("the certificate is signed by the CA in the caBundle");
     }
     for arguments in [
         &["get", "pods", "-A"][..],

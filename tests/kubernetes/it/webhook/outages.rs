@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, sleep};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use app_health::webhook::authority::Authority;
 use base64::Engine as _;
@@ -22,40 +21,41 @@ pub(super) fn policy(world: &mut World) {
     let bundle = world.bundle();
     let busy = || -> Vec<Connection> {
         let mut connections: Vec<Connection> =
-            (0..64).map(|_| dial(world.address, &bundle).expect("a connection")).collect();
+            (0..64).map(|_| dial(world.address.address, &bundle).expect("a connection")).collect();
         connections.iter_mut().for_each(|connection| connection.write_all(head).expect("sent"));
         connections
     };
-    let held = busy();
-    let refused = world.create(&pod("shop", "refused"));
-    let stderr = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && stderr.contains("failed calling webhook"), "{stderr}");
-    drop(held);
+    // The webhook is busy once it has read all requests, and until their timeout, so this is tried
+    // until it was.
+    let review_while_busy = || {
+        let held = busy();
+        let reviewed = world.dry_run(&pod("shop", "web"));
+        drop(held);
+        reviewed
+    };
+    let is_rejected = |reviewed: Result<Value, String>| {
+        reviewed.is_err_and(|error| error.contains("failed calling webhook"))
+    };
+    world.wait_until("a busy webhook rejects Pods", 60, || is_rejected(review_while_busy()));
     let silent = world.webhook.as_ref().expect("the webhook runs");
     silent.signal(Signal::SIGSTOP);
-    let refused = world.create(&pod("shop", "refused"));
+    let refused = world.dry_run(&pod("shop", "web"));
     silent.signal(Signal::SIGCONT);
-    let stderr = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && stderr.contains("failed calling webhook"), "{stderr}");
+    assert!(is_rejected(refused), "a hanging webhook must reject Pods");
     let set = |value: &str| {
         let patch: Vec<Value> =
             (0..2).map(|index| json!({"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": value})).collect();
         world
             .cluster
             .done(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
-        // The API server applies the new policy only after a short time.
-        sleep(Duration::from_secs(3));
     };
+    // The API server applies a new policy only after a short time.
     set("Ignore");
-    let held = busy();
-    let taken = world.create(&pod("shop", "ignored"));
-    drop(held);
-    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
-    assert!(
-        !is_injected(&world.cluster.get(&["pod/ignored", "-n", "shop"])),
-        "the Pod must start with its original probes"
-    );
+    world.wait_until("a Pod keeps its original probes while the webhook is busy", 60, || {
+        review_while_busy().is_ok_and(|pod| !is_injected(&pod))
+    });
     set("Fail");
+    world.wait_until("a busy webhook rejects Pods again", 60, || is_rejected(review_while_busy()));
     assert!(world.create(&pod("shop", "after")).status.success());
 }
 
@@ -82,34 +82,38 @@ pub(super) fn rotated(world: &mut World) {
     world.cluster.done(&["replace", "-f", "-"], &changed.to_string());
 
     let stop = Arc::new(AtomicBool::new(false));
-    let caller = || {
-        let (stop, cluster) = (stop.clone(), world.cluster.clone());
+    let reviews: [Arc<AtomicUsize>; 2] = Default::default();
+    let callers = reviews.each_ref().map(|reviews| {
+        let (stop, reviews, cluster) = (stop.clone(), reviews.clone(), world.cluster.clone());
         thread::spawn(move || {
-            let (mut reviews, mut errors) = (0, Vec::new());
+            let mut errors = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 let created = cluster
                     .kubectl(&["create", "--dry-run=server", "-f", "-"], &pod("shop", "load").to_string());
-                reviews += 1;
+                reviews.fetch_add(1, Ordering::Relaxed);
                 if !created.status.success() {
                     errors.push(String::from_utf8_lossy(&created.stderr).into_owned());
                 }
             }
-            (reviews, errors)
+            errors
         })
-    };
-    let callers = [caller(), caller()];
+    });
     world.wait_until("the webhook's certificate is signed by the next CA", 200, || {
-        dial(world.address, &next.certificate).is_ok()
+        dial(world.address.address, &next.certificate).is_ok()
     });
     assert!(
         world.bundle().contains(&authority.current.certificate),
         "the caBundle must still contain the previous CA"
     );
-    sleep(Duration::from_secs(3));
+    let counts = || reviews.each_ref().map(|reviews| reviews.load(Ordering::Relaxed));
+    let before = counts();
+    world.wait_until("each caller makes twenty more reviews", 200, || {
+        counts().iter().zip(before).all(|(count, before)| *count >= before + 20)
+    });
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
-        let (reviews, errors) = caller.join().expect("a caller ends");
-        assert!(reviews > 20 && errors.is_empty(), "{reviews} reviews, {errors:?}");
+        let errors = caller.join().expect("a caller ends");
+        assert!(errors.is_empty(), "{errors:?}");
     }
 }
 
@@ -127,7 +131,7 @@ pub(super) fn dead(world: &mut World) {
     });
     assert!(world.create(&own).status.success(), "the webhook's own Pods must be able to start");
     assert!(!world.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
-    world.webhook = Some(world.start("webhook.log", world.address, world.monitoring));
+    world.webhook = Some(world.start("webhook.log", &world.address, &world.monitoring));
     world.wait_until("Pods that opted in are accepted again", 30, || {
         world.create(&pod("shop", "waits")).status.success()
     });

@@ -1,21 +1,22 @@
-//! What a command printed, against what the page shows.
+//! Compares the output of a command with the output that the page shows.
 
-/// Anything: within a line, or as a line of its own for any number of lines.
+/// Matches anything within a line, or any number of lines if it is alone on a line.
 const ANYTHING: &str = "…";
 
-/// Where the output leaves what is shown: the line that did not come, and the whole output. `None`: it fits.
+/// Returns the first expected line that is missing, or says that there is more output than
+/// expected; `None` if the output matches.
 pub fn difference(shown: &str, output: &str) -> Option<String> {
     let (shown, printed) = (lines(shown), lines(output));
     let reached = reach(&shown, &printed, |line| line == ANYTHING, fits);
     let missing = match reached {
         Reach::End => return None,
-        Reach::Item(index) => format!("this line did not come: {}", shown[index]),
-        Reach::More => "there is more than the page shows".to_owned(),
+        Reach::Item(index) => format!("missing line: {}", shown[index]),
+        Reach::More => "more output than the page shows".to_owned(),
     };
     Some(format!("{missing}\nprinted:\n{output}"))
 }
 
-/// Lines with single blanks, without the blank lines at the end.
+/// Splits text into lines, with single spaces between words and without empty lines at the end.
 fn lines(text: &str) -> Vec<String> {
     text.trim_end().lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
@@ -26,17 +27,18 @@ fn fits(shown: &str, printed: &str) -> bool {
     matches!(reached, Reach::End)
 }
 
-/// How far a pattern goes.
+/// The result of matching a pattern.
 enum Reach {
-    /// It fits as a whole.
+    /// The whole pattern matches.
     End,
-    /// This item of it is the first that cannot be found.
+    /// The index of the first item of the pattern that cannot be found.
     Item(usize),
-    /// It is over before the text is.
+    /// The pattern ends before the text does.
     More,
 }
 
-/// A pattern with gaps over a text: each gap takes as little as it can, and more when what follows it does not fit.
+/// Matches a pattern with wildcards against a text. Each wildcard matches as little as possible,
+/// and more if the items after it do not match.
 fn reach(
     pattern: &[String],
     text: &[String],
@@ -44,7 +46,7 @@ fn reach(
     same: impl Fn(&str, &str) -> bool,
 ) -> Reach {
     let (mut item, mut at, mut furthest) = (0, 0, 0);
-    // The last gap, and where in the text its turn ends.
+    // The last wildcard, and the position in the text up to which it matches.
     let mut gap: Option<(usize, usize)> = None;
     loop {
         furthest = furthest.max(item);

@@ -1,4 +1,4 @@
-//! Blocks of a page as scripts of the shell, in a folder of their own.
+//! Runs blocks of a page as shell scripts in a separate folder.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -7,37 +7,37 @@ use std::process::{Command, Stdio};
 
 use super::{Block, difference};
 
-/// How many seconds a block may take.
+/// Limit for one block, in seconds.
 const PATIENCE: &str = "300";
 
-/// Where blocks run.
 pub struct Scripts {
     /// The shell's working folder.
     pub folder: PathBuf,
-    /// Where each block's output stays, as `line-12.log`.
+    /// The folder for the output of each block, for example `line-12.log`.
     pub logs: PathBuf,
-    /// What their environment has besides ours.
+    /// Variables added to the environment of this process.
     pub environment: Vec<(String, OsString)>,
 }
 
 impl Scripts {
-    /// Runs one block to its end, by a shell that ends at the first command that fails.
+    /// Runs one block in a shell that exits at the first command that fails.
     ///
     /// # Errors
-    /// What went wrong: its exit code, or that it printed something else than is shown.
+    /// The exit code, or the difference between the printed and the shown output.
     ///
     /// # Panics
-    /// When there is no shell, or no writable folder.
+    /// If the shell cannot be started or the folder is not writable.
     pub fn run(&self, block: &Block) -> Result<(), String> {
         let path = self.logs.join(format!("line-{}.log", block.line));
         let log = File::create(&path).expect("a writable folder");
-        // A reader sees both, in the order in which they come.
+        // Both streams go to the same file, in the order in which they are written.
         let (stdout, stderr) = (log.try_clone().expect("a descriptor"), log);
         let mut command = Command::new("timeout");
         command.args(["--kill-after", "5", PATIENCE, "sh", "-euc", &block.script]);
         command.current_dir(&self.folder).envs(self.environment.iter().cloned());
-        let status = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).status().expect("it starts");
-        let output = String::from_utf8_lossy(&fs::read(&path).expect("its log")).into_owned();
+        let status =
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).status().expect("the shell starts");
+        let output = String::from_utf8_lossy(&fs::read(&path).expect("the log is readable")).into_owned();
         let Block { line, script, .. } = block;
         if !status.success() {
             return Err(format!("line {line}: {status}\n{script}printed:\n{output}"));

@@ -38,11 +38,17 @@ two
 #[test]
 fn a_block_that_nothing_checks_is_an_error() {
     let cases = [
-        ("```yaml\na: 1\n```\n", "line 2: a block of \"yaml\", which is not run"),
-        ("```\nkubectl\n```\n", "line 2: a block of \"\", which is not run"),
-        ("```text\nx\n```\n", "line 2: a text that no command prints"),
-        ("```sh\nx\n```\nand it prints\n```text\ny\n```\n", "line 6: a text that no command prints"),
-        ("```sh\nx\n```\n```text\ny\n```\n```text\nz\n```\n", "line 8: a text that no command prints"),
+        ("```yaml\na: 1\n```\n", "line 2: unsupported language \"yaml\" of a block"),
+        ("```\nkubectl\n```\n", "line 2: unsupported language \"\" of a block"),
+        ("```text\nx\n```\n", "line 2: a text block without a command before it"),
+        (
+            "```sh\nx\n```\nand it prints\n```text\ny\n```\n",
+            "line 6: a text block without a command before it",
+        ),
+        (
+            "```sh\nx\n```\n```text\ny\n```\n```text\nz\n```\n",
+            "line 8: a text block without a command before it",
+        ),
         ("```sh\nx\n", "line 1: a block without an end"),
     ];
     for (page, error) in cases {
@@ -77,21 +83,21 @@ fn what_is_shown_fits_what_is_printed() {
 #[test]
 fn what_does_not_fit_names_the_line() {
     let cases = [
-        ("a\nb\n", "a\n", "this line did not come: b"),
-        ("a\n", "a\nb\n", "there is more than the page shows"),
-        ("a\n", "", "this line did not come: a"),
-        ("", "a", "there is more than the page shows"),
-        ("status 502 …\n", "status 503 (x3)\n", "this line did not come: status 502 …"),
-        ("a\n…\nd\n", "a\nb\nc\n", "this line did not come: d"),
-        ("…a…b", "xayabz", "this line did not come: …a…b"),
-        ("…\nb\n…\nz\n", "a\nb\nb\nc\n", "this line did not come: z"),
+        ("a\nb\n", "a\n", "missing line: b"),
+        ("a\n", "a\nb\n", "more output than the page shows"),
+        ("a\n", "", "missing line: a"),
+        ("", "a", "more output than the page shows"),
+        ("status 502 …\n", "status 503 (x3)\n", "missing line: status 502 …"),
+        ("a\n…\nd\n", "a\nb\nc\n", "missing line: d"),
+        ("…a…b", "xayabz", "missing line: …a…b"),
+        ("…\nb\n…\nz\n", "a\nb\nb\nc\n", "missing line: z"),
     ];
     for (shown, output, missing) in cases {
         assert_eq!(difference(shown, output), Some(format!("{missing}\nprinted:\n{output}")));
     }
 }
 
-/// What a page's block does in the shell: nothing, or the first line of the complaint.
+/// Runs the block of a page and returns the first line of the error.
 fn run(name: &str, page: &str) -> Result<(), String> {
     let folder = kit::envoy::folder(name);
     let environment = vec![("WHO".to_owned(), "you".into())];
@@ -126,8 +132,8 @@ test \"$(cat here)\" = \"$PWD\"
 #[test]
 fn a_page_that_is_wrong_is_found_out() {
     let cases = [
-        ("```sh\necho 503\n```\n```text\n502\n```\n", "line 2: this line did not come: 502"),
-        ("```sh\necho 502; echo 503\n```\n```text\n502\n```\n", "line 2: there is more than the page shows"),
+        ("```sh\necho 503\n```\n```text\n502\n```\n", "line 2: missing line: 502"),
+        ("```sh\necho 502; echo 503\n```\n```text\n502\n```\n", "line 2: more output than the page shows"),
         ("```sh\nfalse\ntrue\n```\n", "line 2: exit status: 1"),
         ("```sh\necho $NOT_SET\n```\n", "line 2: exit status: 2"),
         ("```sh\nno-such-command\n```\n", "line 2: exit status: 127"),

@@ -1,4 +1,4 @@
-//! The control plane as a whole: its life, its files.
+//! The control plane as a whole: its processes and files.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,48 +12,61 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
-use super::{Options, Process, credentials, free_port, parts};
+use super::{Options, Process, credentials, parts};
 use kit::authority::Authority;
+use kit::reserved_port::ReservedPort;
 
-/// How long a part may take until it is ready.
+/// Limit for a component to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_millis(200);
 
-/// A control plane; all of its parts end when it is dropped, and its files go, unless a test has failed.
+/// A control plane. Dropping it stops all components and removes the files, unless a test has
+/// failed.
 pub struct Cluster {
-    /// Its files: credentials, data, logs.
+    /// The folder with credentials, data and logs.
     pub folder: PathBuf,
-    /// Who signed the API server's certificate.
+    /// The authority that signed the API server's certificate.
     pub authority: Authority,
     server: SocketAddr,
     options: Options,
-    /// etcd's URL.
     etcd: String,
-    /// A test takes it away, and brings it back.
+    /// Tests can stop and restart the API server.
     api_server: Mutex<Option<Process>>,
-    /// By the name of the log.
+    /// The other components, by the name of their log.
     parts: Vec<(&'static str, Process)>,
+    /// The ports of the API server and of etcd.
+    _ports: Vec<ReservedPort>,
 }
 
 impl Cluster {
-    /// Starts one, with its files in this folder, which is its own, and waits until it can be used. Everything starts from this
-    /// thread, whose namespaces it shares, and ends with it at the latest.
+    /// Starts a control plane with its files in `folder`, which is emptied first, and waits until
+    /// it is ready. All processes are started by this thread, share its namespaces, and are killed
+    /// when it ends.
     ///
     /// # Panics
-    /// When a part is missing, ends, or is not ready within two minutes; with the end of its log.
+    /// If a component is missing, exits, or is not ready within two minutes; the message contains
+    /// the end of its log.
     pub fn start(folder: &Path, options: Options) -> Self {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).expect("a writable folder");
         let ip = if options.bind.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { options.bind };
-        let port = options.port.unwrap_or_else(free_port);
+        let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let [etcd, etcd_peer] = [(); 2].map(|()| ReservedPort::new(localhost));
+        let mut ports = vec![etcd, etcd_peer];
+        let port = options.port.unwrap_or_else(|| {
+            let reserved = ReservedPort::new(ip);
+            let port = reserved.port();
+            ports.push(reserved);
+            port
+        });
         let server = SocketAddr::new(ip, port);
         let authority = Authority::new();
         credentials::write(folder, &authority, server);
-        let etcd = format!("http://127.0.0.1:{}", free_port());
+        let [etcd, etcd_peer] = [&ports[0], &ports[1]].map(|port| format!("http://{}", port.address));
         let (folder, parts) = (folder.to_path_buf(), Vec::new());
-        let mut cluster =
-            Self { folder, authority, server, options, etcd, api_server: Mutex::new(None), parts };
-        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd));
+        let api_server = Mutex::new(None);
+        let mut cluster = Self { folder, authority, server, options, etcd, api_server, parts, _ports: ports };
+        cluster.start_part("etcd.log", parts::etcd(&cluster.folder, &cluster.etcd, &etcd_peer));
         cluster.start_api_server();
         if cluster.options.controller_manager {
             cluster.start_part("controller-manager.log", parts::controller_manager(&cluster.folder));
@@ -69,10 +82,11 @@ impl Cluster {
         self.parts.push((log, Process::start(&mut command, &self.folder.join(log))));
     }
 
-    /// Starts the API server, on the port that it had, and waits until it is ready. It ends with this thread at the latest.
+    /// Starts the API server on the same port as before and waits until it is ready. It is killed
+    /// when this thread ends.
     ///
     /// # Panics
-    /// When it ends, or is not ready within two minutes; with the end of its log.
+    /// If it exits or is not ready within two minutes; the message contains the end of its log.
     pub fn start_api_server(&self) {
         let mut command = parts::api_server(&self.folder, &self.options, self.server.port(), &self.etcd);
         *self.api_server() = Some(Process::start(&mut command, &self.folder.join("api-server.log")));
@@ -81,37 +95,37 @@ impl Cluster {
         });
     }
 
-    /// Kills the API server.
     pub fn stop_api_server(&self) {
         *self.api_server() = None;
     }
 
     fn api_server(&self) -> MutexGuard<'_, Option<Process>> {
-        self.api_server.lock().expect("nobody panics with it")
+        self.api_server.lock().expect("the mutex is not poisoned")
     }
 
     /// Sends a signal to the API server.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn signal_api_server(&self, signal: Signal) {
-        self.api_server().as_ref().expect("it runs").signal(signal);
+        self.api_server().as_ref().expect("the API server runs").signal(signal);
     }
 
-    /// Where the API server is called from outside.
+    /// Returns the address of the API server.
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// The file by which that user calls it: `admin`, `webhook`, `discovery`, …
+    /// Returns the path of the kubeconfig of a user: `admin`, `webhook`, `discovery`, …
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.folder.join(format!("{user}.kubeconfig"))
     }
 
-    /// Makes a namespace with these labels (`name=value`), in which Pods can be made when this returns.
+    /// Creates a namespace with these labels (`name=value`) and waits until Pods can be created in
+    /// it.
     ///
     /// # Panics
-    /// When that is not so within two minutes.
+    /// If that is not possible after two minutes.
     pub fn create_namespace(&self, name: &str, labels: &[&str]) {
         self.done(&["create", "namespace", name], "");
         if !labels.is_empty() {
@@ -122,7 +136,8 @@ impl Cluster {
         }
     }
 
-    /// Until then no Pod of the namespace is taken, where ServiceAccounts are asked for.
+    /// Waits for the default ServiceAccount. If ServiceAccounts are required, the API server
+    /// rejects Pods of the namespace without it.
     fn wait_for_account(&self, namespace: &str) {
         let account = ["get", "serviceaccount/default", "configmap/kube-root-ca.crt", "-n", namespace];
         self.wait_for("the controller manager", |cluster| cluster.kubectl(&account, "").status.success());
@@ -141,20 +156,20 @@ impl Cluster {
         panic!("{what} is not ready:\n{}", logs.join("\n"));
     }
 
-    /// Looks after the parts.
+    /// Checks that all components run.
     ///
     /// # Panics
-    /// When one has ended by itself; with the end of its log.
+    /// If one has exited; the message contains the end of its log.
     pub fn check(&self) {
         let api_server =
             self.api_server().as_ref().is_some_and(Process::has_ended).then_some("api-server.log");
         let part = || self.parts.iter().find(|(_, process)| process.has_ended()).map(|(log, _)| *log);
         if let Some(log) = api_server.or_else(part) {
-            panic!("a part of the cluster has ended: {log}:\n{}", self.log(log));
+            panic!("a component of the cluster has exited: {log}:\n{}", self.log(log));
         }
     }
 
-    /// The end of a log.
+    /// Returns the end of a log.
     pub fn log(&self, name: &str) -> String {
         let log = fs::read(self.folder.join(name)).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -165,11 +180,12 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Who writes into the folder is gone before it is; etcd, the first, last.
+        // The processes that write into the folder are stopped before it is removed; etcd, which
+        // was started first, is stopped last.
         self.stop_api_server();
         while self.parts.pop().is_some() {}
         if panicking() {
-            let _ = writeln!(std::io::stderr(), "what the cluster leaves: {}", self.folder.display());
+            let _ = writeln!(std::io::stderr(), "files of the cluster: {}", self.folder.display());
         } else {
             let _ = fs::remove_dir_all(&self.folder);
         }

@@ -1,4 +1,4 @@
-//! Who may speak with the API server, and whom they believe: tokens, certificates, kubeconfigs, as files of the cluster's folder.
+//! Credentials of the API server and its clients as files: tokens, certificates, kubeconfigs.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::parts::SERVICE_IP;
 use kit::authority::Authority;
 
-/// Names of the API server, from wherever it is called.
+/// The names in the API server's certificate.
 const NAMES: [&str; 6] = [
     "kubernetes",
     "kubernetes.default",
@@ -22,17 +22,18 @@ const NAMES: [&str; 6] = [
     SERVICE_IP,
 ];
 
-/// Users by the name of their kubeconfig, which is their token too: name, user, group. Those of the manifests are as the ServiceAccounts there.
+/// Kubeconfig name (also used as the token), user, and group. The users of the manifests are named
+/// like the ServiceAccounts there.
 const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
-    // Its controllers have no accounts of their own.
+    // The controllers share one identity instead of separate ServiceAccounts.
     ("controller-manager", "system:kube-controller-manager", "system:masters"),
     ("scheduler", "system:kube-scheduler", ""),
     ("webhook", "system:serviceaccount:app-health-system:app-health-webhook", ""),
     ("discovery", "system:serviceaccount:app-health-system:app-health-discovery", ""),
 ];
 
-/// Writes all of them; `server` is where the API server is called from outside.
+/// Writes all files; `server` is the address of the API server.
 pub(super) fn write(folder: &Path, authority: &Authority, server: SocketAddr) {
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a writable folder");
     let ip = server.ip().to_string();

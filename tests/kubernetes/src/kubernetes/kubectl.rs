@@ -1,4 +1,4 @@
-//! kubectl, as the administrator or as another user.
+//! Runs kubectl as the administrator or as another user.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -11,15 +11,15 @@ impl Cluster {
     /// Runs kubectl as the administrator.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
         self.kubectl_as("admin", arguments, stdin)
     }
 
-    /// The same as another user.
+    /// Runs kubectl as `user`.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn kubectl_as(&self, user: &str, arguments: &[&str], stdin: &str) -> Output {
         let mut child = Command::new(tool("kubectl"))
             .arg("--kubeconfig")
@@ -32,15 +32,15 @@ impl Cluster {
             .stderr(Stdio::piped())
             .spawn()
             .expect("kubectl starts");
-        // It may end without reading.
+        // kubectl may exit without reading its input.
         let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
         child.wait_with_output().expect("kubectl ends")
     }
 
-    /// The same as the administrator where it has to work: stdout and stderr.
+    /// Runs kubectl as the administrator and returns stdout and stderr.
     ///
     /// # Panics
-    /// When it does not work; with its words.
+    /// If it fails; the message contains stderr.
     pub fn done(&self, arguments: &[&str], stdin: &str) -> (String, String) {
         let output = self.kubectl(arguments, stdin);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -48,27 +48,27 @@ impl Cluster {
         (text(&output.stdout), text(&output.stderr))
     }
 
-    /// Objects as JSON: `kubectl get` with these arguments.
+    /// Returns objects as JSON: `kubectl get` with these arguments.
     ///
     /// # Panics
-    /// When they are not there.
+    /// If they do not exist.
     pub fn get(&self, arguments: &[&str]) -> Value {
         let arguments: Vec<&str> = ["get", "-o", "json"].iter().chain(arguments).copied().collect();
         serde_json::from_str(&self.done(&arguments, "").0).expect("JSON")
     }
 
-    /// Applies objects: YAML or JSON.
+    /// Applies objects, given as YAML or JSON.
     ///
     /// # Panics
-    /// When one is refused.
+    /// If one is rejected.
     pub fn apply(&self, objects: &str) {
         self.done(&["apply", "-f", "-"], objects);
     }
 
-    /// A folder of the shipped manifests, built.
+    /// Builds a folder of the shipped manifests.
     ///
     /// # Panics
-    /// When it cannot be built.
+    /// If it cannot be built.
     pub fn kustomize(&self, folder: &str) -> String {
         self.done(&["kustomize", manifests(folder).to_str().expect("UTF-8")], "").0
     }

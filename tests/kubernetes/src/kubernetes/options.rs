@@ -1,23 +1,23 @@
-//! What a control plane is to be.
+//! Settings of a control plane.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// How a control plane is started. As it comes, it is one for tests without a node: an API server on a free port of loopback, with
-/// nobody behind it who makes or changes objects.
+/// Settings of a control plane. The default is one for tests without a node: an API server on a
+/// free loopback port, without any controllers.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the API server listens.
+    /// The address on which the API server listens.
     pub bind: IpAddr,
-    /// The port there; a free one where `None`.
+    /// The port of the API server; `None`: a free one.
     pub port: Option<u16>,
-    /// More flags of the API server.
+    /// Additional flags of the API server.
     pub api_server_flags: Vec<String>,
-    /// Do Pods get a ServiceAccount, its token and the authority? No Pod is made before its namespace has an account, which is the
-    /// controller manager's to make.
+    /// Whether Pods get a ServiceAccount with its token and the CA certificate. Pods are rejected
+    /// until their namespace has the default account, which the controller manager creates.
     pub service_accounts: bool,
-    /// Does the controller manager run?
+    /// Whether the controller manager runs.
     pub controller_manager: bool,
-    /// Does the scheduler run?
+    /// Whether the scheduler runs.
     pub scheduler: bool,
 }
 

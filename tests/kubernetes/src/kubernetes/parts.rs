@@ -1,13 +1,13 @@
-//! The programs and their flags.
+//! The command lines of the components.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::options::Options;
 use super::process::command;
-use super::{free_port, tool};
+use super::tool;
 
-/// The address of the Service `kubernetes`: the first of the range.
+/// The address of the Service `kubernetes`: the first one of the range.
 pub(super) const SERVICE_IP: &str = "10.96.0.1";
 const SERVICES: &str = "10.96.0.0/16";
 
@@ -15,22 +15,22 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("UTF-8").to_owned()
 }
 
-/// etcd, whose clients come to `url`.
-pub(super) fn etcd(folder: &Path, url: &str) -> Command {
-    let peer = format!("http://127.0.0.1:{}", free_port());
+/// Returns the command for etcd, which serves clients at `url` and other members at `peer`.
+pub(super) fn etcd(folder: &Path, url: &str, peer: &str) -> Command {
     let mut command = command(&tool("etcd"));
     command
         .args(["--name", "test", "--data-dir", &path(folder, "etcd")])
         .args(["--listen-client-urls", url, "--advertise-client-urls", url])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
         .args(["--initial-cluster", &format!("test={peer}"), "--unsafe-no-fsync"]);
     command
 }
 
-/// The API server on `port`, with etcd at `etcd`.
+/// Returns the command for the API server on `port`, with etcd at `etcd`.
 pub(super) fn api_server(folder: &Path, options: &Options, port: u16, etcd: &str) -> Command {
     let path = |name: &str| path(folder, name);
-    // There is no route by which an address that others know could be found; nor do others ask.
+    // Without a default route the API server finds no address to advertise; no client uses the
+    // advertised one.
     let advertised =
         if options.bind.is_unspecified() { "127.0.0.1".to_owned() } else { options.bind.to_string() };
     let mut command = command(&tool("kube-apiserver"));
@@ -58,7 +58,8 @@ pub(super) fn api_server(folder: &Path, options: &Options, port: u16, etcd: &str
     command
 }
 
-/// The controller manager. Nobody asks for its health: what it does not do is missed.
+/// Returns the command for the controller manager. Its health is not checked: a test fails if it
+/// does not do its work.
 pub(super) fn controller_manager(folder: &Path) -> Command {
     let mut command = command(&tool("kube-controller-manager"));
     command
@@ -74,7 +75,7 @@ pub(super) fn controller_manager(folder: &Path) -> Command {
     command
 }
 
-/// The scheduler, likewise.
+/// Returns the command for the scheduler, whose health is not checked either.
 pub(super) fn scheduler(folder: &Path) -> Command {
     let mut command = command(&tool("kube-scheduler"));
     command.arg(format!("--kubeconfig={}", path(folder, "scheduler.kubeconfig"))).args([

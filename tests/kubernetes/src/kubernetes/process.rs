@@ -8,65 +8,64 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-/// A command of a program that is killed when the thread that starts it ends, in whatever way: what a static holds is never dropped.
+/// Returns a command for a program that is killed when the thread that starts it ends, because
+/// values in statics are never dropped.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
     command
 }
 
-/// A process that is killed when it is dropped.
+/// A process that is killed on drop.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it from this thread, whose namespaces it shares. What it says goes to `log`, behind what is there: a second life
-    /// continues the log of the first.
+    /// Starts a process from this thread, whose namespaces it shares. Its output is appended to
+    /// `log`, so that a restarted process continues the log.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(command: &mut Command, log: &Path) -> Self {
         let log = File::options().append(true).create(true).open(log).expect("a log");
         let command = command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
         Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If the process has exited.
     pub fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("it runs");
+        kill(self.pid(), signal).expect("the process runs");
     }
 
-    /// Its number.
-    ///
-    /// # Panics
-    /// Never.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.0.id()).expect("a process id"))
     }
 
-    /// Has it ended by itself? Whoever waits for it is told its exit code all the same.
+    /// Returns whether the process has exited. A later [`Process::wait`] still returns its exit
+    /// code.
     ///
     /// # Panics
-    /// When it was waited for before.
+    /// If the process was waited for before.
     pub fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        waitid(Id::Pid(self.pid()), flags).expect("a child of ours") != WaitStatus::StillAlive
+        waitid(Id::Pid(self.pid()), flags).expect("the process is a child of this one")
+            != WaitStatus::StillAlive
     }
 
-    /// Waits for its end: the exit code; `None` for a signal.
+    /// Waits until the process has exited and returns the exit code; `None` for a signal.
     ///
     /// # Panics
-    /// When it cannot be waited for.
+    /// If it cannot be waited for.
     pub fn wait(&mut self) -> Option<i32> {
-        self.0.wait().expect("it ends").code()
+        self.0.wait().expect("the process can be waited for").code()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // Fails if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

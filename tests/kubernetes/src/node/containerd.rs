@@ -1,13 +1,16 @@
-//! containerd on a node: its configuration, the network of the Pods, the images.
+//! containerd on a node: its configuration, the Pod network, the images.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::namespaces::Namespaces;
 use crate::kubernetes::Process;
 
-/// Where it listens, inside.
+/// The path of its socket inside the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
+
+/// Limit for containerd to respond.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const CONFIG: &str = r#"version = 2
 root = "/var/lib/containerd"
@@ -17,14 +20,14 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   address = "/run/containerd/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "docker.io/app-health-test/pause:1"
-  # Without CAP_SYS_RESOURCE no process may be told to be killed later than others.
+  # Lowering the OOM score of a process requires CAP_SYS_RESOURCE.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "/etc/cni/net.d"
 "#;
 
-/// A bridge of the node's own network, whose address is the Pods' way out.
+/// A bridge in the node's network namespace, whose address is the gateway of the Pods.
 const NETWORK: &str = r#"{
   "cniVersion": "0.4.0", "name": "node",
   "plugins": [{
@@ -33,7 +36,6 @@ const NETWORK: &str = r#"{
   }]
 }"#;
 
-/// Starts it.
 pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
     let config = folder.join("containerd.toml");
     std::fs::write(&config, CONFIG).expect("a writable folder");
@@ -41,15 +43,18 @@ pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
     std::fs::write(&network, NETWORK).expect("a writable folder");
     let mut install = namespaces.command("install");
     install.arg("-D").arg(&network).arg("/etc/cni/net.d/10-node.conflist");
-    assert!(install.status().expect("nsenter starts").success(), "the network's configuration");
+    assert!(
+        install.status().expect("nsenter starts").success(),
+        "the network configuration cannot be installed"
+    );
     let mut command = namespaces.command("containerd");
     Process::start(command.arg("--config").arg(&config), &folder.join("log/containerd.log"))
 }
 
-/// Takes the images of an archive in, as soon as containerd answers.
+/// Imports the images of an archive as soon as containerd responds.
 ///
 /// # Panics
-/// When it does not take them; with its words.
+/// If containerd does not respond, or the import fails; the message contains its output.
 pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
     let ctr = |words: &[&str]| {
         let mut command = namespaces.command("ctr");
@@ -59,12 +64,20 @@ pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
             .output()
             .expect("nsenter starts")
     };
-    for _ in 0..150 {
-        if ctr(&["version"]).status.success() {
+    let begin = Instant::now();
+    loop {
+        let version = ctr(&["version"]);
+        if version.status.success() {
             break;
         }
+        let error = String::from_utf8_lossy(&version.stderr);
+        assert!(begin.elapsed() < TIMEOUT, "containerd does not respond: {error}");
         std::thread::sleep(Duration::from_millis(200));
     }
     let output = ctr(&["images", "import", archive.to_str().expect("UTF-8")]);
-    assert!(output.status.success(), "the images: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "the images cannot be imported: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

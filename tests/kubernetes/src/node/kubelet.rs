@@ -11,7 +11,6 @@ use super::namespaces::{Namespaces, descendant};
 use super::{IP, NAME};
 use crate::kubernetes::{Process, tool};
 
-/// Starts it.
 pub(super) fn start(namespaces: &Namespaces, folder: &Path, kubeconfig: &Path, cgroup: &str) -> Process {
     let config = folder.join("kubelet.json");
     std::fs::write(&config, configuration(cgroup).to_string()).expect("a writable folder");
@@ -21,16 +20,17 @@ pub(super) fn start(namespaces: &Namespaces, folder: &Path, kubeconfig: &Path, c
     Process::start(&mut command, &folder.join("log/kubelet.log"))
 }
 
-/// Kills it; what it runs lives on.
+/// Kills kubelet; its containers continue to run.
 pub(super) fn kill(mut started: Process) {
-    // What was started is the program that went into the namespaces, and waits for it.
+    // The started process is nsenter, which waits for kubelet as its child.
     let entered = started.pid().as_raw().unsigned_abs();
-    let kubelet = descendant(entered, 1).expect("it runs");
-    signal(Pid::from_raw(kubelet.cast_signed()), Signal::SIGKILL).expect("it runs");
+    let kubelet = descendant(entered, 1).expect("kubelet runs");
+    signal(Pid::from_raw(kubelet.cast_signed()), Signal::SIGKILL).expect("kubelet runs");
     started.wait();
 }
 
-/// What is not its default is so because it shares a machine: control groups below one of ours, no taking of Pods for want of room.
+/// Settings differ from the defaults only because the node shares a machine: the control groups are
+/// below one of the node, and Pods are evicted only when resources are almost exhausted.
 fn configuration(cgroup: &str) -> serde_json::Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",

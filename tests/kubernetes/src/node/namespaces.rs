@@ -1,4 +1,5 @@
-//! The mount, network and process namespaces of a node: what happens in them touches nothing of the machine, and ends with the test.
+//! The mount, network and PID namespaces of a node, which isolate it from the machine and end with
+//! the test.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -8,20 +9,21 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 
-/// The namespaces; their end is the end of all that runs in them.
+/// The namespaces; dropping this kills all processes in them.
 pub(super) struct Namespaces {
     keeper: Child,
-    /// The keeper reads to the end of it, which also comes when the test is killed.
+    /// Standard input of the keeper script, which reads it until it is closed, even if the test is
+    /// killed.
     held: Option<ChildStdin>,
-    /// The number of their first process.
+    /// The PID of the first process.
     first: u32,
 }
 
 impl Namespaces {
-    /// Makes them. What is on the node lies in `folder/data`, what it logs in `folder/log`.
+    /// Creates the namespaces. Data of the node is in `folder/data`, its logs in `folder/log`.
     ///
     /// # Panics
-    /// When this machine does not let us; with what the system said.
+    /// If they cannot be created; the message contains the reason.
     pub(super) fn start(folder: &Path, tools: Option<&Path>, cgroup: &str) -> Self {
         let file = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -39,25 +41,26 @@ impl Namespaces {
         let mut namespaces = Self { keeper, held, first: 0 };
         for _ in 0..200 {
             if folder.join("started").exists() {
-                namespaces.first = descendant(namespaces.keeper.id(), 2).expect("it has started");
+                namespaces.first =
+                    descendant(namespaces.keeper.id(), 2).expect("the first process has started");
                 return namespaces;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         let log = std::fs::read_to_string(folder.join("log/namespaces.log")).unwrap_or_default();
-        panic!("no namespaces can be had here: {log}");
+        panic!("cannot create the namespaces: {log}");
     }
 
-    /// This thread, and whatever it starts, is in their network from now on.
+    /// Moves this thread, and every process that it starts, into the network namespace.
     ///
     /// # Panics
-    /// When they have ended.
+    /// If the node has ended.
     pub(super) fn enter(&self) {
         let network = File::open(self.file("net")).expect("the node runs");
         setns(network.as_fd(), CloneFlags::CLONE_NEWNET).expect("root may enter a network");
     }
 
-    /// A program that runs inside.
+    /// Returns a command that runs a program inside.
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.first.to_string(), "--mount", "--net", "--pid", "--"]).arg(program);
@@ -76,7 +79,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// The first child's first child, or a later generation.
+/// Returns the first child's first child, or a later generation.
 pub(super) fn descendant(process: u32, generations: u32) -> Option<u32> {
     (0..generations).try_fold(process, |process, _| {
         let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;

@@ -1,4 +1,4 @@
-//! A namespace of the cluster for one test, and the Pods in it.
+//! A Kubernetes namespace for one test, and the Pods in it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,22 +6,21 @@ use serde_json::Value;
 
 use super::Node;
 
-/// The label by which a namespace asks for the sidecar.
+/// The label that enables injection in a namespace.
 const INJECTED: &str = "app-health.io/injection=enabled";
 
-/// A namespace; it goes, and its Pods with it, when it is dropped.
+/// A namespace; dropping it deletes it together with its Pods.
 pub struct Space<'a> {
     /// The node on which its Pods run.
     pub node: &'a Node,
-    /// Its name.
     pub name: String,
 }
 
 impl Node {
-    /// A namespace of its own; with `injected`, its Pods get the sidecar.
+    /// Creates a namespace; with `injected`, its Pods get the sidecar.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn space(&self, name: &str, injected: bool) -> Space<'_> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let name = format!("{name}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -32,35 +31,35 @@ impl Node {
 }
 
 impl Space<'_> {
-    /// kubectl in this namespace: stdout.
+    /// Runs kubectl in this namespace and returns stdout.
     ///
     /// # Panics
-    /// When it does not work; with its words.
+    /// If it fails; the message contains stderr.
     pub fn done(&self, arguments: &[&str], stdin: &str) -> String {
         self.node.cluster.done(&[&["--namespace", &self.name], arguments].concat(), stdin).0
     }
 
-    /// Creates objects; what kubectl warns of is returned.
+    /// Creates objects and returns the warnings of kubectl.
     ///
     /// # Panics
-    /// When one is refused.
+    /// If one is rejected.
     pub fn create(&self, object: &Value) -> String {
         let arguments = ["--namespace", &self.name, "create", "-f", "-"];
         self.node.cluster.done(&arguments, &object.to_string()).1
     }
 
-    /// A Pod as the API server has it now.
+    /// Returns a Pod as the API server has it now.
     ///
     /// # Panics
-    /// When there is none.
+    /// If it does not exist.
     pub fn pod(&self, name: &str) -> Value {
         self.node.cluster.get(&["--namespace", &self.name, "pod", name])
     }
 
-    /// Waits until the Pod is so, and returns it.
+    /// Waits until `is_so` is true for the Pod, and returns it.
     ///
     /// # Panics
-    /// When it never is; with its events.
+    /// If that does not happen in time; the message contains its events.
     pub fn pod_until(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut pod = Value::Null;
         let seen = || {
@@ -72,10 +71,10 @@ impl Space<'_> {
         pod
     }
 
-    /// What the events of a Pod say, oldest first.
+    /// Returns the texts of a Pod's events, oldest first.
     ///
     /// # Panics
-    /// When the API server does not answer.
+    /// If the API server does not respond.
     pub fn events(&self, name: &str) -> Vec<String> {
         let field = format!("involvedObject.name={name}");
         let list = self.node.cluster.get(&["--namespace", &self.name, "events", "--field-selector", &field]);
@@ -84,7 +83,7 @@ impl Space<'_> {
         events.iter().filter_map(|event| event["message"].as_str()).map(str::to_owned).collect()
     }
 
-    /// The logs of all containers of a Pod, as far as there are any.
+    /// Returns the available logs of all containers of a Pod.
     pub fn logs(&self, name: &str) -> String {
         let arguments = ["--namespace", &self.name, "logs", name, "--all-containers", "--prefix"];
         let output = self.node.cluster.kubectl(&arguments, "");

@@ -1,9 +1,10 @@
-# The first process of a node's namespaces. $1: the node's folder; $2: the folder with Debian's packages, or nothing where the
-# machine has the programs. What is changed here is seen by nobody else, and ends with this process.
+# The first process of a node's namespaces. $1: the node's folder; $2: the folder with Debian's
+# packages, or empty if the machine has the programs. Changes made here are visible only inside the
+# namespaces, and end with this process.
 set -e
 case $1/ in
 /run/* | /var/lib/* | /var/log/*)
-    echo "a node has a /run, /var/lib and /var/log of its own, so its files cannot lie in $1"
+    echo "the folder of a node cannot be in $1, because the node has its own /run, /var/lib and /var/log"
     exit 1
     ;;
 esac
@@ -11,7 +12,7 @@ mount --make-rprivate /
 [ -z "$2" ] || mount -t overlay -o "lowerdir=$2/usr:/usr" overlay /usr
 mkdir -p "$1/data/lib" "$1/log/var"
 mount -t tmpfs tmpfs /run
-# What kubelet sets are the machine's settings, of no namespace: it gets files of its own in their place.
+# Kubelet writes sysctls that no namespace isolates, so copies are mounted over them.
 for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
     own=/run/$(echo "$setting" | tr / .)
     cat "/proc/sys/$setting" >"$own"
@@ -22,7 +23,7 @@ mount --bind "$1/log/var" /var/log
 mkdir /run/upper /run/work
 mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
 ip link set lo up
-# The node, and the Service `kubernetes`, at which Pods find the API server.
+# The addresses of the node and of the Service `kubernetes`, at which Pods reach the API server.
 ip address add 192.0.2.1/32 dev lo
 ip address add 10.96.0.1/32 dev lo
 echo 1 >/proc/sys/net/ipv4/ip_forward

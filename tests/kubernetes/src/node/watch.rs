@@ -1,4 +1,5 @@
-//! What becomes of the Pods of a namespace, each step of it, in order, with the moment when the API server told it.
+//! Records every state of the Pods of a namespace in order, with the time at which the API server
+//! reported it.
 
 use std::io::BufReader;
 use std::process::{Child, Stdio};
@@ -11,26 +12,25 @@ use tokio::time::Instant;
 use super::Space;
 use crate::kubernetes::{command, tool};
 
-/// A Pod at a moment.
+/// The state of a Pod at one time.
 #[derive(Clone, Debug)]
 pub struct Sight {
-    /// When we were told. The API's own times are whole seconds.
+    /// The time at which the event was received; the timestamps of the API are whole seconds.
     pub at: Instant,
-    /// The Pod as it was then.
     pub pod: Value,
 }
 
-/// A watch on all Pods of a namespace; it ends when it is dropped, or when the API server does.
+/// A watch on all Pods of a namespace; it ends when it is dropped, or when the API server exits.
 pub struct Watch {
     kubectl: Child,
     seen: Arc<Mutex<Vec<Sight>>>,
 }
 
 impl Space<'_> {
-    /// Watches the Pods from now on.
+    /// Starts to watch the Pods.
     ///
     /// # Panics
-    /// When kubectl cannot be started.
+    /// If kubectl cannot be started.
     pub fn watch(&self) -> Watch {
         let mut command = command(&tool("kubectl"));
         command.arg("--kubeconfig").arg(self.node.cluster.kubeconfig("admin"));
@@ -43,16 +43,16 @@ impl Space<'_> {
         let sees = Arc::clone(&seen);
         thread::spawn(move || {
             for pod in Deserializer::from_reader(stdout).into_iter::<Value>().map_while(Result::ok) {
-                sees.lock().expect("no holder panics").push(Sight { at: Instant::now(), pod });
+                sees.lock().expect("the mutex is not poisoned").push(Sight { at: Instant::now(), pod });
             }
         });
         Watch { kubectl, seen }
     }
 
-    /// Waits until a watched Pod is so.
+    /// Waits until `is_so` is true for a watched Pod.
     ///
     /// # Panics
-    /// When it never is; with its events and logs.
+    /// If that does not happen in time; the message contains its events and logs.
     pub fn until_seen(&self, watch: &Watch, pod: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
         let story = || format!("{}\n{}", self.done(&["describe", "pod", pod], ""), self.logs(pod));
         self.node.until_or(&format!("Pod {pod} in {} {what}", self.name), || is_so(&watch.last(pod)), story);
@@ -60,20 +60,20 @@ impl Space<'_> {
 }
 
 impl Watch {
-    /// All that was seen of one Pod.
+    /// Returns all recorded states of a Pod.
     pub fn sights(&self, pod: &str) -> Vec<Sight> {
-        let seen = self.seen.lock().expect("no holder panics");
+        let seen = self.seen.lock().expect("the mutex is not poisoned");
         seen.iter().filter(|sight| sight.pod["metadata"]["name"] == pod).cloned().collect()
     }
 
-    /// The Pod as it was last; null before it was seen.
+    /// Returns the last recorded state of a Pod; null before the first one.
     pub fn last(&self, pod: &str) -> Value {
-        let seen = self.seen.lock().expect("no holder panics");
+        let seen = self.seen.lock().expect("the mutex is not poisoned");
         let last = seen.iter().rev().find(|sight| sight.pod["metadata"]["name"] == pod);
         last.map_or(Value::Null, |sight| sight.pod.clone())
     }
 
-    /// What `look` made of the Pod, each time that it became another.
+    /// Returns the results of `look` for the states of a Pod, without consecutive duplicates.
     pub fn changes<T: PartialEq>(&self, pod: &str, look: impl Fn(&Value) -> T) -> Vec<(Instant, T)> {
         let mut changes = Vec::new();
         for Sight { at, pod } in self.sights(pod) {
@@ -88,7 +88,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // It may have ended.
+        // Fails if kubectl has already exited.
         let _ = self.kubectl.kill();
         let _ = self.kubectl.wait();
     }

@@ -1,59 +1,61 @@
-//! PURE. The faults of a plan.
+//! The faults of a plan.
 
 use std::time::Duration;
 
 use super::{GROUPS, Kind, MachinePlan, ProbePlan, probe};
 use crate::random::Random;
 
-/// Something that goes wrong, or is changed by somebody.
+/// A failure or a change of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// The application is well, or not, from now on.
+    /// The application becomes healthy or unhealthy.
     Application { host: usize, healthy: bool },
-    /// From now on each probe ends as it likes; [`Fault::Application`] ends that.
+    /// Each probe gets a random result, until the next [`Fault::Application`].
     Flapping { host: usize },
-    /// Its connection breaks; what was on the way is lost. Both ends hear of it soon.
+    /// The connection breaks and packets in flight are lost. Both ends detect it soon.
     Cut { machine: usize },
-    /// Its connection dies and nobody hears of it until a ping is not answered. In one direction or both.
+    /// The connection loses all packets in one direction or both, until an unanswered PING reveals
+    /// it.
     HalfOpen { machine: usize, up: bool, down: bool },
-    /// Nothing passes between the host and the server for so long.
+    /// The host and the server cannot reach each other for this time.
     Partition { host: usize, lasts: Duration },
-    /// Ends at once, as by `kill -9`; `silently`: the whole machine, so that nobody closes its connections.
+    /// The process ends at once, as by `kill -9`; with `silently` the whole machine does, so that
+    /// its connections are not closed.
     Kill { machine: usize, silently: bool },
-    /// Ends with a goodbye.
+    /// The agent shuts down cleanly, with a final report.
     Stop { machine: usize },
-    /// Says that it drains, and goes on.
+    /// The agent reports that it drains and continues to run.
     Drain { machine: usize },
-    /// Starts again, if it does not run.
+    /// The agent starts if it is not running.
     Start { machine: usize },
-    /// Does nothing for so long, as a suspended machine.
+    /// The host does nothing for this time, like a suspended machine.
     Freeze { host: usize, lasts: Duration },
-    /// The server ends at once and starts again later. `empty`: with nothing of what it had stored.
+    /// The server ends at once and restarts later; with `empty` its store is lost.
     Restart { down: Duration, empty: bool, silently: bool },
-    /// Nothing is stored for so long.
+    /// The store accepts no writes for this time.
     DiskFull { lasts: Duration },
-    /// The server's wall clock jumps by so many seconds.
+    /// The server's wall clock jumps by this number of seconds.
     WallClock { seconds: i64 },
-    /// Somebody edits the configuration.
+    /// The operator changes the configuration.
     Configure(Edit),
-    /// Something that the machine said once is delivered again, on its stream of now.
+    /// An earlier report of the machine is delivered again on its current stream.
     Replay { machine: usize },
-    /// Other certificates: it opens a new stream.
+    /// The certificates of the agent are replaced, so that it opens a new stream.
     Certificates { machine: usize },
 }
 
 /// A change of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// A group has this probe from now on, or none.
+    /// Sets or removes the probe of a group.
     Probe { group: usize, probe: Option<ProbePlan> },
-    /// A group is there, or not.
+    /// Creates or deletes a group.
     Group { group: usize, exists: bool },
-    /// The manual entry of a host is there, or not.
+    /// Creates or deletes the manual entry of a host.
     Entry { host: usize, exists: bool },
 }
 
-/// Faults up to `until`, after which the world is as it should be.
+/// Generates faults up to `until`, followed by those that restore a healthy world.
 pub(super) fn make(
     random: &mut Random,
     machines: &[MachinePlan],
@@ -63,7 +65,7 @@ pub(super) fn make(
     let most = random.pick(&[0, 3, 10, 30]);
     let mut faults: Vec<(Duration, Fault)> = Vec::new();
     let span = u64::try_from(until.as_millis()).expect("minutes");
-    // Some plans have a favourite, which comes again and again.
+    // Some plans repeat one kind of fault.
     let favourite = random.chance(0.3).then(|| random.below(KINDS));
     for _ in 0..random.below(most + 1) {
         let at = random.millis(0, span);
@@ -74,7 +76,7 @@ pub(super) fn make(
         let fault = one(random, which, machines, envoys, (until - at) + Duration::from_millis(1));
         faults.push((at, fault));
     }
-    // A goodbye must have its time.
+    // A clean shutdown needs time to complete.
     let quiet = until + Duration::from_secs(5);
     for (index, machine) in machines.iter().enumerate() {
         faults.push((machine.starts.min(until), Fault::Start { machine: index }));
@@ -88,7 +90,7 @@ pub(super) fn make(
             faults.push((until, Fault::Application { host: index, healthy }));
         }
     }
-    // What was refused is not sent again until it changes.
+    // A rejected response is not sent again until it changes, so the Envoys are restarted.
     for envoy in 0..envoys {
         faults.push((until, Fault::Kill { machine: machines.len() + envoy, silently: false }));
     }
@@ -101,12 +103,12 @@ pub(super) fn make(
     faults
 }
 
-/// How many kinds [`one`] knows.
+/// The number of kinds that [`one`] can generate.
 const KINDS: usize = 19;
 
-/// One fault that is over before `left` has passed.
+/// Generates one fault that ends before `left` has passed.
 fn one(random: &mut Random, which: usize, machines: &[MachinePlan], envoys: usize, left: Duration) -> Fault {
-    // Behind the machines come the Envoys.
+    // The Envoys are numbered after the machines.
     let machine = random.below(machines.len() + envoys);
     let host = machines.get(machine).map_or(machine, |machine| machine.host);
     let lasts = random.pick(&[500, 5_000, 15_000, 40_000, 120_000]);

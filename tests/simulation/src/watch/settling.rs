@@ -1,4 +1,4 @@
-//! PURE. What a server that lost its store may tell Envoys that hold endpoints from before.
+//! Checks the responses of a server that lost its store, to Envoys that have earlier endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,18 @@ use super::Watch;
 use crate::configuration;
 use crate::plan::{GROUPS, Kind};
 
-/// Where an Envoy sends requests: addresses by cluster.
+/// The endpoints of an Envoy by cluster.
 type Endpoints = BTreeMap<String, BTreeSet<String>>;
 
 impl Watch {
-    /// A server that lost its store makes no set smaller, but by those in it of whom somebody said something.
+    /// Checks that a server that lost its store removes only endpoints for which it has received a
+    /// report.
     pub fn pushed_by_settling(&mut self, before: &Endpoints, after: &Endpoints) {
         for (cluster, endpoints) in after {
             let Some(before) = before.get(cluster) else { continue };
             let missing = before.iter().filter(|address| !endpoints.contains(*address));
             let mut explained = missing.filter(|address| self.is_known(cluster, address)).count();
-            // Who flaps may have been counted for one that was in the set.
+            // A flapping entry may have been counted as a member of the assignment.
             let hosts: BTreeSet<String> =
                 self.hosts.iter().map(|host| configuration::address(*host)).collect();
             let strangers = hosts.iter().filter(|host| !before.contains(*host) && !endpoints.contains(*host));
@@ -27,19 +28,19 @@ impl Watch {
                 .count();
             if endpoints.len() + explained < before.len() && !self.is_lied_to {
                 self.wrong.get_or_insert_with(|| {
-                    format!("{cluster}: a server that lost its store makes {before:?} into {endpoints:?}")
+                    format!("{cluster}: a server that lost its store changed {before:?} to {endpoints:?}")
                 });
             }
         }
     }
 
-    /// Whether somebody said something of this endpoint, or the operator removed it.
+    /// Returns whether a report on this endpoint was received, or the operator removed it.
     fn is_known(&self, cluster: &str, address: &str) -> bool {
         let mut members = self.members(cluster, address);
         members.any(|key| self.known.contains(key) || !self.is_there.contains(key))
     }
 
-    /// The entries that an endpoint may stand for.
+    /// Returns the entries that an endpoint may belong to.
     fn members(&self, cluster: &str, address: &str) -> impl Iterator<Item = &Key> {
         let of_group = move |name: &str| GROUPS.iter().any(|it| cluster.contains(it) && name.starts_with(it));
         let fits = move |((key, _), host): &(&(Key, Kind), &usize)| {

@@ -1,4 +1,4 @@
-//! PURE. What the server shows, against what may follow from what it was told.
+//! Checks the state that the server exposes against the messages that it has received.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::process::run_of;
 use crate::world::Server;
 
 impl Watch {
-    /// What the server shows after a step.
+    /// Checks the exposed state after a step.
     pub fn look(&mut self, now: Duration, server: &Server) {
         let views = server.entries.view(now - server.started);
         let mut gone: BTreeSet<Key> = self.seen.keys().cloned().collect();
@@ -26,7 +26,8 @@ impl Watch {
         }
     }
 
-    /// A server has started with this store: what was acknowledged is there, and who was healthy is served.
+    /// Checks a server that started with this store: acknowledged reports are stored, and healthy
+    /// entries are served.
     pub fn restored(&mut self, stored: &BTreeMap<Key, Record>, server: &Server) {
         let lost = self
             .acknowledged
@@ -34,7 +35,7 @@ impl Watch {
             .find(|(key, session)| stored.get(*key).is_none_or(|record| record.session < **session));
         if let Some((key, session)) = lost {
             let text = format!(
-                "{key}: a report of session {session} was acknowledged, stored is {:?}",
+                "{key}: a report of session {session} was acknowledged, but {:?} is stored",
                 stored.get(key)
             );
             self.wrong(|| text);
@@ -44,7 +45,7 @@ impl Watch {
         for (key, record) in stored {
             let is_healthy = record.condition.as_ref().is_some_and(|it| it.status == Status::True);
             if is_healthy && self.is_there.contains(key) && !served.contains(key) {
-                self.wrong(|| format!("{key}: was healthy before the start, and is not served"));
+                self.wrong(|| format!("{key}: was healthy before the start, but is not served"));
             }
         }
     }
@@ -56,7 +57,7 @@ impl Watch {
         let order = agent.and_then(|agent| Some((run_of(agent.epoch.as_ref()?)?, agent.generation?)));
         if let (Some(order), false) = (order, seen.is_excused) {
             if seen.order.is_some_and(|before| order < before) {
-                self.wrong(|| format!("{key}: report {order:?} acts after {:?}", seen.order));
+                self.wrong(|| format!("{key}: report {order:?} took effect after {:?}", seen.order));
             }
             seen.order = Some(order);
         }
@@ -85,7 +86,7 @@ impl Watch {
         self.seen.insert(key, seen);
     }
 
-    /// Whether an endpoint may go for this reason; none: the entry is gone.
+    /// Returns whether an endpoint may be removed for this reason; `None`: the entry was deleted.
     fn may_go(
         &self,
         now: Duration,
@@ -94,7 +95,8 @@ impl Watch {
         reason: Option<&str>,
         state: Option<State>,
     ) -> bool {
-        // Who did not come back since the start has one grace, who was there since has the other.
+        // One grace period applies to agents that have not reconnected since the start, another to
+        // those that have.
         let passed = |since: Option<Duration>| {
             let grace = |since| if since == self.server_started { self.restart_grace } else { self.grace };
             since.is_some_and(|since| now >= since + grace(since))

@@ -1,4 +1,4 @@
-//! The server's streams to Envoys: snapshots are made and pushed.
+//! The server's streams to Envoys: it builds and pushes snapshots.
 
 use discovery::entries::{Input, StreamId};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
@@ -9,25 +9,24 @@ use crate::network::{End, Packet};
 use crate::sabotage::Sabotage;
 
 impl World {
-    /// What Envoys see is made anew.
     pub(super) fn publish(&mut self) {
         let Some(server) = &mut self.server else { return };
         if self.sabotage == Some(Sabotage::NeverPublish) && self.watch.steps > 50 {
             server.debounce.pushed(self.now - server.started);
             return;
         }
-        // As after a store that was not empty.
+        // The injected bug treats the store as if it had not been empty.
         let settling = server.settling.is_some() && self.sabotage != Some(Sabotage::NeverSettle);
-        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, settling };
+        let settings = SnapshotSettings { last_endpoint: self.plan.last_endpoint, startup_grace: settling };
         let Server { entries, config, snapshot: previous, .. } = &*server;
         let snapshot = Snapshot::build(config, &mut entries.workloads(), settings, Some(previous));
         let kept = snapshot.kept().clone();
         server.snapshot = snapshot;
         server.debounce.pushed(self.now - server.started);
         let streams: Vec<StreamId> = server.streams.keys().copied().collect();
-        self.step_server(Input::Kept(kept));
+        self.step_server(Input::LastEndpointsKept(kept));
         for stream in streams {
-            self.step_stream(stream, Ads::Look);
+            self.step_stream(stream, Ads::Poll);
         }
     }
 
@@ -52,7 +51,7 @@ impl World {
                 AdsEffect::Report(_)
                 | AdsEffect::ProbeAcked(_)
                 | AdsEffect::ProbeNacked(_)
-                | AdsEffect::Note(_) => {}
+                | AdsEffect::Event(_) => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The Envoys' side: they open streams, come back when they lose them, and take what they are sent.
+//! The Envoys: they open streams, reconnect after losing them, and process responses.
 
 use discovery::entries::StreamId;
 use discovery::message::{Response, TypeUrl};
@@ -8,20 +8,18 @@ use crate::envoy::Envoy;
 use crate::network::{End, Packet};
 use crate::sabotage::Sabotage;
 
-/// From a lost stream to the next, at most, in milliseconds.
+/// The longest pause before a new stream, in milliseconds.
 const PAUSE: u64 = 10_000;
 
 /// An Envoy and its stream.
 #[derive(Debug)]
 pub struct Client {
-    /// The model.
     pub envoy: Envoy,
-    /// Its stream; absent: it waits for the next attempt.
+    /// The stream; absent while it waits for the next attempt.
     pub stream: Option<StreamId>,
 }
 
 impl World {
-    /// Tries to open a stream.
     pub(super) fn connect_envoy(&mut self, number: usize) {
         let index = self.plan.machines.len() + number;
         if self.clients[number].stream.is_some() {
@@ -44,7 +42,7 @@ impl World {
         self.at(at, Event::ConnectEnvoy(number));
     }
 
-    /// It ends and another one begins, which has nothing.
+    /// Replaces the Envoy by a new one without resources.
     pub(super) fn restart_envoy(&mut self, number: usize) {
         let (variant, _) = self.plan.envoys[number];
         if let Some(stream) = self.clients[number].stream {
@@ -53,7 +51,7 @@ impl World {
         self.clients[number].envoy = Envoy::new(variant);
     }
 
-    /// Its stream is gone, and it knows.
+    /// Handles the loss of its stream.
     pub(super) fn envoy_lost(&mut self, stream: StreamId, number: usize) {
         self.send(stream, End::Server, Packet::Fin);
         self.network.leave(stream, End::Machine);
@@ -87,11 +85,11 @@ impl World {
             let names: Vec<&str> = response.resources.iter().map(|resource| &*resource.name).collect();
             format!(
                 "envoy {number}: {} {} {names:?}, refuses: {refuses}",
-                response.type_url.word(),
+                response.type_url.short_name(),
                 response.version
             )
         });
-        // What the server before this one said, it said with other knowledge.
+        // The response of an earlier run of the server was based on other information.
         let of_now = self.network.get(stream).map(|connection| connection.server)
             == self.server.as_ref().map(|server| server.run);
         if response.type_url == TypeUrl::Endpoint {

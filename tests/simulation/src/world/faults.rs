@@ -1,4 +1,4 @@
-//! What faults do.
+//! Applies the faults of a plan.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Cause, Event, World};
 use crate::network::{End, Packet};
 use crate::plan::{Fault, Kind};
 
-/// The configuration is read again within so many milliseconds.
+/// Longest time until the configuration is read again, in milliseconds.
 const POLL: u64 = 2_000;
 
 impl World {
@@ -46,7 +46,7 @@ impl World {
 
     fn end_health(&mut self, machine: usize, end: HealthEnd) {
         let now = self.now;
-        // A plain agent says no goodbye, and an Envoy has no health.
+        // An Istio agent sends no final report, and an Envoy has no health.
         if self.plan.machines.get(machine).is_none_or(|machine| machine.kind != Kind::Ours) {
             return;
         }
@@ -110,7 +110,7 @@ impl World {
         self.network.of(|connection| self.plan.host(connection.machine) == host)
     }
 
-    /// Something old comes again behind what was said on the stream already.
+    /// Delivers an old report again after newer ones on the same stream.
     fn replay(&mut self, machine: usize) {
         let Some(stream) = self.stream_of(machine) else { return };
         if machine >= self.processes.len() {

@@ -1,4 +1,4 @@
-//! The machines' side: agents run, probe, dial, speak and listen.
+//! The machines: agents probe, connect, report and process responses.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::plan::{GROUPS, Kind};
 use crate::process::Process;
 use crate::sabotage::Sabotage;
 
-/// An attempt that nobody answers takes so long.
+/// Duration of a connection attempt without a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl World {
-    /// When the next of the machines has something to do.
+    /// Returns when the next machine is due.
     pub(super) fn next_machine(&self) -> Option<Duration> {
         (0..self.processes.len()).filter_map(|machine| self.next_of(machine)).min()
     }
@@ -50,7 +50,7 @@ impl World {
         self.tell_level(machine);
     }
 
-    /// The speaker learns the state of this moment.
+    /// Passes the current state to the reporter.
     pub(super) fn tell_level(&mut self, machine: usize) {
         let Some(process) = &self.processes[machine] else { return };
         let level = process.level();
@@ -67,7 +67,7 @@ impl World {
         self.processes[machine] = Some(process);
     }
 
-    /// The process is gone. Its kernel says so, unless that is gone too.
+    /// Ends the process. Its kernel closes the connections, unless `silently`.
     pub(super) fn end_machine(&mut self, machine: usize, silently: bool) {
         if let Some(envoy) = machine.checked_sub(self.processes.len()) {
             return self.restart_envoy(envoy);
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// What a hostile peer says: something that the machine once said.
+    /// Sends an earlier report of the machine, as a hostile peer.
     fn lie(&mut self, machine: usize, stream: StreamId) {
         let host = self.plan.machines[machine].host;
         let said = self.watch.said_by(host);
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// The machine's end of a connection is gone, and it knows.
+    /// Handles the loss of a connection at the machine's end.
     pub(super) fn machine_lost(&mut self, stream: StreamId, refused: bool) {
         let Some(connection) = self.network.get(stream) else { return };
         let machine = connection.machine;

@@ -1,4 +1,4 @@
-//! The server's side: its brain, its streams, its disk.
+//! The server: its state machine, its streams, its disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::network::{End, Packet};
 use crate::sabotage::Sabotage;
 use workload_health::reporter::Report;
 
-/// 2026-01-02T03:04:05Z.
+/// The initial wall clock time, 2026-01-02T03:04:05Z.
 const START: i64 = 1_767_323_045;
-/// `--debounce` and `--debounce-max`.
+/// The flags `--debounce` and `--debounce-max`.
 const DEBOUNCE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(200));
 
 impl World {
@@ -41,7 +41,7 @@ impl World {
         } else {
             let due = server.streams.iter().find(|(_, it)| is_due(it.next_due())).map(|(id, _)| *id);
             if let Some(stream) = due {
-                self.step_stream(stream, Ads::Look);
+                self.step_stream(stream, Ads::Poll);
             }
         }
     }
@@ -75,7 +75,7 @@ impl World {
         self.publish();
     }
 
-    /// It is gone at once. Its kernel says so, unless that is gone too.
+    /// Ends the server at once. Its kernel closes the connections, unless `silently`.
     pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
         self.disk.crash(empty);
         if empty {
@@ -113,7 +113,7 @@ impl World {
         let Some(server) = &mut self.server else { return };
         let seconds = i64::try_from(self.now.as_secs()).expect("minutes");
         let wall = Timestamp::from_seconds(START + seconds + self.wall_offset);
-        let is_tick = matches!(input, Input::Tick | Input::Kept(_));
+        let is_tick = matches!(input, Input::Tick | Input::LastEndpointsKept(_));
         let text = (self.trace.is_some() && !matches!(input, Input::Config(_))).then(|| format!("{input:?}"));
         let effects = server.entries.step(self.now - server.started, wall, input);
         self.watch.server_stepped(effects.len());
@@ -165,7 +165,7 @@ impl World {
             Effect::Changed { .. } => {
                 server.debounce.changed(self.now - server.started);
             }
-            Effect::Note(_) => {}
+            Effect::Event(_) => {}
         }
     }
 
@@ -234,11 +234,11 @@ impl World {
         }
     }
 
-    /// A report for the brain.
+    /// Passes a report to the state machine.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
         self.watch.heard(self.now, stream, &report);
         let report = match report {
-            Report::Istio { healthy, message } => Read::Plain { healthy, message },
+            Report::Istio { healthy, message } => Read::Istio { healthy, message },
             Report::AppHealth(report) => {
                 if self.sabotage == Some(Sabotage::AcknowledgeAtOnce) {
                     let machine = self.network.get(stream).map(|connection| connection.machine);
@@ -254,7 +254,7 @@ impl World {
         self.step_server(Input::Report { stream, report });
     }
 
-    /// The server's end of a connection is gone, and it knows.
+    /// Handles the loss of a connection at the server's end.
     pub(super) fn server_lost(&mut self, stream: StreamId) {
         self.watch.closed(self.now, stream);
         if let Some(server) = &mut self.server {

@@ -1,4 +1,5 @@
-//! The wires: what is sent arrives, unless a fault is in the way, and ends find out that the other one is gone.
+//! The connections: packets arrive unless a fault prevents it, and each end detects that the other
+//! one is gone.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::{Cause, Event, Host, World};
 use crate::network::{End, Packet};
 
 impl World {
-    /// Sends over a connection; it is up to the network what becomes of it.
+    /// Sends a packet, which the network may delay or lose.
     pub(super) fn send(&mut self, stream: StreamId, to: End, packet: Packet) {
         let at = self.now + self.latency();
         let Some(connection) = self.network.get(stream) else { return };
@@ -36,7 +37,7 @@ impl World {
         }
     }
 
-    /// An end learns that the other one is gone.
+    /// Informs an end that the other one is gone.
     pub(super) fn notice(&mut self, stream: StreamId, end: End, cause: Cause) {
         if let Cause::Unanswered { host, since } = cause {
             let Host { partition, frozen, .. } = &self.hosts[host];
@@ -53,7 +54,7 @@ impl World {
         }
     }
 
-    /// Both ends find out by their pings, ours and the server's, as far as they run at all.
+    /// Both ends detect the loss by their PINGs, if their host is not paused.
     pub(super) fn unanswered(&mut self, stream: StreamId, cause: Cause, ends: &[End]) {
         for end in ends {
             let after = match end {

@@ -1,4 +1,4 @@
-//! The linked functions that touch a stream: heads, bodies, replies, callouts.
+//! The host functions that access a stream: headers, bodies, local replies, callouts.
 
 use wasmtime::{Linker, Result};
 
@@ -9,7 +9,7 @@ use crate::guest::{Guest, Stop, call};
 use crate::transcript::{Effect, Headers, StreamKind};
 use crate::{AfterCall, Host, pairs};
 
-/// The last map type and buffer type that proxy-wasm numbers.
+/// The highest map type and buffer type of proxy-wasm.
 const LAST_MAP: u32 = 7;
 const LAST_BUFFER: u32 = 8;
 
@@ -23,7 +23,7 @@ const CALLOUT_BODY: u32 = 4;
 const VM_CONFIGURATION: u32 = 6;
 const PLUGIN_CONFIGURATION: u32 = 7;
 
-/// Without these Envoy sends no callout.
+/// Envoy rejects a callout without these headers.
 const CALLOUT_NEEDS: [&[&[u8]]; 3] = [&[b":method"], &[b":path"], &[b":authority", b"host"]];
 
 pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
@@ -95,7 +95,8 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
     Ok(())
 }
 
-/// A body outside its callback is empty, not missing; a callout's body and the plugin configuration are missing then.
+/// Outside its callback a body is empty, while a callout's body and the plugin configuration do not
+/// exist.
 fn buffer(host: &Host, kind: u32) -> Result<&[u8], Status> {
     if kind > LAST_BUFFER {
         return Err(Status::BadArgument);
@@ -112,13 +113,14 @@ fn buffer(host: &Host, kind: u32) -> Result<&[u8], Status> {
     found.ok_or(Status::NotFound)
 }
 
-/// What is there of the part that was asked for.
+/// Returns the available part of the requested range.
 fn cut(buffer: &[u8], start: u32, max: u32) -> Vec<u8> {
-    let size = |size: u32| usize::try_from(size).expect("the tests run on 64 bit");
+    let size = |size: u32| usize::try_from(size).expect("the tests run on a 64-bit machine");
     buffer.iter().skip(size(start)).take(size(max)).copied().collect()
 }
 
-/// As Envoy's `Buffer::copyFrom`: put before all, replace all, or append; a part in the middle cannot be replaced.
+/// Like Envoy's `Buffer::copyFrom`: prepends, replaces everything, or appends; a part in the middle
+/// cannot be replaced.
 fn set_buffer(host: &mut Host, kind: u32, start: u32, len: u32, bytes: Vec<u8>) -> Result<(), Stop> {
     let chunk =
         host.context_mut().filter(|_| kind == RESPONSE_BODY).and_then(|context| context.chunk.as_mut());
@@ -134,7 +136,7 @@ fn set_buffer(host: &mut Host, kind: u32, start: u32, len: u32, bytes: Vec<u8>) 
     Ok(())
 }
 
-/// The first value of that name, in any case. Envoy joins nothing here, though a header may come several times.
+/// Returns the first value of a header, ignoring case. Envoy does not join repeated headers here.
 fn header(host: &Host, map: u32, name: &[u8]) -> Result<Vec<u8>, Status> {
     if map > LAST_MAP {
         return Err(Status::BadArgument);
@@ -181,7 +183,8 @@ fn set_headers(guest: &mut Guest<'_>, map: u32, pairs: u32, size: u32) -> Result
     Ok(())
 }
 
-/// For an HTTP stream request and response are the same stream, and closing a TCP connection does nothing.
+/// For an HTTP stream, request and response are the same stream; closing a TCP connection does
+/// nothing.
 fn close_stream(host: &mut Host, kind: u32) -> Result<(), Stop> {
     let kind = StreamKind::from_number(kind).ok_or(Status::BadArgument)?;
     if matches!(kind, StreamKind::Request | StreamKind::Response) {
@@ -205,8 +208,8 @@ struct Callout {
     timeout_ms: u32,
 }
 
-/// Envoy writes a 0 first, to see that the token has a place, and reads the timeout as a signed number.
-/// Tokens are the VM's: 4, 8, 12 …
+/// Envoy first writes a 0 to check the address of the token, and reads the timeout as a signed
+/// number. Tokens are unique in the VM: 4, 8, 12 …
 fn http_call(guest: &mut Guest<'_>, callout: Callout, token_out: u32) -> Result<(), Stop> {
     guest.write_number(token_out, 0)?;
     let Callout { cluster, headers, body, trailers, timeout_ms } = callout;

@@ -51,7 +51,7 @@ fn properties_and_foreign_functions_are_data() {
     assert_eq!(get(&mut vm, size), NOT_FOUND);
     vm.set_property(c, &["name"], b"\xffvalue").unwrap();
     assert_eq!((get(&mut vm, size), given(&vm)), (OK, b"\xffvalue".to_vec()));
-    assert_eq!(get(&mut vm, size + 1), OK, "a NUL behind the last part");
+    assert_eq!(get(&mut vm, size + 1), OK, "a NUL after the last part");
     let foreign =
         |vm: &mut Vm, size| call(vm, "proxy_call_foreign_function", c, [name, size, 33, 2, OUT, OUT + 4]);
     assert_eq!((foreign(&mut vm, 3), foreign(&mut vm, 4), given(&vm)), (NOT_FOUND, OK, vec![]));

@@ -85,15 +85,16 @@ fn a_callout_is_answered_to_the_root() {
     };
     assert_eq!(vm.transcript().of(c), [effect(4), effect(8)]);
     vm.callout_failed(8).unwrap();
-    assert!(vm.callout_failed(8).is_err(), "answered before");
+    assert!(vm.callout_failed(8).is_err(), "already answered");
     assert_eq!(call(&mut vm, "proxy_set_effective_context", root, [c.cast_signed()]), OK);
-    assert_eq!(get_header(&mut vm, root, 0), BAD_ARGUMENT, "the choice ends with its callback");
+    assert_eq!(get_header(&mut vm, root, 0), BAD_ARGUMENT, "the choice is reset after its callback");
     assert_eq!(call(&mut vm, "proxy_set_effective_context", root, [99]), BAD_ARGUMENT);
     vm.finish(c).unwrap();
     vm.callout_answer(4, CalloutAnswer::default()).unwrap();
 }
 
-/// A guest that notes, as values of a gauge, what the callback says and what its calls answer, then replies.
+/// The guest records the callback's arguments and the results of its calls as values of a gauge,
+/// then replies.
 #[test]
 fn the_answer_is_there_during_its_callback() {
     let imports = r#"
@@ -148,7 +149,8 @@ fn the_answer_is_there_during_its_callback() {
 fn a_stream_ends_with_log_done_delete_and_a_root_may_stay() {
     let imports = LOG.to_owned()
         + r#"(import "env" "proxy_get_header_map_value" (func $header (param i32 i32 i32 i32 i32) (result i32)))"#;
-    // Each callback logs its word; on_log then logs as many bytes as the status of a missing response head.
+    // Each callback logs its name; on_log then logs as many bytes as the number of the status for a
+    // missing response map.
     let rest = r#"(data (i32.const 0) "logdonedelete")
         (func $say (param i32 i32) (drop (call $log (i32.const 2) (local.get 0) (local.get 1))))
         (func (export "proxy_on_log") (param i32) (call $say (i32.const 0) (i32.const 3))

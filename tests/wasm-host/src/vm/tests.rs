@@ -33,7 +33,7 @@ fn starting_and_allocating_may_only_log() {
 fn a_changed_configuration_has_a_root_of_its_own() {
     let imports = LOG.to_owned()
         + r#"(import "env" "proxy_get_buffer_bytes" (func $buffer (param i32 i32 i32 i32 i32) (result i32)))"#;
-    // Logs each configuration and accepts what begins with '{'.
+    // The guest logs each configuration and accepts those that begin with '{'.
     let rest = r#"
         (func (export "proxy_on_configure") (param i32 i32) (result i32)
             (drop (call $buffer (i32.const 7) (i32.const 0) (local.get 1) (i32.const 256) (i32.const 260)))

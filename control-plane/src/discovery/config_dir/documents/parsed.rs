@@ -8,7 +8,7 @@ use serde_json::Value;
 use workload_health::Checked;
 
 use discovery::objects::{Group, Key, ManualEntry, Service};
-use injector::stream::{self, Document};
+use injector::yaml_documents::{self, Document};
 
 /// Maximum nesting depth of a document.
 const DEPTH: usize = 64;
@@ -17,17 +17,17 @@ const DEPTH: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) bytes: Option<Result<Vec<u8>, String>>,
-    pub(super) objects: BTreeMap<Name, (Object, Place)>,
-    pub(super) errors: Vec<(Place, String)>,
-    pub(super) warnings: Vec<(Place, String)>,
+    pub(super) objects: BTreeMap<ObjectId, (Object, Position)>,
+    pub(super) errors: Vec<(Position, String)>,
+    pub(super) warnings: Vec<(Position, String)>,
     /// True if the file contains a document that was never valid.
     pub(super) is_incomplete: bool,
 }
 
 /// Kind and key, which identify an object.
-pub(super) type Name = (&'static str, Key);
+pub(super) type ObjectId = (&'static str, Key);
 /// Line and number of a document; both are 0 for the file as a whole.
-pub(super) type Place = (usize, usize);
+pub(super) type Position = (usize, usize);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Object {
@@ -36,8 +36,8 @@ pub(super) enum Object {
     Service(Arc<Service>),
 }
 
-/// Parses a file. Invalid documents keep the version that they have in `known`.
-pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
+/// Parses a file. Invalid documents keep the version that they have in `previous`.
+pub(super) fn parse(bytes: Result<Vec<u8>, String>, previous: Parsed) -> Parsed {
     let mut parsed = Parsed::default();
     let mut text = None;
     match &bytes {
@@ -48,8 +48,8 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
         },
     }
     let mut is_readable = text.is_some();
-    let was_known = !known.objects.is_empty();
-    for document in stream::read(text.as_deref().unwrap_or_default()) {
+    let had_previous = !previous.objects.is_empty();
+    for document in yaml_documents::read(text.as_deref().unwrap_or_default()) {
         match document {
             Err(error) => {
                 is_readable = false;
@@ -57,13 +57,13 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
                 parsed.errors.push(((error.line, error.number), text));
             }
             Ok(document) if document.number == 0 => {}
-            Ok(document) => read_document(&document, &known, &mut parsed),
+            Ok(document) => read_document(&document, &previous, &mut parsed),
         }
     }
     if !is_readable {
         // The content of the rest is unknown, so all previous objects of the file stay in effect.
-        parsed.is_incomplete = !was_known || known.is_incomplete;
-        for (name, object) in known.objects {
+        parsed.is_incomplete = !had_previous || previous.is_incomplete;
+        for (name, object) in previous.objects {
             parsed.objects.insert(name, object);
         }
     }
@@ -71,8 +71,8 @@ pub(super) fn parse(bytes: Result<Vec<u8>, String>, known: Parsed) -> Parsed {
     parsed
 }
 
-fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
-    let place = (first_line(document), document.number);
+fn read_document(document: &Document, previous: &Parsed, parsed: &mut Parsed) {
+    let position = (first_line(document), document.number);
     let read = if depth(&document.value) > DEPTH {
         Err(vec![format!("nested more than {DEPTH} levels deep")])
     } else {
@@ -80,26 +80,27 @@ fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
     };
     match read {
         Ok((name, Checked { value, warnings })) => {
-            parsed.warnings.extend(warnings.into_iter().map(|text| (place, text)));
+            parsed.warnings.extend(warnings.into_iter().map(|text| (position, text)));
             match parsed.objects.entry(name) {
-                Entry::Vacant(vacant) => drop(vacant.insert((value, place))),
+                Entry::Vacant(vacant) => drop(vacant.insert((value, position))),
                 Entry::Occupied(first) => {
                     let (kind, key) = first.key();
-                    parsed.errors.push((place, format!("{kind} {key} is already defined in this file")));
+                    parsed.errors.push((position, format!("{kind} {key} is already defined in this file")));
                 }
             }
         }
         Err(errors) => {
-            parsed.errors.extend(errors.into_iter().map(|text| (place, text)));
+            parsed.errors.extend(errors.into_iter().map(|text| (position, text)));
             // The last valid version stays in effect: that of the same name, or that at the same
             // position if the document has no name.
-            let by_name = name_of(&document.value).filter(|name| known.objects.contains_key(name));
-            let is_here = |(_, (_, (_, number))): &(&Name, &(Object, Place))| *number == document.number;
-            let by_place = || known.objects.iter().find(is_here).map(|(name, _)| name.clone());
-            match by_name.or_else(by_place) {
+            let by_name = name_of(&document.value).filter(|name| previous.objects.contains_key(name));
+            let is_here =
+                |(_, (_, (_, number))): &(&ObjectId, &(Object, Position))| *number == document.number;
+            let by_position = || previous.objects.iter().find(is_here).map(|(name, _)| name.clone());
+            match by_name.or_else(by_position) {
                 Some(name) if !parsed.objects.contains_key(&name) => {
-                    let object = known.objects[&name].0.clone();
-                    parsed.objects.insert(name, (object, place));
+                    let object = previous.objects[&name].0.clone();
+                    parsed.objects.insert(name, (object, position));
                 }
                 Some(_) => {}
                 None => parsed.is_incomplete = true,
@@ -108,7 +109,7 @@ fn read_document(document: &Document, known: &Parsed, parsed: &mut Parsed) {
     }
 }
 
-fn object(value: &Value) -> Result<(Name, Checked<Object>), Vec<String>> {
+fn object(value: &Value) -> Result<(ObjectId, Checked<Object>), Vec<String>> {
     let kind = value.get("kind").and_then(Value::as_str);
     Ok(match kind {
         Some("WorkloadGroup") => {
@@ -135,7 +136,7 @@ fn object(value: &Value) -> Result<(Name, Checked<Object>), Vec<String>> {
 }
 
 /// Returns kind and key of a document that may be invalid otherwise.
-fn name_of(value: &Value) -> Option<Name> {
+fn name_of(value: &Value) -> Option<ObjectId> {
     let kind = ["WorkloadGroup", "WorkloadEntry", "ServiceEntry"]
         .into_iter()
         .find(|kind| value.get("kind").and_then(Value::as_str) == Some(kind))?;

@@ -21,7 +21,7 @@ async fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<Code>) {
 }
 
 #[tokio::test]
-async fn messages_come_whole_however_they_are_cut() {
+async fn messages_are_reassembled_from_any_fragments() {
     type Row = (&'static [u8], &'static [&'static [u8]], Option<Code>);
     let rows: [Row; 7] = [
         (b"", &[], None),

@@ -2,159 +2,136 @@
 
 use std::time::Duration;
 
-use hyper::http::{Method, Request};
+use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use serde_json::{Value, json};
+use kube::api::{DeleteParams, GetParams, ListParams, ObjectList, PostParams, Preconditions};
+use kube::core::Request as Url;
+use kube::core::request::Error as BuildError;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 
-use super::decision::Step;
 use super::leases::Lease;
-use super::{object, writes};
+use super::object;
+use super::request::{ApiError, Request};
 use discovery::objects::Key;
 
 /// Deadline of one request. A healthy API server answers within milliseconds.
 pub(super) const DEADLINE: Duration = Duration::from_secs(4);
-const ENTRIES: &str = "/apis/networking.istio.io/v1/namespaces";
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
 /// Label that selects the Leases of discovery replicas.
 const LABEL: (&str, &str) = ("app.kubernetes.io/name", "app-health-discovery");
-
-/// Error of a request to the API server.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ApiError {
-    /// HTTP status 404.
-    #[error("not found")]
-    Absent,
-    /// HTTP status 409.
-    #[error("conflict")]
-    Conflict,
-    /// The API server rejected the request.
-    #[error("{0}")]
-    Refused(String),
-    /// The API server failed, is overloaded, or did not answer in time.
-    #[error("{0}")]
-    Away(String),
-}
 
 /// Client of the API server.
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
-    /// Namespace of the Leases.
-    namespace: String,
+    /// URL of the Leases in this replica's namespace.
+    leases: String,
 }
 
 impl Api {
-    pub(super) fn new(client: Client, namespace: String) -> Self {
-        Self { client, namespace }
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
+        Self { client, leases: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases") }
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
-        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request =
-            Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
-        let request = request.map_err(|error| ApiError::Refused(error.to_string()))?;
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: Result<hyper::Request<Vec<u8>>, BuildError>,
+    ) -> Result<T, ApiError> {
+        let request = request.map_err(|error| ApiError::Rejected(error.to_string()))?;
         match timeout(DEADLINE, self.client.request(request)).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => Err(match status.code {
-                404 => ApiError::Absent,
+                404 => ApiError::NotFound,
                 409 => ApiError::Conflict,
-                429 | 500.. => ApiError::Away(status.message.clone()),
-                _ => ApiError::Refused(status.message.clone()),
+                429 | 500.. => ApiError::Unreachable(status.message.clone()),
+                _ => ApiError::Rejected(status.message.clone()),
             }),
-            Ok(Err(error)) => Err(ApiError::Away(error.to_string())),
-            Err(_) => Err(ApiError::Away(format!("no response within {} s", DEADLINE.as_secs()))),
+            Ok(Err(error)) => Err(ApiError::Unreachable(error.to_string())),
+            Err(_) => Err(ApiError::Unreachable(format!("no response within {} s", DEADLINE.as_secs()))),
         }
     }
 
-    /// Sends one request for a WorkloadEntry.
-    pub(super) async fn entry(
-        &self,
-        key: &Key,
-        request: &writes::Request,
-    ) -> (writes::Answer, Option<ApiError>) {
-        let all = format!("{ENTRIES}/{}/workloadentries", key.namespace);
-        let one = format!("{all}/{}", key.name);
-        let is_delete = matches!(request, writes::Request::Write(Step::Delete { .. }));
-        let answer = match request {
-            writes::Request::Read => self.send(Method::GET, &one, None).await,
-            writes::Request::Write(step) => match step {
-                Step::Create(object) => self.send(Method::POST, &all, Some(object)).await,
-                Step::Replace(object) => self.send(Method::PUT, &one, Some(object)).await,
-                Step::ReplaceStatus(object) => {
-                    self.send(Method::PUT, &format!("{one}/status"), Some(object)).await
-                }
-                Step::Delete { uid, version } => {
-                    let options = json!({
-                        "apiVersion": "v1", "kind": "DeleteOptions",
-                        "preconditions": {"uid": uid, "resourceVersion": version},
-                    });
-                    self.send(Method::DELETE, &one, Some(&options)).await
-                }
-                Step::Done | Step::Lost => Err(ApiError::Absent),
-            },
+    /// Sends one request for a WorkloadEntry and returns its current state; after a deletion this is
+    /// [`ApiError::NotFound`].
+    pub(super) async fn entry(&self, key: &Key, request: &Request) -> Result<Value, ApiError> {
+        let Key { namespace, name } = key;
+        let url = Url::new(format!("/apis/networking.istio.io/v1/namespaces/{namespace}/workloadentries"));
+        let params = PostParams::default();
+        let bytes = |object: &Value| object.to_string().into_bytes();
+        let built = match request {
+            Request::Read => url.get(name, &GetParams::default()),
+            Request::Create(object) => url.create(&params, bytes(object)),
+            Request::Replace(object) => url.replace(name, &params, bytes(object)),
+            Request::ReplaceStatus(object) => url.replace_subresource("status", name, &params, bytes(object)),
+            Request::Delete { uid, version } => {
+                self.send::<Value>(url.delete(name, &exactly(Some(uid.clone()), version))).await?;
+                return Err(ApiError::NotFound);
+            }
         };
-        match answer {
-            Ok(_) if is_delete => (writes::Answer::Absent, None),
-            Ok(object) => (writes::Answer::Object(Box::new(object::trimmed(object))), None),
-            Err(ApiError::Absent) => (writes::Answer::Absent, None),
-            Err(ApiError::Conflict) => (writes::Answer::Conflict, None),
-            Err(error @ ApiError::Refused(_)) => (writes::Answer::Refused, Some(error)),
-            Err(error @ ApiError::Away(_)) => (writes::Answer::Away, Some(error)),
-        }
+        self.send(built).await.map(object::trimmed)
     }
 
     /// Lists the Leases of all replicas.
     pub(super) async fn leases(&self) -> Result<Vec<Lease>, ApiError> {
-        let (name, value) = LABEL;
-        let path = format!("{LEASES}/{}/leases?labelSelector={name}%3D{value}", self.namespace);
-        let list = self.send(Method::GET, &path, None).await?;
-        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
-        let lease = |item: &Value| {
-            let holder = item.get("spec").and_then(|spec| spec.get("holderIdentity")).and_then(Value::as_str);
-            Some(Lease {
-                instance: object::key(item)?.name,
-                version: object::version(item)?.to_owned(),
-                released: holder.is_none_or(str::is_empty),
-            })
+        let params = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+        let list: ObjectList<LeaseObject> = self.send(Url::new(&self.leases).list(&params)).await?;
+        let lease = |LeaseObject { metadata, spec }: LeaseObject| {
+            let holder = spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+            let (instance, version) = (metadata.name?, metadata.resource_version?);
+            Some(Lease { instance, version, released: holder.is_empty() })
         };
-        Ok(items.filter_map(lease).collect())
+        Ok(list.items.into_iter().filter_map(lease).collect())
     }
 
-    /// Renews the Lease of `instance`, or releases it if `holder` is `None`. `now` is only
-    /// informative.
+    /// Renews the Lease of `instance`, or releases it if `holder` is `None`.
     pub(super) async fn renew(
         &self,
         instance: &str,
         holder: Option<&str>,
-        now: &str,
-        valid: Duration,
+        valid_seconds: u64,
     ) -> Result<(), ApiError> {
-        let all = format!("{LEASES}/{}/leases", self.namespace);
-        let one = format!("{all}/{instance}");
-        let (name, value) = LABEL;
-        let mut lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": instance, "namespace": self.namespace, "labels": {name: value}},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": valid.as_secs(), "renewTime": now},
-        });
-        match self.send(Method::GET, &one, None).await {
-            // Only this replica writes its Lease, so any version of it is replaced.
-            Ok(there) => {
-                lease["metadata"]["resourceVersion"] = object::version(&there).into();
-                self.send(Method::PUT, &one, Some(&lease)).await.map(drop)
-            }
-            Err(ApiError::Absent) => self.send(Method::POST, &all, Some(&lease)).await.map(drop),
-            Err(error) => Err(error),
-        }
+        let url = Url::new(&self.leases);
+        let current = match self.send::<LeaseObject>(url.get(instance, &GetParams::default())).await {
+            Ok(current) => Some(current),
+            Err(ApiError::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        let lease = LeaseObject {
+            metadata: ObjectMeta {
+                name: Some(instance.to_owned()),
+                labels: Some([(LABEL.0.to_owned(), LABEL.1.to_owned())].into()),
+                // Only this replica writes its Lease, so any version of it is replaced.
+                resource_version: current.as_ref().and_then(|lease| lease.metadata.resource_version.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: holder.map(str::to_owned),
+                lease_duration_seconds: i32::try_from(valid_seconds).ok(),
+                // Only informative.
+                renew_time: Some(MicroTime(Timestamp::now())),
+                ..LeaseSpec::default()
+            }),
+        };
+        let bytes = serde_json::to_vec(&lease).expect("a Lease can be written as JSON");
+        let params = PostParams::default();
+        let request = if current.is_some() {
+            url.replace(instance, &params, bytes)
+        } else {
+            url.create(&params, bytes)
+        };
+        self.send::<LeaseObject>(request).await.map(drop)
     }
 
     /// Deletes a Lease if it still has this version.
-    pub(super) async fn forget(&self, instance: &str, version: &str) -> Result<(), ApiError> {
-        let options = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version},
-        });
-        let path = format!("{LEASES}/{}/leases/{instance}", self.namespace);
-        self.send(Method::DELETE, &path, Some(&options)).await.map(drop)
+    pub(super) async fn delete_lease(&self, instance: &str, version: &str) -> Result<(), ApiError> {
+        let request = Url::new(&self.leases).delete(instance, &exactly(None, version));
+        self.send::<Value>(request).await.map(drop)
     }
+}
+
+fn exactly(uid: Option<String>, version: &str) -> DeleteParams {
+    DeleteParams::default().preconditions(Preconditions { uid, resource_version: Some(version.to_owned()) })
 }

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::object;
+use super::request::Request;
 use discovery::entries::Record;
 use discovery::objects::Key;
 
 /// Desired state of an entry; only the newest one matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum DesiredState {
     /// The entry should exist with this record.
     Put(Box<Record>),
     /// The entry should be deleted, unless its session is newer than this one.
@@ -20,7 +21,7 @@ pub enum Wish {
 
 /// The replica that writes.
 #[derive(Clone, Debug, Default)]
-pub struct Writer {
+pub struct ReplicaContext {
     pub instance: String,
     /// Instances that are alive, including this one.
     pub alive: BTreeSet<String>,
@@ -29,7 +30,7 @@ pub struct Writer {
 /// Which parts were already written for this desired state. An API server may drop or change what
 /// is written to it; then the part is not written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct AppliedParts {
     /// True if the desired state does not concern the spec, which then stays as it is, whatever
     /// else edits it.
     pub spec: bool,
@@ -39,86 +40,95 @@ pub struct Written {
     pub status: bool,
 }
 
+impl AppliedParts {
+    /// Both parts may have to be written again.
+    pub fn reset(&mut self) {
+        *self = Self { spec: self.spec, ..Self::default() };
+    }
+}
+
 /// Next action for an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// The object has the desired state.
-    Done,
+    UpToDate,
     /// Another replica or controller owns the entry: the registry must decide again.
-    Lost,
-    Create(Value),
-    Replace(Value),
-    ReplaceStatus(Value),
-    /// Delete exactly this object.
-    Delete {
-        uid: String,
-        version: String,
-    },
+    OwnedByOther,
+    Send(Request),
 }
 
 /// Returns the next step towards the desired state.
-pub fn decide(key: &Key, current: Option<&Value>, wish: &Wish, writer: &Writer, written: Written) -> Step {
-    match (current, wish) {
-        (None, Wish::Delete(_)) => Step::Done,
-        (None, Wish::Put(record)) => match &record.auto {
-            Some(auto) if is_own(record, writer) => Step::Create(object::created(key, record, auto)),
+pub fn decide(
+    key: &Key,
+    current: Option<&Value>,
+    desired: &DesiredState,
+    replica: &ReplicaContext,
+    applied: AppliedParts,
+) -> Step {
+    match (current, desired) {
+        (None, DesiredState::Delete(_)) => Step::UpToDate,
+        (None, DesiredState::Put(record)) => match &record.auto {
+            Some(auto) if is_ours(record, replica) => {
+                Step::Send(Request::Create(object::created(key, record, auto)))
+            }
             // An entry is not created again if its agent is connected to another replica or if a
             // user created it.
-            _ => Step::Lost,
+            _ => Step::OwnedByOther,
         },
-        (Some(current), _) if object::is_foreign(current) => Step::Lost,
-        (Some(current), Wish::Delete(session)) => delete(current, *session, writer),
-        (Some(current), Wish::Put(record)) => put(current, record, writer, written),
+        (Some(current), _) if object::is_foreign(current) => Step::OwnedByOther,
+        (Some(current), DesiredState::Delete(session)) => delete(current, *session, replica),
+        (Some(current), DesiredState::Put(record)) => put(current, record, replica, applied),
     }
 }
 
-fn is_own(record: &Record, writer: &Writer) -> bool {
+fn is_ours(record: &Record, replica: &ReplicaContext) -> bool {
     let controller = record.controller.as_deref().and_then(|name| name.strip_prefix(object::OUR_CONTROLLER));
-    controller == Some(&writer.instance)
+    controller == Some(&replica.instance)
 }
 
-fn delete(current: &Value, session: u64, writer: &Writer) -> Step {
+fn delete(current: &Value, session: u64, replica: &ReplicaContext) -> Step {
     if !object::is_auto(current) {
-        return Step::Done;
+        return Step::UpToDate;
     }
     let controller = object::annotation(current, object::CONTROLLER).unwrap_or_default();
-    let instance = controller.strip_prefix(object::OUR_CONTROLLER).unwrap_or(&writer.instance);
-    let lives_elsewhere = instance != writer.instance && writer.alive.contains(instance);
-    if object::session(current) > session || lives_elsewhere {
-        return Step::Lost;
+    let instance = controller.strip_prefix(object::OUR_CONTROLLER).unwrap_or(&replica.instance);
+    let is_owner_alive = instance != replica.instance && replica.alive.contains(instance);
+    if object::session(current) > session || is_owner_alive {
+        return Step::OwnedByOther;
     }
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    Step::Delete { uid: text(object::uid(current)), version: text(object::version(current)) }
+    Step::Send(Request::Delete { uid: text(object::uid(current)), version: text(object::version(current)) })
 }
 
-fn put(current: &Value, record: &Record, writer: &Writer, written: Written) -> Step {
+fn put(current: &Value, record: &Record, replica: &ReplicaContext, applied: AppliedParts) -> Step {
     let controller = object::annotation(current, object::CONTROLLER);
     let session = object::session(current);
     let same_controller = controller.is_none() || controller == record.controller.as_deref();
     if session > record.session || session == record.session && !same_controller {
-        return Step::Lost;
+        return Step::OwnedByOther;
     }
     // A write on behalf of another replica is allowed only if the object is unchanged since the
     // registry read it.
-    let is_begun = written.main || written.status;
-    if !(is_own(record, writer) || is_begun) && object::version(current) != record.resource_version.as_deref()
+    let is_begun = applied.main || applied.status;
+    if !(is_ours(record, replica) || is_begun)
+        && object::version(current) != record.resource_version.as_deref()
     {
-        return Step::Lost;
+        return Step::OwnedByOther;
     }
     if record.auto.is_some() != object::is_auto(current) {
-        return Step::Lost;
+        return Step::OwnedByOther;
     }
-    if !written.main
-        && let Some(object) = object::updated(current, record, !written.spec)
+    if !applied.main
+        && let Some(object) = object::updated(current, record, !applied.spec)
     {
-        return Step::Replace(object);
+        return Step::Send(Request::Replace(object));
     }
-    if !written.status
+    if !applied.status
         && let Some(object) = object::with_status(current, record)
     {
-        return Step::ReplaceStatus(object);
+        return Step::Send(Request::ReplaceStatus(object));
     }
-    Step::Done
+    Step::UpToDate
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ pub const RENEWAL: Duration = Duration::from_secs(10);
 /// How long a Lease stays valid after it was seen to change.
 pub const VALIDITY: Duration = Duration::from_secs(30);
 /// How often all Leases are read; an expired Lease is noticed this much later at most.
-pub const LOOK: Duration = Duration::from_secs(3);
+pub const READ_INTERVAL: Duration = Duration::from_secs(3);
 /// After a longer gap than this between reads, the validity of every Lease starts again, since its
 /// changes may have been missed.
-const BLIND: Duration = Duration::from_secs(10);
+const MAX_READ_GAP: Duration = Duration::from_secs(10);
 /// A Lease that has not changed for this long is deleted: its Pod will not start again under this
 /// name.
 const STALE: Duration = Duration::from_secs(600);
@@ -39,12 +39,12 @@ pub struct Replicas {
 #[derive(Debug)]
 pub struct Leases {
     instance: String,
-    seen: BTreeMap<String, Seen>,
-    looked: Option<Duration>,
+    seen: BTreeMap<String, ObservedLease>,
+    last_read: Option<Duration>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct ObservedLease {
     version: String,
     released: bool,
     changed: Duration,
@@ -52,31 +52,32 @@ struct Seen {
 
 impl Leases {
     pub fn new(instance: String) -> Self {
-        Self { instance, seen: BTreeMap::new(), looked: None }
+        Self { instance, seen: BTreeMap::new(), last_read: None }
     }
 
     /// Processes all Leases as read at `now`. A Lease that disappeared expires as if it still
     /// existed: a live replica creates it again.
-    pub fn look(&mut self, now: Duration, leases: Vec<Lease>) -> Replicas {
-        let blind = self.looked.is_some_and(|looked| now.saturating_sub(looked) > BLIND);
-        self.looked = Some(now);
-        if blind {
+    pub fn update(&mut self, now: Duration, leases: Vec<Lease>) -> Replicas {
+        let is_gap = self.last_read.is_some_and(|last_read| now.saturating_sub(last_read) > MAX_READ_GAP);
+        self.last_read = Some(now);
+        if is_gap {
             self.seen.values_mut().for_each(|seen| seen.changed = now);
         }
-        let mut there = BTreeSet::new();
+        let mut present = BTreeSet::new();
         for Lease { instance, version, released } in leases {
-            there.insert(instance.clone());
-            let seen = self.seen.entry(instance).or_insert_with(|| Seen {
+            present.insert(instance.clone());
+            let seen = self.seen.entry(instance).or_insert_with(|| ObservedLease {
                 version: version.clone(),
                 released,
                 changed: now,
             });
             if seen.version != version {
-                *seen = Seen { version, released, changed: now };
+                *seen = ObservedLease { version, released, changed: now };
             }
         }
-        self.seen
-            .retain(|instance, seen| there.contains(instance) || now.saturating_sub(seen.changed) < VALIDITY);
+        self.seen.retain(|instance, seen| {
+            present.contains(instance) || now.saturating_sub(seen.changed) < VALIDITY
+        });
         let mut replicas = Replicas::default();
         replicas.alive.insert(self.instance.clone());
         for (instance, seen) in self.seen.iter().filter(|(instance, _)| **instance != self.instance) {

@@ -1,17 +1,18 @@
 //! Converts between a WorkloadEntry as JSON and a [`Record`]. Everything else is preserved: other
 //! conditions, unknown fields, labels, and annotations of other writers.
 
-mod written;
+mod serialize;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::{Key, Spec};
 
-pub use written::{created, updated, with_status};
+pub use serialize::{created, updated, with_status};
 
 /// Annotation with the WorkloadGroup of an auto-registered entry; other entries do not have it.
 pub const GROUP: &str = "istio.io/autoRegistrationGroup";
@@ -22,22 +23,22 @@ pub const OUR_CONTROLLER: &str = "app-health/";
 const CONNECTED_AT: &str = "istio.io/connectedAt";
 const DISCONNECTED_AT: &str = "istio.io/disconnectedAt";
 const SESSION: &str = "app-health.io/session";
-const BEFORE: &str = "app-health.io/before-unknown";
+const BEFORE_UNKNOWN: &str = "app-health.io/before-unknown";
 /// Annotation that says whether the condition decides about the endpoint.
 pub const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
 const HEALTHY: &str = "Healthy";
 
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    object["metadata"]["annotations"][name].as_str()
 }
 
 /// Returns `resourceVersion`, which is opaque.
 pub fn version(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("resourceVersion")?.as_str()
+    object["metadata"]["resourceVersion"].as_str()
 }
 
 pub fn uid(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("uid")?.as_str()
+    object["metadata"]["uid"].as_str()
 }
 
 /// Removes `managedFields`, the larger part of many objects. The API server keeps them if a PUT
@@ -50,8 +51,8 @@ pub fn trimmed(mut object: Value) -> Value {
 }
 
 pub fn key(object: &Value) -> Option<Key> {
-    let metadata = object.get("metadata")?;
-    Some(Key::new(metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?))
+    let metadata = &object["metadata"];
+    Some(Key::new(metadata["namespace"].as_str()?, metadata["name"].as_str()?))
 }
 
 /// Returns the session number; an annotation that is not a number counts as 0.
@@ -76,7 +77,7 @@ pub fn record(object: &Value) -> Record {
     let auto = || Auto {
         group: annotation(object, GROUP).unwrap_or_default().to_owned(),
         spec: Arc::new(spec(object)),
-        annotations: others(object),
+        annotations: foreign_annotations(object),
         health_checks: annotation(object, HEALTH_CHECKS).is_some_and(is_true),
     };
     Record {
@@ -86,7 +87,7 @@ pub fn record(object: &Value) -> Record {
         connected_at: time(CONNECTED_AT),
         disconnected_at: time(DISCONNECTED_AT),
         condition: healthy(object).and_then(condition),
-        before: annotation(object, BEFORE).and_then(|text| serde_json::from_value(text.into()).ok()),
+        before: annotation(object, BEFORE_UNKNOWN).and_then(|text| serde_json::from_value(text.into()).ok()),
         resource_version: version(object).map(str::to_owned),
     }
 }
@@ -96,22 +97,22 @@ fn is_true(text: &str) -> bool {
 }
 
 fn spec(object: &Value) -> Spec {
-    object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()).unwrap_or_default()
+    Spec::deserialize(&object["spec"]).unwrap_or_default()
 }
 
 /// The part of an object that users or other controllers write.
 #[derive(Debug, PartialEq)]
-pub struct Configured<'a> {
-    spec: Option<&'a Value>,
+pub struct UserFields<'a> {
+    spec: &'a Value,
     annotations: BTreeMap<String, String>,
     health_checks: Option<&'a str>,
 }
 
 /// Returns `None` for auto-registered entries.
-pub fn configured(object: Option<&Value>) -> Option<Configured<'_>> {
+pub fn user_fields(object: Option<&Value>) -> Option<UserFields<'_>> {
     let object = object.filter(|object| !is_auto(object))?;
     let health_checks = annotation(object, HEALTH_CHECKS);
-    Some(Configured { spec: object.get("spec"), annotations: others(object), health_checks })
+    Some(UserFields { spec: &object["spec"], annotations: foreign_annotations(object), health_checks })
 }
 
 /// True if the object already has the record's spec.
@@ -120,26 +121,28 @@ pub fn has_spec(object: &Value, record: &Record) -> bool {
 }
 
 /// Returns the annotations that this control plane does not write.
-pub fn others(object: &Value) -> BTreeMap<String, String> {
-    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE, HEALTH_CHECKS];
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let all = annotations.and_then(Value::as_object).into_iter().flatten();
+pub fn foreign_annotations(object: &Value) -> BTreeMap<String, String> {
+    let ours = [GROUP, CONTROLLER, CONNECTED_AT, DISCONNECTED_AT, SESSION, BEFORE_UNKNOWN, HEALTH_CHECKS];
+    let all = object["metadata"]["annotations"].as_object().into_iter().flatten();
     all.filter(|(name, _)| !ours.contains(&name.as_str()))
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()
 }
 
 fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    let conditions = object.get("status").and_then(|status| status.get("conditions"));
-    conditions.and_then(Value::as_array).into_iter().flatten()
+    object["status"]["conditions"].as_array().into_iter().flatten()
 }
 
 fn healthy(object: &Value) -> Option<&Value> {
-    conditions(object).find(|condition| condition.get("type").is_some_and(|kind| kind == HEALTHY))
+    conditions(object).find(|condition| is_healthy(condition))
+}
+
+fn is_healthy(condition: &Value) -> bool {
+    condition["type"] == HEALTHY
 }
 
 fn condition(value: &Value) -> Option<Condition> {
-    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let text = |name: &str| value[name].as_str();
     let time = |name: &str| text(name).and_then(|text| text.parse::<Timestamp>().ok());
     let status = match text("status")? {
         "True" => Status::True,

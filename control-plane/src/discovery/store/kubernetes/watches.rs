@@ -1,7 +1,6 @@
 //! Watches of the three kinds, merged into one stream. Failed watches are restarted indefinitely.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use futures_util::{Stream, StreamExt as _};
@@ -9,10 +8,10 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, TypeMeta};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 
+use super::backoff::ShortBackoff;
 use super::object;
 
 /// Timeout of a watch request in seconds; a new request detects a connection that was lost
@@ -20,8 +19,6 @@ use super::object;
 const WATCH: u32 = 60;
 /// Objects per page of a list response.
 const PAGE: u32 = 2000;
-/// Backoff before a failed watch is restarted: the first delay, which doubles, and the maximum.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Kind of a watched object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +32,7 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Group, Self::Entry, Self::Service];
 
     /// Returns the kind and its plural name in URLs.
-    pub fn words(self) -> (&'static str, &'static str) {
+    pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Group => ("WorkloadGroup", "workloadgroups"),
             Self::Entry => ("WorkloadEntry", "workloadentries"),
@@ -46,55 +43,55 @@ impl Kind {
 
 /// Event of a watch.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum WatchEvent {
     /// A list begins.
-    Listing,
+    ListStarted,
     /// The list contains this object.
-    Listed(Value),
+    ListItem(Value),
     /// The list is complete.
-    Complete,
+    ListDone,
     /// The object was created or changed.
-    Is(Value),
+    Applied(Value),
     /// The object was deleted; this is its last state.
-    Gone(Value),
+    Deleted(Value),
     /// The watch failed and is restarted automatically.
-    Broken(String),
+    Failed(String),
 }
 
 /// Event with its kind, and its namespace unless all are watched.
-pub(super) type Watched = (Kind, Option<String>, Seen);
+pub(super) type Watched = (Kind, Option<String>, WatchEvent);
 
 /// All watches, merged into one stream.
 pub(super) type Watches = SelectAll<BoxStream<'static, Watched>>;
 
 /// A kind, and its namespace unless all are watched.
-pub(super) type Place = (Kind, Option<String>);
+pub(super) type WatchScope = (Kind, Option<String>);
 
 /// Starts all watches and returns them with the set of their kinds and namespaces. An empty
 /// `namespaces` means all.
-pub(super) fn watches(client: &Client, namespaces: &[String]) -> (Watches, BTreeSet<Place>) {
+pub(super) fn watches(client: &Client, namespaces: &[String]) -> (Watches, BTreeSet<WatchScope>) {
     let scopes: Vec<Option<String>> =
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() };
     let of = |kind| scopes.iter().map(move |scope| (kind, scope.clone()));
-    let places: BTreeSet<Place> = Kind::ALL.into_iter().flat_map(of).collect();
-    let all = places.iter().cloned().map(|(kind, scope)| watch(client.clone(), kind, scope).boxed());
-    (select_all(all), places)
+    let watch_scopes: BTreeSet<WatchScope> = Kind::ALL.into_iter().flat_map(of).collect();
+    let all = watch_scopes.iter().cloned().map(|(kind, scope)| watch(client.clone(), kind, scope).boxed());
+    (select_all(all), watch_scopes)
 }
 
 fn watch(client: Client, kind: Kind, scope: Option<String>) -> impl Stream<Item = Watched> + Send {
-    let (word, plural) = kind.words();
-    let version = GroupVersionKind::gvk("networking.istio.io", "v1", word);
+    let (name, plural) = kind.names();
+    let version = GroupVersionKind::gvk("networking.istio.io", "v1", name);
     let resource = ApiResource::from_gvk_with_plural(&version, plural);
     let api: Api<DynamicObject> = match &scope {
         None => Api::all_with(client, &resource),
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
     };
     let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
-    let events = watcher(api, config).backoff(WatchBackoff(pacing::Backoff::new(BACKOFF.0, BACKOFF.1)));
-    events.map(move |event| (kind, scope.clone(), seen(event, &resource)))
+    let events = watcher(api, config).backoff(ShortBackoff::default());
+    events.map(move |event| (kind, scope.clone(), watch_event(event, &resource)))
 }
 
-fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) -> Seen {
+fn watch_event(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) -> WatchEvent {
     let value = |mut object: DynamicObject| {
         // Items of a list may omit their type.
         object.types.get_or_insert_with(|| TypeMeta {
@@ -104,28 +101,11 @@ fn seen(event: watcher::Result<Event<DynamicObject>>, resource: &ApiResource) ->
         object::trimmed(serde_json::to_value(object).expect("a DynamicObject serializes to JSON"))
     };
     match event {
-        Ok(Event::Init) => Seen::Listing,
-        Ok(Event::InitApply(object)) => Seen::Listed(value(object)),
-        Ok(Event::InitDone) => Seen::Complete,
-        Ok(Event::Apply(object)) => Seen::Is(value(object)),
-        Ok(Event::Delete(object)) => Seen::Gone(value(object)),
-        Err(error) => Seen::Broken(error.to_string()),
-    }
-}
-
-/// Backoff with a short maximum, since users wait for changes.
-struct WatchBackoff(pacing::Backoff);
-
-impl Iterator for WatchBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        Some(self.0.next_delay())
-    }
-}
-
-impl Backoff for WatchBackoff {
-    fn reset(&mut self) {
-        self.0.reset();
+        Ok(Event::Init) => WatchEvent::ListStarted,
+        Ok(Event::InitApply(object)) => WatchEvent::ListItem(value(object)),
+        Ok(Event::InitDone) => WatchEvent::ListDone,
+        Ok(Event::Apply(object)) => WatchEvent::Applied(value(object)),
+        Ok(Event::Delete(object)) => WatchEvent::Deleted(value(object)),
+        Err(error) => WatchEvent::Failed(error.to_string()),
     }
 }

@@ -42,7 +42,7 @@ pub enum StoreError {
     Io(String, String),
     /// The file was moved, replaced or deleted while it was in use.
     #[error("store {0}: {1}; nothing is stored: restore the file, or restart to use what is at this path")]
-    Displaced(String, &'static str),
+    Replaced(String, &'static str),
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Records, bool), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(io_error(path, &error)),
     };
-    let records = if is_new { Vec::new() } else { examine(path)? };
+    let records = if is_new { Vec::new() } else { read_copy(path)? };
     let file = if is_new { create(path)? } else { reopen(path)? };
     Ok((file, records, is_new))
 }
@@ -67,7 +67,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Records, bool), StoreError> {
 pub(super) fn reopen(path: &Path) -> Result<File, StoreError> {
     let opened = catch_unwind(|| Database::builder().set_cache_size(CACHE_BYTES).open(path));
     let database = match opened {
-        Ok(opened) => opened.map_err(|error| refused(path, error))?,
+        Ok(opened) => opened.map_err(|error| open_error(path, error))?,
         Err(_) => return Err(StoreError::Corrupt(path.display().to_string(), "unreadable pages".to_owned())),
     };
     Ok(File { path: path.to_owned(), database })
@@ -88,7 +88,7 @@ fn create(path: &Path) -> Result<File, StoreError> {
     }
     file.set_len(0).map_err(failed)?;
     let created = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
-    let file = File { path: path.to_owned(), database: created.map_err(|error| refused(path, error))? };
+    let file = File { path: path.to_owned(), database: created.map_err(|error| open_error(path, error))? };
     file.commit(&BTreeMap::new())?;
     fs::rename(&unfinished, path).map_err(failed)?;
     // The rename is durable only after a sync of the directory.
@@ -107,7 +107,7 @@ fn lock(file: &fs::File, path: &Path) -> Result<(), StoreError> {
 
 /// Reads all records from a copy in memory: opening a file that was not closed cleanly writes to
 /// it, and a damaged file must stay unchanged.
-fn examine(path: &Path) -> Result<Records, StoreError> {
+fn read_copy(path: &Path) -> Result<Records, StoreError> {
     let bytes = locked_bytes(path)?;
     let corrupt = |reason: &str| StoreError::Corrupt(path.display().to_string(), reason.to_owned());
     let read = AssertUnwindSafe(|| -> Result<Records, StoreError> {
@@ -115,11 +115,11 @@ fn examine(path: &Path) -> Result<Records, StoreError> {
         memory.set_len(bytes.len() as u64).map_err(|error| io_error(path, &error))?;
         memory.write(0, &bytes).map_err(|error| io_error(path, &error))?;
         let mut copy =
-            Database::builder().create_with_backend(memory).map_err(|error| refused(path, error))?;
+            Database::builder().create_with_backend(memory).map_err(|error| open_error(path, error))?;
         match copy.check_integrity() {
             Ok(true) => records(path, &copy),
             Ok(false) => Err(corrupt("checksums do not match")),
-            Err(error) => Err(refused(path, error)),
+            Err(error) => Err(open_error(path, error)),
         }
     });
     catch_unwind(read).unwrap_or_else(|_| Err(corrupt("unreadable pages")))
@@ -193,23 +193,23 @@ impl File {
             transaction.commit()?;
             Ok(())
         };
-        write().map_err(|error| StoreError::Io(self.path.display().to_string(), words(&error)))
+        write().map_err(|error| StoreError::Io(self.path.display().to_string(), first_line(&error)))
     }
 }
 
-fn refused(path: &Path, error: DatabaseError) -> StoreError {
+fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     let name = path.display().to_string();
     match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(name),
-        DatabaseError::Storage(::redb::StorageError::Io(error)) if !is_content(&error) => {
+        DatabaseError::Storage(::redb::StorageError::Io(error)) if !is_invalid_content(&error) => {
             io_error(path, &error)
         }
-        other => StoreError::Corrupt(name, words(&other)),
+        other => StoreError::Corrupt(name, first_line(&other)),
     }
 }
 
 /// True if the file was readable but its content is invalid.
-fn is_content(error: &io::Error) -> bool {
+fn is_invalid_content(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof
@@ -217,10 +217,10 @@ fn is_content(error: &io::Error) -> bool {
 }
 
 pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Io(path.display().to_string(), words(error))
+    StoreError::Io(path.display().to_string(), first_line(error))
 }
 
 /// Returns the first line of the error without a full stop.
-fn words(error: &dyn std::fmt::Display) -> String {
+fn first_line(error: &dyn std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }

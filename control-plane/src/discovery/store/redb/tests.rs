@@ -32,7 +32,7 @@ impl Drop for Directory {
 
 fn batch(names: &[&str], session: u64) -> BTreeMap<Key, Write> {
     let record = Record { session, ..Record::default() };
-    let write = Write { write: session, record: Some(Box::new(record)), session };
+    let write = Write { sequence: session, record: Some(Box::new(record)), session };
     names.iter().map(|name| (Key::new("shop", *name), write.clone())).collect()
 }
 
@@ -41,7 +41,7 @@ fn sessions(stored: &[(Key, Record)]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn commits_are_read_back() {
     let directory = Directory::new("read");
     let (store, stored, is_new) = file::open(&directory.store()).expect("created");
     assert_eq!((stored.len(), is_new), (0, true));
@@ -61,7 +61,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn what_a_killed_creation_leaves_is_no_store() {
+fn an_unfinished_creation_is_replaced() {
     let directory = Directory::new("creation");
     let unfinished = directory.0.join("discovery.redb.new");
     fs::write(&unfinished, vec![0; 1 << 20]).expect("written");
@@ -76,7 +76,7 @@ fn what_a_killed_creation_leaves_is_no_store() {
 }
 
 #[test]
-fn one_process_creates_at_a_time() {
+fn only_one_process_creates_the_file() {
     let directory = Directory::new("race");
     let unfinished = fs::File::create(directory.0.join("discovery.redb.new")).expect("created");
     unfinished.lock().expect("locked");
@@ -86,7 +86,7 @@ fn one_process_creates_at_a_time() {
 }
 
 /// Checks that a damaged store is rejected with `expected` and stays unchanged byte by byte.
-fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
+fn check_rejected(name: &str, damage: impl FnOnce(&Path), expected: &str) {
     let directory = Directory::new(name);
     let path = directory.store();
     let (store, ..) = file::open(&path).expect("created");
@@ -107,15 +107,15 @@ fn check_refused(name: &str, damage: impl FnOnce(&Path), expected: &str) {
 }
 
 #[test]
-fn damaged_files_are_refused_and_untouched() {
+fn damaged_files_are_rejected_and_unchanged() {
     let corrupt = "store PATH: corrupt";
-    check_refused("text", |path| fs::write(path, "no store at all").expect("written"), corrupt);
-    check_refused("zeros", |path| fs::write(path, [0; 100_000]).expect("written"), corrupt);
+    check_rejected("text", |path| fs::write(path, "no store at all").expect("written"), corrupt);
+    check_rejected("zeros", |path| fs::write(path, [0; 100_000]).expect("written"), corrupt);
     let cut = |path: &Path| {
         let bytes = fs::read(path).expect("there");
         fs::write(path, &bytes[..bytes.len() / 2]).expect("written");
     };
-    check_refused("cut", cut, corrupt);
+    check_rejected("cut", cut, corrupt);
     let flipped = |path: &Path| {
         let mut bytes = fs::read(path).expect("there");
         let needle = b"shop/e250";
@@ -123,7 +123,7 @@ fn damaged_files_are_refused_and_untouched() {
         bytes[at] ^= 1;
         fs::write(path, bytes).expect("written");
     };
-    check_refused("flipped", flipped, corrupt);
+    check_rejected("flipped", flipped, corrupt);
     let foreign = |path: &Path| {
         fs::remove_file(path).expect("there");
         let database = Database::create(path).expect("created");
@@ -131,7 +131,7 @@ fn damaged_files_are_refused_and_untouched() {
         transaction.open_table(TableDefinition::<&str, u64>::new("other")).expect("a table");
         transaction.commit().expect("written");
     };
-    check_refused("foreign", foreign, corrupt);
+    check_rejected("foreign", foreign, corrupt);
     let newer = |path: &Path| {
         let database = Database::open(path).expect("opened");
         let transaction = database.begin_write().expect("begun");
@@ -139,11 +139,11 @@ fn damaged_files_are_refused_and_untouched() {
         transaction.open_table(table).expect("a table").insert("format", 3).expect("written");
         transaction.commit().expect("written");
     };
-    check_refused("newer", newer, "store PATH: format 3 is newer than 1");
+    check_rejected("newer", newer, "store PATH: format 3 is newer than 1");
 }
 
 #[tokio::test]
-async fn batches_are_acknowledged_when_they_are_on_the_disk() {
+async fn batches_are_acknowledged_after_the_flush() {
     let directory = Directory::new("task");
     let (mut store, task) = open(directory.store(), Arc::default()).await.expect("created");
     let push = |name: &str, session: u64| {
@@ -165,7 +165,7 @@ async fn batches_are_acknowledged_when_they_are_on_the_disk() {
 
 /// Checks that writes fail after `damage`, are retried, and succeed after `repair`. Both receive
 /// the path of the store and a path next to it.
-async fn check_tried_again(
+async fn check_retried(
     name: &str,
     damage: impl FnOnce(&Path, &Path),
     expected: &str,
@@ -200,17 +200,17 @@ async fn check_tried_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_displaced_is_tried_again() {
+async fn writes_are_retried_after_the_file_was_replaced() {
     let back = |path: &Path, aside: &Path| fs::rename(aside, path).expect("renamed");
     let away = |path: &Path, aside: &Path| fs::rename(path, aside).expect("renamed");
     let todo = "nothing is stored: restore the file, or restart to use what is at this path";
-    check_tried_again("gone", away, &format!("store PATH: the file no longer exists; {todo}"), back).await;
+    check_retried("gone", away, &format!("store PATH: the file no longer exists; {todo}"), back).await;
     let another = |path: &Path, aside: &Path| {
         away(path, aside);
         drop(file::open(path).expect("a store that is not open"));
     };
     let expected = format!("store PATH: the path names another file; {todo}");
-    check_tried_again("another", another, &expected, back).await;
+    check_retried("another", another, &expected, back).await;
 }
 
 /// The process that is killed: commits one entry after another and prints each commit.
@@ -228,7 +228,7 @@ fn writer() {
 }
 
 #[test]
-fn acknowledged_is_there_after_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let directory = Directory::new("kill");
     for round in 0..6_u64 {
         let mut child = Command::new(std::env::current_exe().expect("a test"))

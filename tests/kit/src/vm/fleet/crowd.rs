@@ -1,4 +1,4 @@
-//! A server, a fleet that reports to it, and a client that reads its endpoints.
+//! A server, a fleet that reports to it, and a client that receives its endpoints.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -13,43 +13,44 @@ use crate::process::Process;
 use crate::vm::certificates::{Authority, DISCOVERY_NAME};
 use crate::vm::discovery::Discovery;
 
-/// Everybody is there after so long, or will never be.
+/// Limit for all agents to be registered.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two looks at who is there.
+/// Pause between two checks of the registrations.
 const PACE: Duration = Duration::from_millis(20);
+/// Pause between two readings of the memory.
+const READING: Duration = Duration::from_millis(500);
 
-/// How large it is.
+/// The size of a crowd.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Agents.
     pub agents: u32,
-    /// Services that they belong to, in turn.
+    /// The number of services; agents are assigned to them in turn.
     pub services: u32,
-    /// New agents a second, at first.
+    /// The initial rate of new agents, per second.
     pub arrivals: u32,
-    /// Between two reports of an agent.
+    /// The heartbeat interval of an agent.
     pub heartbeat: Duration,
 }
 
-/// All of them; whatever was started ends with it.
+/// The server, the agents and the client; dropping this stops them.
 pub struct Crowd {
-    /// The server.
     pub discovery: Discovery,
-    /// The agents, over mutual TLS.
+    /// The agents, connected over mutual TLS.
     pub fleet: Fleet,
-    /// The client.
+    /// The client that receives the endpoints.
     pub observer: Observer,
-    /// What the agents are.
+    /// The settings of the agents.
     pub plan: Plan,
-    /// Memory of the server before anybody came, in bytes.
+    /// The memory of the server before the first agent connected, in bytes.
     pub base: u64,
 }
 
 impl Crowd {
-    /// Starts the server, and waits until every agent has registered and the client has every endpoint.
+    /// Starts the server and the agents, and waits until every agent is registered and the client
+    /// has every endpoint.
     ///
     /// # Errors
-    /// What is missing, or why the server does not start.
+    /// Says what is missing, or why the server does not start.
     pub async fn start(name: &str, size: Size) -> Result<Self, String> {
         let Size { agents, services, arrivals, heartbeat } = size;
         let folder = envoy::folder(name);
@@ -57,8 +58,7 @@ impl Crowd {
         let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
         let mut discovery = Discovery::new(&folder, &documents(services)).tls(&files);
         discovery.start().await?;
-        sleep(Duration::from_secs(1)).await;
-        let base = Process::new(discovery.pid().as_raw().unsigned_abs()).rss();
+        let base = steady_memory(Process::new(discovery.pid().as_raw().unsigned_abs())).await;
         let plan = Plan {
             server: discovery.secure(),
             agents,
@@ -76,15 +76,16 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// The server's process of this moment.
+    /// Returns the current process of the server.
     pub fn process(&self) -> Process {
         Process::new(self.discovery.pid().as_raw().unsigned_abs())
     }
 
-    /// Waits until every agent has had a report acknowledged since then, on the stream that it has: the first time, for each.
+    /// Waits until every agent has had a report acknowledged on its current stream after `since`,
+    /// and returns the time of the first one for each.
     ///
     /// # Errors
-    /// How many have not, after three minutes.
+    /// The number of missing agents, after three minutes.
     pub async fn until_registered(&self, since: Duration) -> Result<Vec<Duration>, String> {
         let begin = Instant::now();
         loop {
@@ -96,18 +97,16 @@ impl Crowd {
             }
             if begin.elapsed() > PATIENCE {
                 let why = self.fleet.tally.failure().unwrap_or_default();
-                return Err(format!(
-                    "{missing} agents are missing after {PATIENCE:?}; the last failure: {why}"
-                ));
+                return Err(format!("{missing} agents are missing after {PATIENCE:?}; last error: {why}"));
             }
             sleep(PACE).await;
         }
     }
 
-    /// Waits until the client's endpoints are those of the healthy agents: when that was.
+    /// Waits until the client's endpoints are those of the healthy agents, and returns the time.
     ///
     /// # Errors
-    /// What there is after `bound`.
+    /// The differences after `bound`.
     pub async fn until_exact(&self, bound: Duration) -> Result<Instant, String> {
         let wanted = self.wanted();
         let found = self.observer.until(bound, |sets| sets.endpoints == wanted).await;
@@ -120,7 +119,7 @@ impl Crowd {
                 .filter(|(cluster, wanted)| sets.endpoints.get(*cluster) != Some(wanted))
                 .count();
             let (found, wanted) = (sets.total(), count(&wanted));
-            format!("{found} endpoints, {wanted} wanted, {differ} clusters differ after {bound:?}")
+            format!("expected {wanted} endpoints, got {found}; {differ} clusters differ after {bound:?}")
         })
     }
 
@@ -133,5 +132,18 @@ impl Crowd {
             wanted.entry(cluster(agent % self.plan.services)).or_default().insert(endpoint);
         }
         wanted
+    }
+}
+
+/// Returns the memory of a process once two readings in a row are equal, in bytes.
+async fn steady_memory(process: Process) -> u64 {
+    let mut memory = process.rss();
+    loop {
+        sleep(READING).await;
+        let now = process.rss();
+        if now == memory {
+            return memory;
+        }
+        memory = now;
     }
 }

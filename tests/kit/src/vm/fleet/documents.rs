@@ -1,29 +1,29 @@
-//! The configuration of a fleet: a group and a service for each name.
+//! The configuration of a fleet: a group and a service for each number.
 
 use serde_json::{Value, json};
 
-/// Where all of it lives.
+/// The namespace of all objects.
 pub const NAMESPACE: &str = "fleet";
-/// Whom the services belong to, in turn.
+/// The service accounts, to which services are assigned in turn.
 pub const ACCOUNTS: [&str; 4] = ["orders", "carts", "stock", "mail"];
 pub(super) const PORT: u16 = 8080;
 
-/// The name of a service and of its group.
+/// Returns the name of a service and of its group.
 pub(super) fn name(service: u32) -> String {
     format!("service-{service:03}")
 }
 
-/// Whom a service belongs to: the index in [`ACCOUNTS`].
+/// Returns the index of a service's account in [`ACCOUNTS`].
 pub(super) fn account(service: u32) -> usize {
     service as usize % ACCOUNTS.len()
 }
 
-/// The cluster that discovery makes of a service.
+/// Returns the name of the cluster that discovery generates for a service.
 pub fn cluster(service: u32) -> String {
     format!("outbound|{PORT}||{}.fleet.example.com", name(service))
 }
 
-/// A WorkloadGroup and a ServiceEntry for each of so many services.
+/// Returns a WorkloadGroup and a ServiceEntry for each service.
 pub fn documents(services: u32) -> Vec<Value> {
     (0..services).flat_map(|service| [group(service), entry(service)]).collect()
 }

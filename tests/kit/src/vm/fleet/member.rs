@@ -1,4 +1,4 @@
-//! One agent of a fleet: the rim around the agent's own [`Reporter`], as small as it can be.
+//! One agent of a fleet: a minimal transport around the agent's real [`Reporter`].
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::report::connection::{self, Connection, DiscoveryServer};
+use app_health_agent::report::DiscoveryServer;
+use app_health_agent::report::connection::{self, Connection};
 use app_health_agent::report::tls::San;
 use app_health_agent::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
@@ -23,21 +24,19 @@ use workload_health::health_report::{
     APP_HEALTH, AUTO_REGISTER_GROUP, INSTANCE_IPS, NAMESPACE as NAMESPACE_KEY, PROTOCOL_VERSION,
     SERVICE_ACCOUNT,
 };
-use workload_health::reporter::{
-    Disconnect, Effect, HealthStatus, Input, Report, Reporter, ReporterSettings,
-};
+use workload_health::reporter::{Disconnect, Effect, HealthStatus, Input, Reporter, ReporterSettings};
 use workload_health::{HealthReason, Hello, State};
 
 use super::super::certificates::DISCOVERY_NAME;
 use super::documents::{ACCOUNTS, NAMESPACE, account, name};
 use super::{Plan, Tally, address};
 
-/// Connecting and the handshake may take so long each, as in the agent.
+/// Separate limits for connecting and for the handshake, as in the agent.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Messages that wait, in each direction.
+/// Capacity of the queue of messages in each direction.
 const QUEUE: usize = 8;
 
-/// An agent that does not live yet.
+/// The settings of an agent before its start.
 pub(super) struct Member {
     number: u32,
     ip: IpAddr,
@@ -51,7 +50,7 @@ pub(super) struct Member {
     random: u64,
 }
 
-/// A stream; closed when it is dropped.
+/// A stream, closed on drop.
 struct Stream {
     requests: mpsc::Sender<Request>,
     responses: mpsc::Receiver<Response>,
@@ -79,7 +78,7 @@ impl Member {
         }
     }
 
-    /// Lives until it is dropped.
+    /// Runs the agent; it ends when the future is dropped.
     pub(super) async fn live(mut self) {
         let start = Instant::now();
         let mut generation = 1;
@@ -116,7 +115,7 @@ impl Member {
                     inputs.push_back(Input::Status(level(generation, healthy, since, since)));
                 }
                 () = tokio::time::sleep_until(due.unwrap_or(start)), if due.is_some() => {
-                    // Its probes have gone on meanwhile.
+                    // The probes continued while no stream was open.
                     inputs.push_back(Input::Status(level(generation, healthy, since, start.elapsed())));
                 }
             }
@@ -126,7 +125,7 @@ impl Member {
     async fn apply(&mut self, effect: Effect, stream: &mut Option<Stream>, inputs: &mut VecDeque<Input>) {
         match effect {
             Effect::Connect => inputs.push_back(self.connect(stream).await),
-            Effect::Send(report, _) => inputs.extend(self.send(stream, self.request(report))),
+            Effect::Send(report, _) => inputs.extend(self.send(stream, Request::report(report, &self.id()))),
             Effect::ValidateProbe { stream, version, nonce, .. } => {
                 inputs.push_back(Input::Validated { stream, version, nonce, result: Ok(()) });
             }
@@ -135,7 +134,7 @@ impl Member {
             }
             Effect::HalfClose | Effect::Close | Effect::Done => {
                 *stream = None;
-                self.tally.lost(self.number, "closed by the agent itself".to_owned());
+                self.tally.lost(self.number, "closed by the agent".to_owned());
             }
         }
     }
@@ -174,7 +173,8 @@ impl Member {
         connection::handshake(tls, self.peer, &self.server, Scheme::HTTPS).await
     }
 
-    /// A server that does not read is as good as gone; the end of a stream is told by itself.
+    /// Sends a request. If the queue is full, the server does not read and the connection counts as
+    /// lost; the end of a stream is reported separately.
     fn send(&self, stream: &mut Option<Stream>, request: Request) -> Option<Input> {
         match stream.as_ref()?.requests.try_send(request) {
             Ok(()) | Err(TrySendError::Closed(_)) => None,
@@ -201,7 +201,7 @@ impl Member {
             Response::Ended { rejected, why } => {
                 *stream = None;
                 self.tally.lost(self.number, why);
-                Some(Input::Disconnected(if refused { Disconnect::Rejected } else { Disconnect::Transient }))
+                Some(Input::Disconnected(if rejected { Disconnect::Rejected } else { Disconnect::Transient }))
             }
         }
     }
@@ -220,21 +220,9 @@ impl Member {
         });
         Node { id: self.id(), locality: None, metadata }
     }
-
-    fn request(&self, report: Report) -> Request {
-        match report {
-            Report::Istio { healthy, message } => {
-                Request::Report { error: (!healthy).then_some(message), extension: None }
-            }
-            Report::AppHealth(report) => Request::Report {
-                error: (report.state != State::Healthy).then(|| report.message.clone()),
-                extension: Some(Box::new((self.id(), report.to_json()))),
-            },
-        }
-    }
 }
 
-/// The next word of the server; waits for ever without a stream.
+/// Returns the next response of the server; never completes without a stream.
 async fn heard(stream: &mut Option<Stream>) -> Response {
     match stream {
         Some(stream) => stream
@@ -263,7 +251,7 @@ fn level(generation: u64, healthy: bool, since: Duration, last_probe: Duration) 
     }
 }
 
-/// Numbers in 0..1 that nobody has to keep secret (splitmix64).
+/// Returns pseudo-random numbers in 0..1 (splitmix64).
 fn next(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

@@ -1,5 +1,6 @@
-//! A client of discovery that takes the endpoints of a fleet, as an Envoy does, and remembers what came when. It keeps what it has while
-//! it is not connected, and says what it has when it is again.
+//! An ADS client that receives the endpoints of a fleet like an Envoy, and records the time of
+//! every response. It keeps its endpoints while it is disconnected, and reports their versions when
+//! it reconnects.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -18,47 +19,42 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
-/// What is asked for.
 const TYPE_URL: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// Until the next attempt.
+/// Pause before the next connection attempt.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The largest answer, in bytes.
+/// The largest accepted response, in bytes.
 const ANSWER: usize = 256 << 20;
 
-/// An answer that came.
 #[derive(Clone, Copy, Debug)]
 pub struct Push {
-    /// When.
     pub at: Instant,
-    /// Its resources, in bytes.
+    /// The size of its resources, in bytes.
     pub bytes: usize,
 }
 
-/// An endpoint or more that an answer took away.
+/// A response that removed endpoints of a cluster.
 #[derive(Clone, Debug)]
 pub struct Shrink {
-    /// When.
     pub at: Instant,
-    /// Of which cluster.
     pub cluster: String,
-    /// How many.
+    /// The number of removed endpoints.
     pub lost: usize,
 }
 
-/// What the client has.
+/// The state of the client.
 #[derive(Clone, Debug, Default)]
 pub struct Sets {
     /// The endpoints of each cluster.
     pub endpoints: BTreeMap<String, HashSet<SocketAddr>>,
-    /// Every answer so far.
+    /// All responses so far.
     pub pushes: Vec<Push>,
-    /// Every loss so far.
+    /// All removals so far.
     pub shrinks: Vec<Shrink>,
     version: String,
 }
 
 impl Sets {
-    /// Endpoints in all.
+    /// Returns the total number of endpoints.
     pub fn total(&self) -> usize {
         self.endpoints.values().map(HashSet::len).sum()
     }
@@ -91,20 +87,21 @@ fn socket_address_of(endpoint: LbEndpoint) -> Option<SocketAddr> {
     Some(SocketAddr::new(address.address.parse().ok()?, u16::try_from(port).ok()?))
 }
 
-/// The client; its connection ends when this is dropped.
+/// The client; dropping this closes its connection.
 pub struct Observer {
     sets: watch::Receiver<Sets>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Observer {
-    /// Asks `server`, in plaintext, for the endpoints of these clusters; a client in `namespace`.
+    /// Subscribes at `server`, in plaintext, to the endpoints of these clusters, as a client in
+    /// `namespace`.
     pub fn start(server: SocketAddr, namespace: &str, clusters: Vec<String>) -> Self {
         let (sender, sets) = watch::channel(Sets::default());
         let namespace = namespace.to_owned();
         let task = tokio::spawn(async move {
             loop {
-                // A server that is not there, or goes, is a part of what is observed.
+                // The server may be down or exit during a measurement.
                 let _ = watch_server(server, &namespace, &clusters, &sender).await;
                 sleep(PAUSE).await;
             }
@@ -112,19 +109,19 @@ impl Observer {
         Self { sets, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// What it has now.
+    /// Returns the current state.
     pub fn sets(&self) -> watch::Ref<'_, Sets> {
         self.sets.borrow()
     }
 
-    /// Waits until what it has is as wanted: when that was. `None`: not within `bound`.
+    /// Waits until `is_wanted` is true for the state, and returns the time; `None` after `bound`.
     ///
     /// # Panics
-    /// When the observing task is gone.
+    /// If the observing task has ended.
     pub async fn until(&self, bound: Duration, is_wanted: impl FnMut(&Sets) -> bool) -> Option<Instant> {
         let mut sets = self.sets.clone();
         let found = timeout(bound, sets.wait_for(is_wanted)).await.ok()?;
-        drop(found.expect("the observer lives"));
+        drop(found.expect("the observing task runs"));
         Some(Instant::now())
     }
 }

@@ -1,4 +1,4 @@
-//! What the agents of a fleet went through, since its start.
+//! Counts of the agents of a fleet since its start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// No stream, or nothing acknowledged on it yet.
+/// Marks an agent without a stream, or without an acknowledgement on it.
 const NEVER: u64 = u64::MAX;
 
-/// Times are since the fleet's start.
+/// Counts of all agents; times count from the start of the fleet.
 #[derive(Debug)]
 pub struct Tally {
     start: Instant,
-    /// Per agent, the first acknowledgement on the stream of this moment, in microseconds.
+    /// For each agent, the time of the first acknowledgement on its current stream, in
+    /// microseconds.
     acknowledged: Vec<AtomicU64>,
-    /// Acknowledgements in all.
+    /// Total number of acknowledgements.
     acknowledgements: AtomicU64,
     attempts: Mutex<Vec<Duration>>,
     connections: Mutex<Vec<Duration>>,
@@ -34,33 +35,34 @@ impl Tally {
         }
     }
 
-    /// How long the fleet is there.
+    /// Returns the time since the start of the fleet.
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// How many reports were acknowledged.
+    /// Returns the number of acknowledged reports.
     pub fn acknowledgements(&self) -> u64 {
         self.acknowledgements.load(Ordering::Relaxed)
     }
 
-    /// When the stream of each agent had its first report acknowledged; agents without are left out.
+    /// Returns the time of the first acknowledgement on the current stream of each agent; agents
+    /// without one are left out.
     pub fn registered(&self) -> Vec<Duration> {
         let times = self.acknowledged.iter().map(|time| time.load(Ordering::Relaxed));
         times.filter(|time| *time != NEVER).map(Duration::from_micros).collect()
     }
 
-    /// When somebody dialled, since the last call.
+    /// Returns the times of the connection attempts since the last call.
     pub fn take_attempts(&self) -> Vec<Duration> {
         std::mem::take(&mut *locked(&self.attempts))
     }
 
-    /// When the server had taken somebody in, TLS and all, since the last call.
+    /// Returns the times at which connections were established, including TLS, since the last call.
     pub fn take_connections(&self) -> Vec<Duration> {
         std::mem::take(&mut *locked(&self.connections))
     }
 
-    /// Why the last stream ended, or did not come about.
+    /// Returns why the last stream ended or could not be opened.
     pub fn failure(&self) -> Option<String> {
         locked(&self.failure).clone()
     }
@@ -77,7 +79,7 @@ impl Tally {
         self.acknowledgements.fetch_add(1, Ordering::Relaxed);
         let now = u64::try_from(self.now().as_micros()).unwrap_or(NEVER - 1);
         let first = &self.acknowledged[agent as usize];
-        // Only the agent itself writes here.
+        // Only the agent itself writes to its element.
         if first.load(Ordering::Relaxed) == NEVER {
             first.store(now, Ordering::Relaxed);
         }
@@ -90,5 +92,5 @@ impl Tally {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no holder panics")
+    mutex.lock().expect("the mutex is not poisoned")
 }

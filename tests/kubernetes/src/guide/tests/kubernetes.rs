@@ -1,4 +1,5 @@
-//! What can be said of docs/kubernetes.md without a cluster; its commands are run by `./justw test-kubernetes`.
+//! Checks of docs/kubernetes.md that need no cluster; its commands are run by `./justw
+//! test-kubernetes`.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,8 @@ fn all() -> Vec<Block> {
     blocks(&page()).unwrap_or_else(|error| panic!("docs/kubernetes.md, {error}"))
 }
 
-/// Images are built from the sources on the spot and pushed into a registry: the tests have neither, and their node has the images.
+/// The page builds images from source and pushes them to a registry. The tests have no registry,
+/// and their node already has the images.
 #[test]
 fn only_the_images_are_made_elsewhere() {
     let elsewhere: Vec<String> = all()
@@ -32,7 +34,7 @@ fn only_the_images_are_made_elsewhere() {
     assert_eq!(elsewhere, expected);
 }
 
-/// A command in a sentence or a table is one that a block runs.
+/// Every command in a sentence or a table must also occur in a block.
 #[test]
 fn no_command_stands_outside_of_blocks() {
     let page = page();
@@ -50,7 +52,7 @@ fn the_page_is_of_this_version() {
     assert!(page().contains(concat!("registry.example.com/app-health:", env!("CARGO_PKG_VERSION"), "\"")));
 }
 
-/// The table of statuses has each failure, with its status and its word.
+/// The table of statuses must contain each failure with its status and reason word.
 #[test]
 fn each_status_is_explained() {
     let page = page();
@@ -65,7 +67,7 @@ fn each_status_is_explained() {
         })
         .collect();
     let status = |reason: Reason| match reason {
-        // The application's own.
+        // A failure of the application has the status that the application sent.
         Reason::Application => "400-599".to_owned(),
         _ => reason.status().to_string(),
     };

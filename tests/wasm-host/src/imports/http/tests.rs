@@ -37,6 +37,6 @@ fn buffers_give_what_there_is() {
     assert_eq!(get(6, 3, -1), (OK, b"configuration".to_vec()));
     assert_eq!(get(6, -1, -1), (OK, Vec::new()));
     assert_eq!(get(1, 0, 9), (OK, Vec::new()), "a body outside its callback is empty");
-    assert_eq!([get(4, 0, 9).0, get(7, 0, 9).0], [NOT_FOUND; 2], "no callout, no configuration under way");
+    assert_eq!([get(4, 0, 9).0, get(7, 0, 9).0], [NOT_FOUND; 2], "no callout or configuration in progress");
     assert_eq!(get(9, 0, 9).0, BAD_ARGUMENT);
 }

@@ -2,8 +2,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Step, Wish, Writer, Written, decide};
+use super::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use crate::discovery::store::kubernetes::object;
+use crate::discovery::store::kubernetes::request::Request;
 use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
 use discovery::objects::Key;
 
@@ -26,8 +27,8 @@ fn there(kind: &str, controller: &str, session: u64) -> Value {
     object
 }
 
-fn put(kind: &str, controller: &str, session: u64, version: &str) -> Wish {
-    Wish::Put(Box::new(Record {
+fn put(kind: &str, controller: &str, session: u64, version: &str) -> DesiredState {
+    DesiredState::Put(Box::new(Record {
         auto: (kind == "auto").then(|| Auto { group: "g".to_owned(), ..Auto::default() }),
         controller: Some(controller.to_owned()),
         session,
@@ -44,21 +45,23 @@ fn put(kind: &str, controller: &str, session: u64, version: &str) -> Wish {
 }
 
 /// Checks the step of replica `a`; `b` is alive and `c` is dead.
-fn check(current: Option<Value>, wish: &Wish, expected: &str) {
-    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
-    let step = decide(&Key::new("shop", "a"), current.as_ref(), wish, &writer, Written::default());
+fn check(current: Option<Value>, desired: &DesiredState, expected: &str) {
+    let replica =
+        ReplicaContext { instance: "a".to_owned(), alive: BTreeSet::from(["a".to_owned(), "b".to_owned()]) };
+    let step = decide(&Key::new("shop", "a"), current.as_ref(), desired, &replica, AppliedParts::default());
     let word = match step {
-        Step::Done => "done",
-        Step::Lost => "lost",
-        Step::Create(_) => "create",
-        Step::Replace(_) => "replace",
-        Step::ReplaceStatus(_) => "status",
-        Step::Delete { uid, version } => {
+        Step::UpToDate => "done",
+        Step::OwnedByOther => "lost",
+        Step::Send(Request::Create(_)) => "create",
+        Step::Send(Request::Read) => "read",
+        Step::Send(Request::Replace(_)) => "replace",
+        Step::Send(Request::ReplaceStatus(_)) => "status",
+        Step::Send(Request::Delete { uid, version }) => {
             assert_eq!((uid.as_str(), version.as_str()), ("u", "5"));
             "delete"
         }
     };
-    assert_eq!(word, expected, "{current:?} {wish:?}");
+    assert_eq!(word, expected, "{current:?} {desired:?}");
 }
 
 const A: &str = "app-health/a";
@@ -67,8 +70,8 @@ const C: &str = "app-health/c";
 const ISTIOD: &str = "istiod-7f9c";
 
 #[test]
-fn session_first_then_whose_it_is_then_the_difference() {
-    for (current, wish, expected) in [
+fn session_then_owner_then_content_decide() {
+    for (current, desired, expected) in [
         (None, put("auto", A, 1, ""), "create"),
         // An entry of another replica or of a user is not created again.
         (None, put("auto", C, 1, ""), "lost"),
@@ -88,12 +91,12 @@ fn session_first_then_whose_it_is_then_the_difference() {
         (Some(there("manual", "", 0)), put("auto", A, 5, "5"), "lost"),
         (Some(there("manual", "", 0)), put("manual", A, 1, "5"), "replace"),
     ] {
-        check(current, &wish, expected);
+        check(current, &desired, expected);
     }
 }
 
 #[test]
-fn deletes_are_of_what_was_known() {
+fn deletes_require_a_known_session_and_owner() {
     for (current, session, expected) in [
         (None, 1, "done"),
         (Some(there("auto", A, 3)), 3, "delete"),
@@ -104,35 +107,35 @@ fn deletes_are_of_what_was_known() {
         (Some(there("auto", ISTIOD, 0)), 3, "lost"),
         (Some(there("manual", A, 3)), 3, "done"),
     ] {
-        check(current, &Wish::Delete(session), expected);
+        check(current, &DesiredState::Delete(session), expected);
     }
 }
 
 #[test]
-fn what_was_written_is_not_written_again_though_it_did_not_stay() {
-    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::new() };
+fn a_part_is_written_only_once() {
+    let replica = ReplicaContext { instance: "a".to_owned(), alive: BTreeSet::new() };
     let decide = |main, status| {
         let current = there("auto", A, 3);
         decide(
             &Key::new("shop", "a"),
             Some(&current),
             &put("auto", A, 4, ""),
-            &writer,
-            Written { main, status, spec: false },
+            &replica,
+            AppliedParts { main, status, spec: false },
         )
     };
-    assert!(matches!(decide(true, false), Step::ReplaceStatus(_)));
-    assert_eq!(decide(true, true), Step::Done);
+    assert!(matches!(decide(true, false), Step::Send(Request::ReplaceStatus(_))));
+    assert_eq!(decide(true, true), Step::UpToDate);
 }
 
 #[test]
-fn the_status_is_written_over_what_is_there() {
+fn the_status_keeps_other_fields() {
     let mut current = there("auto", A, 3);
     current["status"] = json!({"conditions": [{"type": "Ready"}], "x": 1});
-    let writer = Writer { instance: "a".to_owned(), alive: BTreeSet::new() };
-    let wish = put("auto", A, 3, "");
-    let Step::ReplaceStatus(after) =
-        decide(&Key::new("shop", "a"), Some(&current), &wish, &writer, Written::default())
+    let replica = ReplicaContext { instance: "a".to_owned(), alive: BTreeSet::new() };
+    let desired = put("auto", A, 3, "");
+    let Step::Send(Request::ReplaceStatus(after)) =
+        decide(&Key::new("shop", "a"), Some(&current), &desired, &replica, AppliedParts::default())
     else {
         panic!("the status is replaced");
     };

@@ -14,7 +14,7 @@ fn check(rows: &[Row]) {
             let (instance, version) = (parts.next().expect("a name"), parts.next().expect("a version"));
             Lease { instance, version, released: parts.next().is_some() }
         });
-        let replicas = leases.look(Duration::from_secs(*second), read.collect());
+        let replicas = leases.update(Duration::from_secs(*second), read.collect());
         let found: Vec<&str> = replicas.alive.iter().map(String::as_str).collect();
         assert_eq!(found, *alive, "alive at {second}");
         let found: Vec<&str> = replicas.stale.iter().map(|(instance, _)| instance.as_str()).collect();
@@ -36,12 +36,12 @@ fn a_lease_is_valid_for_30_seconds_after_its_change() {
 }
 
 #[test]
-fn an_old_lease_gets_its_time_from_the_first_look() {
+fn an_old_lease_is_valid_from_the_first_read() {
     check(&[(500, &["a:1"], &["a", "me"], &[]), (505, &["a:1"], &["a", "me"], &[])]);
 }
 
 #[test]
-fn nobody_dies_of_our_own_blindness() {
+fn no_replica_expires_after_a_read_gap() {
     check(&[
         (0, &["a:1"], &["a", "me"], &[]),
         (60, &["a:1"], &["a", "me"], &[]),
@@ -53,7 +53,7 @@ fn nobody_dies_of_our_own_blindness() {
 }
 
 #[test]
-fn a_released_lease_is_over_at_once_and_one_that_vanished_runs_out() {
+fn a_released_lease_ends_immediately_and_a_deleted_one_expires() {
     check(&[
         (0, &["a:1", "b:1"], &["a", "b", "me"], &[]),
         (5, &["a:2:released"], &["b", "me"], &[]),
@@ -64,12 +64,12 @@ fn a_released_lease_is_over_at_once_and_one_that_vanished_runs_out() {
 }
 
 #[test]
-fn rubbish_is_named_after_ten_minutes() {
+fn stale_leases_are_reported_after_ten_minutes() {
     let mut leases = Leases::new("me".to_owned());
     let lease = || vec![Lease { instance: "a".to_owned(), version: "1".to_owned(), released: false }];
     let mut stale = Vec::new();
     for second in (0..=600).step_by(10) {
-        stale.push(!leases.look(Duration::from_secs(second), lease()).stale.is_empty());
+        stale.push(!leases.update(Duration::from_secs(second), lease()).stale.is_empty());
     }
     assert_eq!(stale.iter().position(|stale| *stale), Some(60));
 }

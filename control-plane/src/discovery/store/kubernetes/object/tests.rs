@@ -52,7 +52,7 @@ fn object(record: &Record) -> Value {
 }
 
 #[test]
-fn an_object_is_as_istio_would_show_it() {
+fn a_record_is_serialized_as_istio_does() {
     let expected = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
         "metadata": {"name": "payments-10.0.0.7-dc1", "namespace": "shop", "annotations": {
@@ -78,7 +78,7 @@ fn an_object_is_as_istio_would_show_it() {
 }
 
 #[test]
-fn what_is_written_is_read_and_is_not_written_again() {
+fn records_round_trip_without_another_write() {
     let bare = Record {
         auto: Some(Auto { group: "g".to_owned(), ..Auto::default() }),
         controller: Some("app-health/x".to_owned()),
@@ -105,7 +105,7 @@ fn check(edit: fn(&mut Value), wanted: fn(&mut Record), pointer: &str, expected:
 }
 
 #[test]
-fn what_is_not_ours_survives() {
+fn fields_of_other_writers_are_preserved() {
     let foreign = json!({"type": "Ready", "status": "True", "x": 1});
     let edit = |there: &mut Value| {
         there["status"]["conditions"]
@@ -149,7 +149,7 @@ fn what_is_not_ours_survives() {
 }
 
 #[test]
-fn the_condition_goes_alone() {
+fn removing_the_condition_keeps_other_conditions() {
     let edit = |there: &mut Value| {
         let conditions = there["status"]["conditions"].as_array_mut().expect("conditions");
         conditions.push(json!({"type": "Ready"}));
@@ -159,7 +159,7 @@ fn the_condition_goes_alone() {
 }
 
 #[test]
-fn a_manual_entry_keeps_its_spec_and_its_switch() {
+fn spec_and_health_checks_of_a_manual_entry_are_preserved() {
     let manual = json!({
         "metadata": {"name": "m", "namespace": "shop", "annotations": {"proxy.istio.io/health-checks-enabled": "true"}},
         "spec": {"address": "10.1.1.1"},
@@ -173,7 +173,7 @@ fn a_manual_entry_keeps_its_spec_and_its_switch() {
 }
 
 #[test]
-fn whose_entry_it_is() {
+fn annotations_determine_auto_and_foreign_entries() {
     for (group, controller, auto, foreign) in [
         (None, None, false, false),
         (Some("g"), None, true, false),
@@ -192,7 +192,7 @@ fn whose_entry_it_is() {
 }
 
 #[test]
-fn strange_objects_are_read_as_far_as_they_go() {
+fn malformed_fields_are_ignored() {
     for object in [
         json!({}),
         json!({"metadata": {"annotations": null}, "spec": 1, "status": []}),
@@ -209,7 +209,7 @@ fn strange_objects_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn a_spec_that_the_wish_is_not_about_stays_as_somebody_edited_it() {
+fn a_user_edit_of_the_spec_is_preserved_without_with_spec() {
     let mut there = object(&full());
     there["spec"]["labels"]["edited"] = "yes".into();
     let mut wanted = full();

@@ -1,0 +1,28 @@
+//! Ends the process: error lines on stderr, and the exit code.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serving::exit::Failure;
+
+/// Returns the exit code of a command, after writing the lines of a failure to stderr.
+pub fn of_command(result: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    for line in failure.to_string().lines() {
+        stderr_line(line);
+    }
+    ExitCode::from(failure.code())
+}
+
+/// Returns the exit code for a command line that clap did not accept: 0 for help and version,
+/// otherwise 64 (clap itself uses 2).
+pub fn of_clap(error: &clap::Error) -> ExitCode {
+    // Ignores errors: the stream may be closed.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS }
+}
+
+/// Writes `line` to stderr; errors are ignored.
+pub fn stderr_line(line: &str) {
+    let _ = writeln!(std::io::stderr(), "app-health: {line}");
+}

@@ -1,0 +1,209 @@
+//! Handles one request to port 15017: limits, reading of the body, review, and the response.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::{error, info};
+
+use crate::webhook::metrics::Metrics;
+use crate::webhook::review::{self, Reviewed};
+use injector::settings::Settings;
+use injector::{PodOutcome, ProbeResult};
+use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
+
+const PATH: &str = "/inject";
+/// Maximum size of a body in bytes. The API server itself accepts 3 MiB from its clients.
+const BODY_LIMIT: usize = 8 << 20;
+/// Timeout from a complete header section to a complete body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of concurrent requests.
+const CONCURRENT_REVIEWS: usize = 64;
+/// How long a further request waits for a permit, and a body for memory.
+const WAIT: Duration = Duration::from_secs(2);
+/// Memory for bodies in KiB, shared by all requests.
+const BODY_MEMORY: u32 = 10 << 10;
+/// Bodies of at least this size are reviewed one at a time outside of the worker threads.
+const LARGE: usize = 256 << 10;
+
+/// Handler of review requests.
+#[derive(Clone)]
+pub struct Handler {
+    settings: watch::Receiver<Arc<Settings>>,
+    metrics: Arc<Metrics>,
+    concurrent_reviews: Arc<Semaphore>,
+    body_memory: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+/// A request that is answered with an HTTP error.
+#[derive(Debug)]
+struct HttpError(StatusCode, String);
+
+impl Handler {
+    /// Creates a handler; the settings may be replaced while it runs.
+    pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Self {
+            settings,
+            metrics,
+            concurrent_reviews: permits(CONCURRENT_REVIEWS),
+            body_memory: permits(BODY_MEMORY as usize),
+            large: permits(1),
+        }
+    }
+
+    pub async fn answer(self, request: HttpRequest) -> Response {
+        let mut response = match self.review(request).await {
+            Ok(body) => return json(StatusCode::OK, Bytes::from(body)),
+            Err(HttpError(StatusCode::METHOD_NOT_ALLOWED, _)) => not_allowed("POST"),
+            Err(HttpError(status, line)) => text(status, line + "\n"),
+        };
+        self.metrics.refused(response.status().as_u16());
+        // An unread rest of the body is discarded with the connection.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+
+    async fn review(&self, request: HttpRequest) -> Result<Vec<u8>, HttpError> {
+        if request.path() != PATH {
+            return http_error(StatusCode::NOT_FOUND, "not found");
+        }
+        if request.method != Method::POST {
+            return http_error(StatusCode::METHOD_NOT_ALLOWED, "");
+        }
+        is_json(&request.headers)?;
+        // The declared length, if there is one.
+        if request.body.size_hint().lower() > BODY_LIMIT as u64 {
+            return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+        }
+        let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
+            return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
+        };
+        let (chunks, _memory) = self.body(request.body).await?;
+        let length: usize = chunks.iter().map(Bytes::len).sum();
+        if length == 0 {
+            return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
+        }
+        let started = Instant::now();
+        let settings = self.settings.borrow().clone();
+        let review = move || {
+            let body = chunks.concat();
+            drop(chunks);
+            catch_panic(&body, || review::review(&body, &settings))
+        };
+        let reviewed = if length < LARGE {
+            review()?
+        } else {
+            let _large = self.large.acquire().await;
+            tokio::task::spawn_blocking(review).await.map_err(|_| internal_error())??
+        };
+        self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
+        log(&reviewed);
+        Ok(reviewed.body)
+    }
+
+    /// Reads a body. Its share of the memory limit is released when the permit is dropped. The chunks
+    /// are joined only when all are there, so that an incomplete body costs no more than its bytes.
+    async fn body(
+        &self,
+        mut body: Incoming,
+    ) -> Result<(Vec<Bytes>, Option<OwnedSemaphorePermit>), HttpError> {
+        let deadline = Instant::now() + BODY_TIMEOUT;
+        let (mut chunks, mut length) = (Vec::new(), 0);
+        let mut memory: Option<OwnedSemaphorePermit> = None;
+        while !body.is_end_stream() {
+            let frame = match timeout_at(deadline, body.frame()).await {
+                Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
+                Ok(None) => break,
+                Ok(Some(Err(_))) => return http_error(StatusCode::BAD_REQUEST, "body: read failed"),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            length += data.len();
+            if length > BODY_LIMIT {
+                return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+            }
+            chunks.push(data);
+            let held = memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let wanted = length.div_ceil(1 << 10);
+            if wanted > held {
+                let more = u32::try_from(wanted - held).expect("at most 8 MiB");
+                let Ok(Ok(more)) = timeout(WAIT, self.body_memory.clone().acquire_many_owned(more)).await
+                else {
+                    return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
+                };
+                match &mut memory {
+                    None => memory = Some(more),
+                    Some(memory) => memory.merge(more),
+                }
+            }
+        }
+        Ok((chunks, memory))
+    }
+}
+
+fn http_error<T>(status: StatusCode, line: &str) -> Result<T, HttpError> {
+    Err(HttpError(status, line.to_owned()))
+}
+
+fn internal_error() -> HttpError {
+    HttpError(StatusCode::INTERNAL_SERVER_ERROR, "internal error, see the log".to_owned())
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), HttpError> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim();
+    if !content_type.eq_ignore_ascii_case("application/json") || headers.contains_key(CONTENT_ENCODING) {
+        return http_error(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-type: must be application/json, without an encoding",
+        );
+    }
+    Ok(())
+}
+
+/// Limits a panic to the request that caused it.
+fn catch_panic(
+    body: &[u8],
+    review: impl FnOnce() -> Result<Reviewed, review::InvalidReview>,
+) -> Result<Reviewed, HttpError> {
+    match catch_unwind(AssertUnwindSafe(review)) {
+        Ok(Ok(reviewed)) => Ok(reviewed),
+        Ok(Err(bad)) => Err(HttpError(StatusCode::BAD_REQUEST, bad.to_string())),
+        Err(_) => {
+            error!(uid = ?review::uid(body), "review panicked, which is a bug in app-health");
+            Err(internal_error())
+        }
+    }
+}
+
+/// Logs a line for each Pod that was changed, or could not be changed as requested.
+fn log(reviewed: &Reviewed) {
+    let Reviewed { outcome, namespace, name, probes, warnings, .. } = reviewed;
+    if matches!(outcome, PodOutcome::Skipped | PodOutcome::Unchanged) && warnings.is_empty() {
+        return;
+    }
+    let count = |result| probes.iter().filter(|probe| probe.result == result).count();
+    let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.word()).collect();
+    let (rewritten, unchanged) = (count(ProbeResult::Rewritten), count(ProbeResult::NotRewritten));
+    info!(
+        ?namespace,
+        ?name,
+        result = outcome.word(),
+        rewritten,
+        unchanged,
+        warnings = codes.join(","),
+        "pod reviewed"
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Reads one declared probe or hook, and makes its entry in the table.
+
+use probe::ProxyPorts;
+use serde_json::{Map, Value, json};
+
+use super::prober_env;
+use crate::pod;
+use crate::warning::{Code, quote};
+
+/// The maximum `timeoutSeconds` that Kubernetes accepts.
+const LONGEST: u64 = 0x7fff_ffff;
+
+/// The code and text of the warning about a probe that is not rewritten.
+pub(super) type SkipReason = (Code, String);
+
+/// The single network handler of a probe or hook with its fields.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Declared<'a> {
+    /// `httpGet`, `tcpSocket` or `grpc`.
+    pub name: &'static str,
+    fields: &'a Map<String, Value>,
+}
+
+/// Reads `value`, which is a probe or a hook. Returns `None` if its handler does not use the
+/// network, and an error if it cannot be rewritten.
+pub(super) fn declared(value: &Value, hook: bool) -> Option<Result<Declared<'_>, SkipReason>> {
+    let refuse = |code, text: &str| Some(Err((code, text.to_owned())));
+    if !value.is_object() {
+        return refuse(Code::Malformed, "must be an object");
+    }
+    let known: &[&'static str] = if hook {
+        &["exec", "sleep", "httpGet", "tcpSocket"]
+    } else {
+        &["exec", "httpGet", "tcpSocket", "grpc"]
+    };
+    let found: Vec<_> = known.iter().filter_map(|name| Some((*name, pod::field(value, name)?))).collect();
+    match found.as_slice() {
+        [] => refuse(Code::Handler, "no supported handler"),
+        [("exec" | "sleep", _)] => None,
+        [("tcpSocket", _)] if hook => refuse(Code::HookTcp, "kubelet does not support tcpSocket hooks"),
+        [(name, handler)] => match handler.as_object() {
+            None => refuse(Code::Malformed, &format!("{name} = {}: must be an object", quote(handler))),
+            Some(fields) => match unknown(name, fields) {
+                Some(field) => refuse(Code::Handler, &format!("field {field} is not supported")),
+                None => Some(Ok(Declared { name, fields })),
+            },
+        },
+        _ => refuse(Code::Handler, "more than one handler"),
+    }
+}
+
+/// Returns a field that the injector does not know. Its meaning would be lost, so the probe is not
+/// rewritten.
+fn unknown(name: &str, handler: &Map<String, Value>) -> Option<String> {
+    let known: &[&str] = match name {
+        "httpGet" => &["path", "port", "host", "scheme", "httpHeaders"],
+        "tcpSocket" => &["port", "host"],
+        _ => &["port", "service", "mode"],
+    };
+    let stray = |fields: &Map<String, Value>, known: &[&str]| {
+        let mut stray =
+            fields.iter().filter(|(key, value)| !value.is_null() && !known.contains(&key.as_str()));
+        stray.next().map(|(key, _)| quote(&json!(key)).trim_matches('"').to_owned())
+    };
+    if let Some(key) = stray(handler, known) {
+        return Some(format!("{name}.{key}"));
+    }
+    let headers = handler.get("httpHeaders").and_then(Value::as_array)?;
+    headers.iter().enumerate().find_map(|(index, header)| {
+        let key = stray(header.as_object()?, &["name", "value"])?;
+        Some(format!("{name}.httpHeaders[{index}].{key}"))
+    })
+}
+
+impl<'a> Declared<'a> {
+    fn field(&self, key: &str) -> Option<&'a Value> {
+        self.fields.get(key).filter(|value| !value.is_null())
+    }
+
+    /// Returns the port as a number. A string is the name of a port of the same container, or else
+    /// a number.
+    pub(super) fn port(&self, container: &Value) -> Result<Value, SkipReason> {
+        let declared = self.fields.get("port").unwrap_or(&Value::Null);
+        let Value::String(text) = declared else { return Ok(declared.clone()) };
+        let named =
+            pod::list(container, "ports").iter().find(|port| !text.is_empty() && pod::name(port) == text);
+        let number = || text.parse::<i64>().ok().map(Value::from);
+        named.map(|port| port["containerPort"].clone()).or_else(number).ok_or_else(|| {
+            (Code::NamedPort, format!("port {} is not a port of this container", quote(declared)))
+        })
+    }
+
+    /// Returns the text of the handler's entry under `key`.
+    pub(super) fn entry(
+        &self,
+        container: &Value,
+        timeout: Option<Value>,
+        key: &str,
+        status_port: u16,
+    ) -> Result<String, SkipReason> {
+        let name = self.name;
+        match self.field("host").map(|host| (host, host.as_str())) {
+            None | Some((_, Some(""))) => {}
+            Some((host, None)) => {
+                return Err((Code::Malformed, format!("{name}.host = {}: must be a string", quote(host))));
+            }
+            Some((host, Some(_))) => {
+                let text = format!("host {}: kubelet connects to this host, not to the Pod", quote(host));
+                return Err((Code::Host, text));
+            }
+        }
+        let port = self.port(container)?;
+        let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
+        if number.is_some_and(|port| ProxyPorts::new([status_port]).contains(port)) {
+            return Err((Code::OwnPort, format!("port {port} is a port of the proxy")));
+        }
+        let field = |key: &str| self.field(key);
+        let fields = match name {
+            "httpGet" => http_get(port, &field),
+            "tcpSocket" => json!({"port": port}),
+            _ => {
+                let service = field("service").cloned().unwrap_or_else(|| "".into());
+                let mut fields = json!({"port": port, "service": service});
+                if let Some(mode) = field("mode") {
+                    fields["mode"] = mode.clone();
+                }
+                fields
+            }
+        };
+        let mut value = json!({ name: fields });
+        if let Some(timeout) = timeout {
+            value["timeoutSeconds"] = timeout;
+        }
+        prober_env::validated_entry(key, &value, status_port).map_err(|text| (Code::Malformed, text))
+    }
+
+    /// Returns true if the handler is what the injector wrote for `key`, with any port.
+    pub(super) fn is_rewritten_to(&self, key: &str) -> bool {
+        let field = |key: &str| self.fields.get(key).and_then(Value::as_str).unwrap_or_default();
+        self.name == "httpGet"
+            && field("path") == key
+            && field("host").is_empty()
+            && matches!(field("scheme").to_ascii_uppercase().as_str(), "" | "HTTP")
+    }
+}
+
+fn http_get<'a>(port: Value, field: &impl Fn(&str) -> Option<&'a Value>) -> Value {
+    let path = field("path").filter(|path| **path != "").cloned().unwrap_or_else(|| "/".into());
+    let scheme = match field("scheme").map(|scheme| (scheme, scheme.as_str())) {
+        None | Some((_, Some(""))) => "HTTP".into(),
+        Some((_, Some(scheme))) => scheme.to_ascii_uppercase().into(),
+        Some((other, None)) => other.clone(),
+    };
+    let mut fields = json!({"path": path, "port": port, "scheme": scheme});
+    match field("httpHeaders") {
+        None => {}
+        Some(Value::Array(headers)) if headers.is_empty() => {}
+        Some(Value::Array(headers)) => fields["httpHeaders"] = headers.iter().map(header).collect(),
+        Some(other) => fields["httpHeaders"] = other.clone(),
+    }
+    fields
+}
+
+fn header(header: &Value) -> Value {
+    let part = |key| pod::field(header, key).cloned().unwrap_or_else(|| "".into());
+    if header.is_object() { json!({"name": part("name"), "value": part("value")}) } else { header.clone() }
+}
+
+/// Returns the timeout of the entry: the declared one, or kubelet's default of 1 if it is absent or
+/// 0.
+pub(super) fn timeout(probe: &Value) -> Value {
+    match pod::field(probe, "timeoutSeconds") {
+        None => 1.into(),
+        Some(seconds) if *seconds == 0 => 1.into(),
+        Some(seconds) => seconds.clone(),
+    }
+}
+
+/// Returns the timeout for kubelet, which is one second longer, so that the filter times out first
+/// and reports the reason.
+pub(super) fn kubelet_timeout(timeout: &Value) -> Value {
+    timeout.as_u64().map_or_else(|| timeout.clone(), |seconds| (seconds + 1).min(LONGEST).into())
+}
+
+/// Returns the `httpGet` handler that replaces the declared one.
+pub(super) fn replacement(key: &str, status_port: u16) -> Value {
+    json!({"path": key, "port": status_port, "scheme": "HTTP"})
+}

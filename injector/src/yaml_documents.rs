@@ -1,0 +1,197 @@
+//! Splits a stream into YAML and JSON documents, and keeps the exact bytes of each.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::json::Unique;
+use crate::yaml;
+
+/// The maximum size of a document in bytes.
+pub const DOCUMENT_LIMIT: usize = 8 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Yaml,
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document<'a> {
+    /// All bytes of the document, including the marker before it.
+    pub text: &'a str,
+    /// The line on which it begins, counted from 1.
+    pub line: usize,
+    /// The number of the document among those with content, counted from 1; 0 if it has none.
+    pub number: usize,
+    pub format: Format,
+    /// The parsed content; `null` if it has none.
+    pub value: Value,
+}
+
+/// A document that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: document {number}: {reason}")]
+pub struct StreamError {
+    /// The line in the stream, counted from 1.
+    pub line: usize,
+    pub column: usize,
+    pub number: usize,
+    /// The error text of the parser.
+    pub reason: String,
+}
+
+/// Parses a stream of YAML or JSON documents. An error in one document does not affect the others.
+pub fn read(text: &str) -> Vec<Result<Document<'_>, StreamError>> {
+    let mut documents = Vec::new();
+    let mut number = 0;
+    let mut line = 1;
+    for range in split_documents(text) {
+        let piece = &text[range];
+        let next_line = line + piece.matches('\n').count();
+        for document in piece_documents(piece, line, number) {
+            number =
+                document.as_ref().map_or_else(|error| error.number, |document| document.number).max(number);
+            documents.push(document);
+        }
+        line = next_line;
+    }
+    documents
+}
+
+/// Splits at the lines `---` and `...`. YAML does not allow them at column 0 inside a scalar.
+fn split_documents(text: &str) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let (mut start, mut at, mut directive) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let next = at + line.len();
+        let word = line.trim_end_matches(['\n', '\r']);
+        let marks = |marker: &str| {
+            word.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        };
+        if marks("---") {
+            // A directive belongs to the document after the next marker.
+            if !directive && at > start {
+                pieces.push(start..at);
+                start = at;
+            }
+            directive = false;
+        } else if marks("...") {
+            pieces.push(start..next);
+            start = next;
+        } else if word.starts_with('%') && text[start..at].lines().all(is_blank) {
+            directive = true;
+        }
+        at = next;
+    }
+    if at > start {
+        pieces.push(start..at);
+    }
+    pieces
+}
+
+/// Returns true if a line has no content: only whitespace, a comment or a directive.
+fn is_blank(line: &str) -> bool {
+    let line = line.trim_start_matches('\u{feff}').trim_start();
+    line.is_empty() || line.starts_with(['#', '%'])
+}
+
+fn piece_documents(piece: &str, line: usize, before: usize) -> Vec<Result<Document<'_>, StreamError>> {
+    let fail = |line, column, number, reason: &str| {
+        vec![Err(StreamError { line, column, number, reason: reason.to_owned() })]
+    };
+    if piece.len() > DOCUMENT_LIMIT {
+        return fail(line, 1, before + 1, "more than 8 MiB");
+    }
+    let body = piece.trim_start_matches('\u{feff}');
+    if body.trim_start().starts_with('{')
+        && let Some(documents) = json_documents(piece, line, before)
+    {
+        return documents;
+    }
+    match yaml::value(body) {
+        Ok(value) => {
+            let number = if value.is_null() { 0 } else { before + 1 };
+            vec![Ok(Document { text: piece, line, number, format: Format::Yaml, value })]
+        }
+        Err(error) => {
+            let number = |number: u64| usize::try_from(number).unwrap_or(1).max(1);
+            fail(line + number(error.line) - 1, number(error.column), before + 1, &error.reason)
+        }
+    }
+}
+
+/// Parses consecutive JSON values; `None` if this is not JSON, and so YAML.
+fn json_documents(piece: &str, line: usize, before: usize) -> Option<Vec<Result<Document<'_>, StreamError>>> {
+    let offset = piece.len() - piece.trim_start_matches('\u{feff}').len();
+    let mut values = serde_json::Deserializer::from_str(&piece[offset..]).into_iter::<Unique>();
+    let mut documents = Vec::new();
+    let mut start = 0;
+    while let Some(value) = values.next() {
+        let number = before + documents.len() + 1;
+        match value {
+            Ok(Unique(value)) => {
+                let mut end = offset + values.byte_offset();
+                // The whitespace after a value belongs to it.
+                end +=
+                    piece[end..].find(|char: char| !char.is_ascii_whitespace()).unwrap_or(piece.len() - end);
+                let line = line + piece[..start].matches('\n').count();
+                documents.push(Ok(Document {
+                    text: &piece[start..end],
+                    line,
+                    number,
+                    format: Format::Json,
+                    value,
+                }));
+                start = end;
+            }
+            Err(error) if error.is_data() => {
+                let reason = error.to_string();
+                let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+                documents.push(Err(StreamError {
+                    line: line + error.line() - 1,
+                    column: error.column(),
+                    number,
+                    reason,
+                }));
+                return Some(documents);
+            }
+            Err(_) => return None,
+        }
+    }
+    Some(documents)
+}
+
+impl Document<'_> {
+    /// Returns the document with another value. Markers, comments and directives before the content
+    /// are kept, and so is an end marker.
+    pub fn with_value(&self, value: &Value, format: Format) -> String {
+        let body = match format {
+            Format::Yaml => yaml::text(value),
+            Format::Json => serde_json::to_string_pretty(value).expect("a JSON value can be written") + "\n",
+        };
+        if format == Format::Json || self.format == Format::Json {
+            return body;
+        }
+        let mut head = String::new();
+        for line in self.text.lines() {
+            let line = line.trim_start_matches('\u{feff}');
+            let marker = line.strip_prefix("---").map(str::trim_start);
+            match marker {
+                Some(rest) if rest.is_empty() || rest.starts_with('#') => head.push_str(line.trim_end()),
+                Some(_) => {
+                    head.push_str("---\n");
+                    break;
+                }
+                None if is_blank(line) => head.push_str(line.trim_end()),
+                None => break,
+            }
+            head.push('\n');
+        }
+        let end = self.text.lines().next_back().is_some_and(|line| line.trim_end() == "...");
+        head + &body + if end { "...\n" } else { "" }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use serde_json::json;
+
+use super::*;
+
+fn values(text: &str) -> Vec<Value> {
+    read(text)
+        .into_iter()
+        .map(|document| document.expect(text).value)
+        .filter(|value| !value.is_null())
+        .collect()
+}
+
+#[test]
+fn every_byte_belongs_to_a_document() {
+    for text in [
+        "",
+        "a: 1",
+        "a: 1\n",
+        "---\na: 1\n---\nb: 2\n...\n# end\n---\n",
+        "\u{feff}a: 1\r\n---\r\nb: |\r\n  ---\r\n  x\r\n",
+        "%YAML 1.2\n---\na: 1\n",
+        "{\"a\": 1}\n\n  {\"b\": 2}",
+        "--- # comment\na: 1\n--- {b: 2}\n",
+    ] {
+        let all: String = read(text).iter().map(|document| document.as_ref().expect(text).text).collect();
+        assert_eq!(all, text);
+    }
+}
+
+#[test]
+fn documents_are_cut_at_markers_alone() {
+    assert_eq!(
+        values("a: |\n  ---\n  x\n--- {b: 2}\n---\n---c: 3\n").len(),
+        3,
+        "a marker is followed by a space or the end of the line"
+    );
+    assert_eq!(values("a: 1\n...\nb: 2\n"), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(values("%YAML 1.2\n---\na: 1\n"), [json!({"a": 1})]);
+    assert_eq!(values("{\"a\": 1}{\"b\": \"\\ud83d\\ude00\"}"), [json!({"a": 1}), json!({"b": "\u{1f600}"})]);
+    assert_eq!(values("{a: 1}"), [json!({"a": 1})], "flow mappings are not JSON");
+    assert_eq!(values("\u{feff}a: 1\r\nb: x\r\n"), [json!({"a": 1, "b": "x"})]);
+}
+
+#[test]
+fn documents_know_line_and_number() {
+    let text = "# first\n---\na: 1\n---\n# nothing\n---\nb: 2\n";
+    let places: Vec<_> = read(text)
+        .into_iter()
+        .map(|document| document.expect(text))
+        .map(|document| (document.line, document.number))
+        .collect();
+    assert_eq!(places, [(1, 0), (2, 1), (4, 0), (6, 2)]);
+}
+
+#[test]
+fn errors_know_line_and_document() {
+    let cases = [
+        ("a: 1\n---\nb: [\n---\nc: 3\n", "document 2"),
+        ("a: 1\n---\nb: 1\nb: 2\n", "4:1: document 2: duplicate mapping key: b"),
+        ("{\"a\": 1}\n{\"b\": 1,\n\"b\": 2}", "3:7: document 2: duplicate key \"b\""),
+    ];
+    for (text, words) in cases {
+        let errors: Vec<String> = read(text)
+            .into_iter()
+            .filter_map(|document| document.err())
+            .map(|error| error.to_string())
+            .collect();
+        assert!(errors.len() == 1 && errors[0].contains(words), "{errors:?}");
+    }
+    let large = "a: ".to_owned() + &"x".repeat(DOCUMENT_LIMIT);
+    assert_eq!(read(&large)[0].as_ref().expect_err("too large").reason, "more than 8 MiB");
+}
+
+#[test]
+fn a_changed_document_keeps_what_stands_before_and_behind() {
+    let text = "\u{feff}---   # shop\n# licence\na: 1 # lost\n...\n";
+    let documents = read(text);
+    let document = documents[0].as_ref().expect("a document");
+    assert_eq!(document.with_value(&json!({"a": 2}), Format::Yaml), "---   # shop\n# licence\na: 2\n...\n");
+    assert_eq!(document.with_value(&json!({"a": 2}), Format::Json), "{\n  \"a\": 2\n}\n");
+    let documents = read("--- {a: 1}\n");
+    assert_eq!(
+        documents[0].as_ref().expect("a document").with_value(&json!({"a": 2}), Format::Yaml),
+        "---\na: 2\n"
+    );
+}

@@ -1,0 +1,146 @@
+//! One connection: its handshake, its requests, and the reasons to close it.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use hyper::Request;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use super::activity::{Activity, State, Tracked};
+use super::connections::Admitted;
+use super::listener::Stream;
+use super::{HttpRequest, Peer, Response, ResponseTimeout, Server, Slot, Stages, Transport};
+use super::{not_found, text};
+
+/// Maximum number of header fields; more fields are answered with 431.
+const FIELD_LIMIT: usize = 64;
+
+/// Why a connection ends.
+enum End {
+    Finished,
+    TimedOut,
+    Evicted,
+}
+
+pub(super) async fn serve<T, H, F>(
+    stream: Stream,
+    peer: Peer,
+    Admitted { slot, evicted }: Admitted,
+    transport: T,
+    server: Server,
+    stages: Stages,
+    handler: H,
+) where
+    T: Transport,
+    H: Fn(HttpRequest) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let Server { name, paths, limits, metrics } = server;
+    let _counted = metrics.connection(name);
+    stream.set_nodelay();
+    let accepted = tokio::select! {
+        accepted = timeout(limits.head, transport.accept(stream)) => accepted,
+        () = evicted.cancelled() => return metrics.connection_closed(name, "evicted"),
+    };
+    let stream = match accepted {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
+        Err(_) => return metrics.connection_closed(name, "head_timeout"),
+    };
+    let activity = Activity::new(limits.head, limits.keep_alive);
+    let service = service_fn(|request: Request<Incoming>| {
+        slot.set_busy();
+        activity.request();
+        let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
+        let response = respond(request, peer, slot.clone(), limits.bodies, handler.clone());
+        let (activity, slot, metrics, leaving) =
+            (activity.clone(), slot.clone(), metrics.clone(), stages.leaving.clone());
+        async move {
+            let mut response = response.await;
+            metrics.request(name, path, response.status().as_u16());
+            if limits.keep_alive && !leaving.is_cancelled() {
+                slot.set_idle();
+            } else {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            let within = response.extensions().get();
+            activity.responded(within.map_or(limits.response, |ResponseTimeout(within)| *within));
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_headers(FIELD_LIMIT)
+        .max_buf_size(limits.head_bytes)
+        .keep_alive(limits.keep_alive)
+        .serve_connection(TokioIo::new(Tracked::new(stream, activity.clone())), service);
+    let mut timer = pin!(sleep_until(Instant::now()));
+    let mut is_closing = false;
+    let end = loop {
+        // The deadline may change whenever the connection is polled.
+        let ended = poll_fn(|context| {
+            if Pin::new(&mut connection).poll(context).is_ready() {
+                return Poll::Ready(End::Finished);
+            }
+            let Some(deadline) = activity.deadline() else { return Poll::Pending };
+            if timer.deadline() != deadline {
+                timer.as_mut().reset(deadline);
+            }
+            timer.as_mut().poll(context).map(|()| End::TimedOut)
+        });
+        tokio::select! {
+            end = ended => break end,
+            () = evicted.cancelled() => break End::Evicted,
+            // A connection that is not kept ends by itself.
+            () = stages.closing.cancelled(), if limits.keep_alive && !is_closing => {
+                is_closing = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    let reason = match (end, activity.state()) {
+        (End::Finished, _) => return,
+        (End::Evicted, _) => "evicted",
+        (End::TimedOut, State::Responded(_)) if limits.keep_alive => return,
+        (End::TimedOut, State::Responded(_)) => "write_timeout",
+        (End::TimedOut, _) => return metrics.connection_closed(name, "head_timeout"),
+    };
+    metrics.connection_closed(name, reason);
+    T::socket(&connection.into_parts().io.into_inner().into_inner()).reset_on_close();
+}
+
+async fn respond<H, F>(
+    request: Request<Incoming>,
+    peer: Peer,
+    slot: Slot,
+    bodies: bool,
+    handler: H,
+) -> Response
+where
+    H: Fn(HttpRequest) -> F,
+    F: Future<Output = Response>,
+{
+    if !bodies && has_body(&request) {
+        return text(StatusCode::PAYLOAD_TOO_LARGE, "request body not allowed\n");
+    }
+    if request.uri().authority().is_some() {
+        return not_found();
+    }
+    let (head, body) = request.into_parts();
+    handler(HttpRequest { peer, slot, method: head.method, uri: head.uri, headers: head.headers, body }).await
+}
+
+fn has_body<B>(request: &Request<B>) -> bool {
+    let length = request.headers().get(CONTENT_LENGTH);
+    request.headers().contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
+}

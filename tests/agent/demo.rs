@@ -1,0 +1,76 @@
+//! The demo as a newcomer runs it: its verdicts, ports in use, and its children if it is killed.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use kit::agent::binary_of;
+use kit::sidecar::is_alive;
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+/// All demos of a checkout use the same state directory, so one runs at a time.
+static ONE: Mutex<()> = Mutex::const_new(());
+
+fn demo(arguments: &[&str]) -> Child {
+    let mut command = Command::new(binary_of("demo"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command.spawn().expect("the demo starts")
+}
+
+/// Returns the processes that descend from `pid`, without it.
+fn descendants(pid: u32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children.split_whitespace().map(|child| child.parse::<i32>().expect("a process id"));
+    children
+        .flat_map(|child| {
+            let below = descendants(u32::try_from(child).expect("a process id"));
+            [Pid::from_raw(child)].into_iter().chain(below)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_verdict_is_right_also_if_ports_are_in_use() {
+    let _one = ONE.lock().await;
+    // A port that another process uses already is as good.
+    let _taken = [15020, 15021, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    let output = demo(&["--once"]).wait_with_output().await.expect("the demo can be waited for");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    for port in ["15020", "15021", "15090"] {
+        assert!(stdout.contains(&format!("port {port} cannot be used")), "{stdout}");
+    }
+    for (probe, status) in [("web/readyz", "200"), ("legacy/readyz", "503"), ("db/readyz", "200")] {
+        let row = stdout.lines().find(|line| line.contains(probe)).unwrap_or_else(|| panic!("{stdout}"));
+        assert!(row.contains(status), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn a_killed_demo_leaves_no_process() {
+    let _one = ONE.lock().await;
+    let mut demo = demo(&[]);
+    let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
+    while let Some(line) = lines.next_line().await.expect("the demo prints text") {
+        if line.contains("/app-health/web/readyz") {
+            break;
+        }
+    }
+    let children = descendants(demo.id().expect("the demo runs"));
+    let envoy = |pid: &Pid| {
+        let program = std::fs::read_link(Path::new("/proc").join(pid.to_string()).join("exe"));
+        program.is_ok_and(|program| program.ends_with("envoy/_bin/envoy"))
+    };
+    assert!(children.iter().any(envoy), "the demo's agent runs Envoy: {children:?}");
+    demo.kill().await.expect("the demo can be killed");
+    let gone = async {
+        while children.iter().any(|pid| is_alive(*pid)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(40), gone).await.expect("agent and Envoy end");
+}
