@@ -1,4 +1,4 @@
-//! TODO
+//! Tests of the filter in a real Envoy, with the bootstrap that the agent renders and with the examples.
 
 mod body;
 mod config;
