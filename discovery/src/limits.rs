@@ -16,30 +16,27 @@ const STREAM_BURST: f64 = 5.0;
 /// Number of peers kept in memory before idle ones with a full bucket are removed.
 const MAX_PEERS: usize = 1024;
 
-/// A token bucket rate limiter.
+/// A token bucket rate limiter, implemented as generic cell rate algorithm (GCRA).
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
-    rate: f64,
-    burst: f64,
-    tokens: f64,
-    at: Duration,
+    /// Time in which the bucket gains one token.
+    interval: Duration,
+    /// Time in which the bucket gains all tokens but one.
+    tolerance: Duration,
+    full_at: Duration,
 }
 
 impl TokenBucket {
     /// Creates a full bucket of `burst` tokens that gains `rate` tokens per second.
     pub fn new(rate: f64, burst: f64) -> Self {
-        Self { rate, burst, tokens: burst, at: Duration::ZERO }
+        let interval = Duration::from_secs_f64(rate.recip());
+        Self { interval, tolerance: interval.mul_f64((burst - 1.0).max(0.0)), full_at: Duration::ZERO }
     }
 
     /// Creates a bucket that holds a single token.
     pub fn almost_empty(rate: f64, burst: f64) -> Self {
-        Self { tokens: 1.0, ..Self::new(rate, burst) }
-    }
-
-    fn fill(&mut self, now: Duration) {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        self.tokens = (self.tokens + passed * self.rate).min(self.burst);
-        self.at = self.at.max(now);
+        let bucket = Self::new(rate, burst);
+        Self { full_at: bucket.tolerance, ..bucket }
     }
 
     /// Takes one token from the bucket.
@@ -47,17 +44,14 @@ impl TokenBucket {
     /// # Errors
     /// Returns the time until a token is available.
     pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
-        self.fill(now);
-        if self.tokens >= 1.0 {
-            self.tokens -= 1.0;
-            return Ok(());
+        let full_at = self.full_at.max(now);
+        match full_at.saturating_sub(now.saturating_add(self.tolerance)) {
+            Duration::ZERO => {
+                self.full_at = full_at.saturating_add(self.interval);
+                Ok(())
+            }
+            wait => Err(wait),
         }
-        Err(Duration::from_secs_f64((1.0 - self.tokens) / self.rate))
-    }
-
-    fn is_full(&mut self, now: Duration) -> bool {
-        self.fill(now);
-        self.tokens >= self.burst
     }
 }
 
@@ -93,7 +87,7 @@ impl Admission {
     /// Returns the limit that the stream exceeds.
     pub fn admit(&mut self, peer: &Peer, now: Duration) -> Result<(), AdmissionError> {
         if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(peer) {
-            self.peers.retain(|_, place| place.open > 0 || !place.bucket.is_full(now));
+            self.peers.retain(|_, place| place.open > 0 || place.bucket.full_at > now);
         }
         let new = || PeerState { open: 0, bucket: TokenBucket::new(STREAM_RATE, STREAM_BURST) };
         let place = self.peers.entry(peer.clone()).or_insert_with(new);

@@ -2,7 +2,6 @@
 //! one connection and `stream_task` one of its streams.
 
 mod client_hello;
-mod codec;
 mod connection;
 mod flow_controlled_body;
 mod permits;
@@ -70,7 +69,7 @@ pub async fn serve(
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
-    let limits = shared.limits();
+    let limits = shared.limits;
     let permits = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let rate = f64::from(limits.accept_rate);

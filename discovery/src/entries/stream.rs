@@ -1,4 +1,4 @@
-//! State of an open stream and its rate limit.
+//! State of an open stream.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::name::RegistrationTarget;
 use super::{Identity, Node, Report};
+use crate::limits::TokenBucket;
 use crate::objects::{Group, Key};
 
 /// The object that an unbound stream waits for.
@@ -25,13 +26,13 @@ pub(super) struct Stream {
     pub(super) target: Option<RegistrationTarget>,
     /// The entry that the stream is bound to; absent while it waits.
     pub(super) bound: Option<Key>,
-    /// Key in `Entries::waiting` while the stream waits.
+    /// Set while the stream waits to be bound.
     pub(super) waiting_for: Option<WaitingFor>,
     /// The newest report that has not been applied yet.
     pub(super) pending_report: Option<Report>,
     /// The last report of a plain reporter, which does not repeat it by itself.
     pub(super) last_istio_report: Option<Report>,
-    pub(super) rate: Rate,
+    pub(super) rate_limit: TokenBucket,
     /// Session and group in the last hello.
     pub(super) last_hello: Option<(u64, Option<Arc<Group>>)>,
 }
@@ -63,22 +64,5 @@ impl Stream {
     /// Returns the peer's address, with IPv4-mapped IPv6 addresses as IPv4.
     pub(super) fn peer_address(&self) -> IpAddr {
         self.peer.ip().to_canonical()
-    }
-}
-
-/// Generic cell rate algorithm (GCRA): holds the theoretical arrival time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rate(Duration);
-
-impl Rate {
-    /// Lets one report pass at `now`, or returns the time at which it may pass.
-    pub(super) fn pass(&mut self, now: Duration, interval: Duration, burst: u32) -> Result<(), Duration> {
-        let paid = self.0.max(now);
-        let credit = interval * burst.saturating_sub(1);
-        if paid > now + credit {
-            return Err(paid - credit);
-        }
-        self.0 = paid + interval;
-        Ok(())
     }
 }
