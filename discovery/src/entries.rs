@@ -22,6 +22,7 @@ mod event;
 mod name;
 mod node;
 mod observed;
+mod ownership;
 mod protocol;
 mod reconcile;
 mod record;
@@ -41,13 +42,14 @@ use std::time::Duration;
 
 use deadlines::Deadlines;
 use entry::Entry;
+use ownership::Ownership;
 use stream::{Stream, WaitingFor};
 
 use super::objects::{Config, Key};
 
-pub use event::{DeletionReason, Event, RejectionReason};
+pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node};
-pub use protocol::{Code, Effect, Input, Report, StreamId};
+pub use protocol::{Code, Effect, Input, Report, StreamCommand, StreamId};
 pub use record::{Auto, Before, Condition, Reason, Record, Status};
 pub use settings::{PeerAddressCheck, Settings, UnknownPolicy};
 pub use timestamp::Timestamp;
@@ -61,21 +63,19 @@ pub struct Entries {
     /// of the process restarts the period, whose length is kept in the field `restart_grace`.
     settings: Settings,
     restart_grace: Duration,
-    /// The controller name of this instance, `app-health/<instance>`.
-    controller: String,
+    ownership: Ownership,
     config: Arc<Config>,
     is_configured: bool,
     /// True if the policy of some service may keep its last endpoint.
     may_keep: bool,
     entries: BTreeMap<Key, Entry>,
     streams: HashMap<StreamId, Stream>,
-    waiting_streams: BTreeMap<WaitingFor, BTreeSet<StreamId>>,
+    waiting_streams: BTreeSet<(WaitingFor, StreamId)>,
     deadlines: Deadlines,
     /// Entries whose last stream was lost and that are not deleted yet, because they may be kept as
     /// the last endpoint of a service.
     disconnected_candidates: BTreeSet<Key>,
     kept: BTreeSet<Key>,
-    live_instances: Option<BTreeSet<String>>,
     is_store_unreachable: bool,
     writes: u64,
     at: StepTime,
@@ -96,7 +96,7 @@ impl Entries {
     /// for agents that have not reconnected.
     pub fn new(settings: Settings, stored: Vec<(Key, Record)>) -> Self {
         let mut entries = Self {
-            controller: format!("app-health/{}", settings.instance),
+            ownership: Ownership::new(&settings),
             restart_grace: settings.restart_grace,
             settings,
             config: Arc::default(),
@@ -104,11 +104,10 @@ impl Entries {
             may_keep: false,
             entries: BTreeMap::new(),
             streams: HashMap::new(),
-            waiting_streams: BTreeMap::new(),
+            waiting_streams: BTreeSet::new(),
             deadlines: Deadlines::default(),
             disconnected_candidates: BTreeSet::new(),
             kept: BTreeSet::new(),
-            live_instances: None,
             is_store_unreachable: false,
             writes: 0,
             at: StepTime::default(),
@@ -175,6 +174,10 @@ impl Entries {
             }] += 1;
         }
         counts
+    }
+
+    fn send(&mut self, stream: StreamId, command: StreamCommand) {
+        self.effects.push(Effect::Command { stream, command });
     }
 
     fn emit(&mut self, event: Event) {

@@ -157,12 +157,12 @@ impl BuiltService {
                 )));
             }
         }
-        Self { service: service.clone(), states: members.states(), clusters }
+        Self { service: service.clone(), states: members.states().cloned().collect(), clusters }
     }
 
     /// Returns true if the clusters built from this state need not be built again.
     fn is_same(&self, service: &Arc<Service>, members: &Members) -> bool {
-        (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.have_states(&self.states)
+        (Arc::ptr_eq(&self.service, service) || self.service == *service) && members.states().eq(&self.states)
     }
 }
 
@@ -179,11 +179,8 @@ impl Cluster {
                 Arc::new(Resource { name: name.into(), version, any })
             }
         };
-        let assignments = Assignments::new(
-            &resource.name,
-            members.endpoints(port),
-            before.map(|before| &before.assignments),
-        );
+        let assignments =
+            Assignments::new(&resource.name, members, port, before.map(|before| &before.assignments));
         Self { namespace: service.key.namespace.clone(), export_to: service.export_to, resource, assignments }
     }
 }

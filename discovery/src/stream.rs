@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use workload_health::{Hello, WorkloadProbe};
 
-use crate::entries::{Code, Node, Report};
+use crate::entries::{Code, Node, Report, StreamCommand};
 use crate::message::{Request, Resource, Response, TypeUrl, Variant, Version};
+use crate::objects::Group;
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
 
@@ -33,15 +34,8 @@ const PROBE_NAME: &str = "probe";
 pub enum Input {
     /// The peer sent a request.
     Request(Box<Request>),
-    /// Sends an app-health agent its session settings and probe.
-    Hello {
-        /// The hello as JSON.
-        hello: Value,
-        /// Version of the probe in the hello.
-        version: String,
-    },
-    /// Tells an app-health agent that its report is stored.
-    Ack { epoch: String, generation: u64 },
+    /// The registry has a message for the peer.
+    Command(StreamCommand),
     /// A new snapshot was published, or [`AdsStream::next_due`] has passed.
     Poll,
 }
@@ -115,12 +109,15 @@ impl AdsStream {
         let mut effects = Vec::new();
         match input {
             Input::Request(request) => self.request(*request, snapshot, &mut effects),
-            Input::Hello { hello, version } => effects.push(Effect::Send(self.hello(&hello, version))),
-            Input::Ack { epoch, generation } => {
+            Input::Command(StreamCommand::Hello { session, heartbeat, probe }) => {
+                effects.push(Effect::Send(self.hello(session, heartbeat, probe)));
+            }
+            Input::Command(StreamCommand::Ack { epoch, generation }) => {
                 let (nonce, version) = (self.nonce(), format!("{epoch}/{generation}"));
                 let (type_url, resources, removed) = (TypeUrl::Health, Vec::new(), Vec::new());
                 effects.push(Effect::Send(Response { type_url, version, nonce, resources, removed }));
             }
+            Input::Command(StreamCommand::Close { code, text }) => effects.push(Effect::Close(code, text)),
             Input::Poll => {}
         }
         self.respond(now, snapshot, &mut effects);
@@ -211,9 +208,11 @@ impl AdsStream {
         }
     }
 
-    fn hello(&mut self, hello: &Value, version: String) -> Response {
+    fn hello(&mut self, session: u64, heartbeat: Duration, group: Option<Arc<Group>>) -> Response {
         let nonce = self.nonce();
-        let any = xds::probe_config(hello);
+        let version = group.as_ref().map_or_else(String::new, |group| group.probe_version.clone());
+        let probe = group.and_then(|group| group.group.probe.as_ref().map(WorkloadProbe::to_json));
+        let any = xds::probe_config(&Hello { session, heartbeat, probe }.to_json());
         let resource = Resource {
             name: PROBE_NAME.into(),
             version: Version { hash: hash([version.as_bytes()]), endpoints: None },

@@ -43,9 +43,9 @@ impl Filter {
     /// Returns true if the filter matches the workload.
     pub fn matches(&self, workload: &WorkloadView) -> bool {
         let is_state = |state: &String| {
-            let status = workload.condition.as_ref().map(|condition| condition.status.as_str());
+            let status = workload.condition.as_ref().map(|view| view.condition.status.to_string());
             state.eq_ignore_ascii_case(workload.endpoint)
-                || status.is_some_and(|status| state.eq_ignore_ascii_case(status))
+                || status.is_some_and(|status| state.eq_ignore_ascii_case(&status))
         };
         self.namespace.as_ref().is_none_or(|namespace| *namespace == workload.namespace)
             && self.group.as_ref().is_none_or(|group| workload.group.as_ref() == Some(group))

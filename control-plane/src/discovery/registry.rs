@@ -16,16 +16,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::config_dir::Configured;
-use super::metrics::Metrics;
+use super::metrics::{self, Metrics};
 use super::store::{Store, Write};
 use discovery::debounce::Debounce;
-use discovery::entries::{Effect, Entries, Input, Settings, StreamId, Timestamp};
+use discovery::entries::{Effect, Entries, Input, Settings, StreamCommand, StreamId, Timestamp};
 use discovery::objects::{Config, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
 use discovery::view::RegistryView;
 use handle::Message;
 
-pub use handle::{Handle, StreamCommand};
+pub use handle::Handle;
 
 /// Capacity of the channel from the streams to the registry. Streams wait while it is full.
 const CAPACITY: usize = 4096;
@@ -175,7 +175,7 @@ impl Registry {
     fn configure(&mut self) {
         let configured = self.configured.borrow_and_update().clone();
         events::log_configuration(&self.logged_errors, &configured);
-        self.metrics.config_errors(configured.errors.len());
+        metrics::set(&self.metrics.config_errors, configured.errors.len());
         self.logged_errors = configured.errors;
         // A new service needs a new snapshot even if no entry changes.
         if configured.config != self.config {
@@ -206,15 +206,12 @@ impl Registry {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Hello { stream, session, heartbeat, probe } => {
-                self.send_to_stream(stream, StreamCommand::Hello { session, heartbeat, probe });
-            }
-            Effect::Ack { stream, epoch, generation } => {
-                self.send_to_stream(stream, StreamCommand::Ack { epoch, generation })
-            }
-            Effect::Close { stream, code, text } => {
-                self.send_to_stream(stream, StreamCommand::Close { code, text });
-                self.senders.remove(&stream);
+            Effect::Command { stream, command } => {
+                let is_close = matches!(command, StreamCommand::Close { .. });
+                self.send_to_stream(stream, command);
+                if is_close {
+                    self.senders.remove(&stream);
+                }
             }
             Effect::Write { key, write, record, session } => {
                 self.writes.push(key, Write { sequence: write, record, session });
@@ -231,12 +228,14 @@ impl Registry {
 
     /// Sends a message to a stream. If its channel is full, the message is sent later, except for
     /// an acknowledgement: the agent repeats the report then.
-    fn send_to_stream(&self, stream: StreamId, word: StreamCommand) {
+    fn send_to_stream(&self, stream: StreamId, command: StreamCommand) {
         let Some(sender) = self.senders.get(&stream) else { return };
-        match sender.try_send(word) {
-            Err(mpsc::error::TrySendError::Full(word)) if !matches!(word, StreamCommand::Ack { .. }) => {
+        match sender.try_send(command) {
+            Err(mpsc::error::TrySendError::Full(command))
+                if !matches!(command, StreamCommand::Ack { .. }) =>
+            {
                 let sender = sender.clone();
-                tokio::spawn(async move { sender.send(word).await });
+                tokio::spawn(async move { sender.send(command).await });
             }
             _ => {}
         }
@@ -252,8 +251,8 @@ impl Registry {
         let snapshot =
             Snapshot::build(&self.config, &mut self.entries.workloads(), settings, Some(&previous));
         let kept = snapshot.kept().clone();
-        self.metrics.last_endpoint_kept(kept.len());
-        self.metrics.startup_grace(settings.startup_grace);
+        metrics::set(&self.metrics.last_endpoint_kept, kept.len());
+        self.metrics.startup_grace.set(settings.startup_grace.into());
         for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
             self.metrics.entries(state, number);
         }
@@ -261,7 +260,7 @@ impl Registry {
         self.snapshots.send_replace(Arc::new(snapshot));
         self.debounce.pushed(now);
         if let Some(changed) = self.unpublished_since.take() {
-            self.metrics.pushed_report(changed.elapsed().as_secs_f64());
+            self.metrics.push_latency.observe(changed.elapsed().as_secs_f64());
         }
         // Disconnected entries that the snapshot does not keep are deleted now, which is another
         // change.

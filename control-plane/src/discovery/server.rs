@@ -2,7 +2,6 @@
 //! one connection and `stream_task` one of its streams.
 
 mod client_hello;
-mod codec;
 mod connection;
 mod flow_controlled_body;
 mod permits;
@@ -69,7 +68,7 @@ pub async fn serve(
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
-    let limits = shared.limits();
+    let limits = shared.limits;
     let permits = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     // The bucket starts almost empty because after a restart all clients reconnect at the same
@@ -89,7 +88,7 @@ pub async fn serve(
             while !has_token {
                 match tokens.take(shared.now()) {
                     Ok(()) => has_token = true,
-                    Err(ready) => sleep_until(shared.at(ready)).await,
+                    Err(ready) => sleep_until(shared.start + ready).await,
                 }
             }
             (listener.accept().await, permit, handshake)

@@ -3,7 +3,7 @@
 use workload_health::health_report::printable;
 
 use super::entry::PendingAck;
-use super::{Effect, Entries, Event, StreamId};
+use super::{Entries, Event, StreamCommand, StreamId};
 use crate::objects::Key;
 
 impl Entries {
@@ -18,7 +18,7 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.stored >= entry.write {
             entry.pending_ack = None;
-            self.effects.push(Effect::Ack { stream, epoch, generation });
+            self.send(stream, StreamCommand::Ack { epoch, generation });
         } else {
             entry.pending_ack = Some(PendingAck { stream, epoch, generation, write: entry.write });
         }
@@ -52,12 +52,10 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.stored = entry.stored.max(write);
         let stored = entry.stored;
-        let Some(pending_ack) = entry.pending_ack.take_if(|pending_ack| pending_ack.write <= stored) else {
-            return;
-        };
-        if self.streams.contains_key(&pending_ack.stream) {
-            let PendingAck { stream, epoch, generation, .. } = pending_ack;
-            self.effects.push(Effect::Ack { stream, epoch, generation });
+        let Some(ack) = entry.pending_ack.take_if(|ack| ack.write <= stored) else { return };
+        if self.streams.contains_key(&ack.stream) {
+            let PendingAck { stream, epoch, generation, .. } = ack;
+            self.send(stream, StreamCommand::Ack { epoch, generation });
         }
     }
 }

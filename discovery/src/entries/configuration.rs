@@ -25,12 +25,10 @@ impl Entries {
         }
         let members = self.members(&groups);
         for key in &groups {
-            for id in self.streams_waiting_for(&WaitingFor::Group(key.clone())) {
-                self.bind(id);
-            }
+            self.bind_streams_waiting_for(&WaitingFor::Group(key.clone()));
         }
         for id in members {
-            self.rebind(id);
+            self.bind(id);
         }
     }
 
@@ -56,9 +54,7 @@ impl Entries {
         let gone = self.entries.iter().filter(|(key, entry)| {
             let Some(auto) = &entry.record.auto else { return false };
             let group = Key::new(key.namespace.clone(), auto.group.clone());
-            concerns(&group)
-                && !config.groups.contains_key(&group)
-                && entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref())
+            concerns(&group) && !config.groups.contains_key(&group) && self.ownership.owns(&entry.record)
         });
         let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
         gone.iter().for_each(|key| self.delete(key, DeletionReason::GroupDeleted));
@@ -82,15 +78,15 @@ impl Entries {
             .collect()
     }
 
-    fn streams_waiting_for(&self, wait: &WaitingFor) -> Vec<StreamId> {
-        self.waiting_streams.get(wait).into_iter().flatten().copied().collect()
+    fn bind_streams_waiting_for(&mut self, wait: &WaitingFor) {
+        let range = (wait.clone(), StreamId::MIN)..=(wait.clone(), StreamId::MAX);
+        let waiting: Vec<StreamId> = self.waiting_streams.range(range).map(|(_, id)| *id).collect();
+        waiting.into_iter().for_each(|id| self.bind(id));
     }
 
     /// Tries again to bind the streams that wait for this entry.
     pub(super) fn bind_waiting(&mut self, key: &Key) {
-        for id in self.streams_waiting_for(&WaitingFor::Entry(key.clone())) {
-            self.bind(id);
-        }
+        self.bind_streams_waiting_for(&WaitingFor::Entry(key.clone()));
     }
 
     /// Applies that a manual entry was added, changed or removed.

@@ -5,7 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use super::entry::LastReport;
-use super::{DeletionReason, Entries, Event, Reason, Status, StreamId};
+use super::{DeletionReason, Entries, Event, Reason, StreamId};
 use crate::objects::Key;
 
 /// Timers ordered by time.
@@ -39,7 +39,7 @@ impl Entries {
     /// Sets the time at which the entry counts as lost unless its agent connects before.
     pub(super) fn start_grace_period(&mut self, key: &Key, deadline: Duration) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref()) {
+        if self.ownership.owns(&entry.record) {
             entry.disconnect_deadline = Some(deadline);
             entry.silence_deadline = (entry.record.session > 0).then_some(deadline);
             self.schedule_timer(key);
@@ -115,7 +115,7 @@ impl Entries {
                 } else {
                     Reason::AwaitingFirstReport
                 };
-                entry.set_condition(&self.settings, at, Status::Unknown, reason, "no verdict yet", None);
+                entry.set_condition(&self.settings, at, reason, "no verdict yet", None);
             }
         }
         self.reconcile(key);
@@ -135,7 +135,7 @@ impl Entries {
             }
             None => "the reporting stream was lost, but another stream of the workload is open",
         };
-        entry.set_condition(&self.settings, at, Status::Unknown, Reason::AgentSilent, text, None);
+        entry.set_condition(&self.settings, at, Reason::AgentSilent, text, None);
         self.emit(Event::Silent { key: key.clone() });
         self.reconcile(key);
     }
@@ -144,9 +144,7 @@ impl Entries {
     fn handle_disconnected(&mut self, key: &Key) {
         let (at, settings) = (self.at, &self.settings);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if !entry.streams.is_empty()
-            || !entry.is_owned(settings, &self.controller, self.live_instances.as_ref())
-        {
+        if !entry.streams.is_empty() || !self.ownership.owns(&entry.record) {
             return;
         }
         let is_auto = entry.record.auto.is_some();
@@ -163,7 +161,7 @@ impl Entries {
             return;
         }
         let text = "no stream of the workload is open";
-        entry.set_condition(settings, at, Status::Unknown, Reason::Disconnected, text, None);
+        entry.set_condition(settings, at, Reason::Disconnected, text, None);
         self.reconcile(key);
         if is_auto {
             // The next snapshot decides whether the entry is kept as the last endpoint.

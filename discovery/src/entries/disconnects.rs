@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Code, Effect, Entries, Event, RejectionReason, StreamId};
+use super::{Code, Entries, Event, RejectionReason, StreamCommand, StreamId};
 use crate::objects::Key;
 
 /// An agent that loses a stream older than this reconnects with short backoff, so the normal grace
@@ -18,8 +18,15 @@ impl Entries {
 
     /// Closes a stream and removes it from its entry.
     pub(super) fn end(&mut self, stream: StreamId, code: Code, text: String) {
-        self.effects.push(Effect::Close { stream, code, text });
+        self.send(stream, StreamCommand::Close { code, text });
         self.remove_stream(stream);
+    }
+
+    /// Closes a stream that a newer one has replaced as the reporting stream.
+    pub(super) fn supersede(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+        let text = "superseded".to_owned();
+        self.send(stream, StreamCommand::Close { code: Code::Aborted, text });
     }
 
     /// Handles a stream that was closed by the peer.
@@ -31,15 +38,8 @@ impl Entries {
 
     /// Removes a stream from the state.
     pub(super) fn remove_stream(&mut self, id: StreamId) {
+        self.stop_waiting(id);
         let Some(stream) = self.streams.remove(&id) else { return };
-        if let Some(wait) = &stream.waiting_for
-            && let Some(waiting) = self.waiting_streams.get_mut(wait)
-        {
-            waiting.remove(&id);
-            if waiting.is_empty() {
-                self.waiting_streams.remove(wait);
-            }
-        }
         let Some(key) = stream.bound else { return };
         self.leave_entry(id, &key, stream.opened);
     }
@@ -55,7 +55,7 @@ impl Entries {
         entry.is_restored &= at.now.saturating_sub(opened) < STABLE_STREAM;
         let was_reporter = entry.reporter.take_if(|reporter| *reporter == id).is_some();
         let deadline = self.settings.grace_from(at.now, entry.is_restored);
-        let is_owned = entry.record.controller.as_ref() == Some(&self.controller);
+        let is_owned = entry.record.controller.as_ref() == Some(&self.ownership.controller);
         if entry.streams.is_empty() && is_owned {
             entry.record.disconnected_at = Some(at.wall);
             entry.disconnect_deadline = Some(deadline);
@@ -66,6 +66,5 @@ impl Entries {
             entry.silence_deadline = Some(deadline);
         }
         self.reconcile(key);
-        self.schedule_timer(key);
     }
 }

@@ -13,9 +13,6 @@ use super::{
 };
 use crate::objects::{Config, Key, ManualEntry, Spec};
 
-/// Prefix of the controller names of app-health instances.
-const CONTROLLER_PREFIX: &str = "app-health/";
-
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     /// The record to be stored.
@@ -114,26 +111,6 @@ impl Entry {
         }
     }
 
-    /// Returns true if a controller other than app-health owns the entry.
-    pub(super) fn is_foreign(&self) -> bool {
-        self.record.controller.as_ref().is_some_and(|controller| !controller.starts_with(CONTROLLER_PREFIX))
-    }
-
-    /// Returns true if this instance handles the timeouts of the entry: it owns the entry, or the
-    /// instance that owns it is not alive.
-    pub(super) fn is_owned(&self, settings: &Settings, own: &str, alive: Option<&BTreeSet<String>>) -> bool {
-        if !settings.shared {
-            return true;
-        }
-        match &self.record.controller {
-            None => false,
-            Some(controller) if controller == own => true,
-            Some(controller) => controller
-                .strip_prefix(CONTROLLER_PREFIX)
-                .is_some_and(|instance| alive.is_some_and(|alive| !alive.contains(instance))),
-        }
-    }
-
     /// Returns true if the WorkloadGroup of the auto-registered entry exists.
     pub(super) fn has_group(&self, key: &Key, config: &Config) -> bool {
         let Some(auto) = &self.record.auto else { return false };
@@ -161,11 +138,11 @@ impl Entry {
         &mut self,
         settings: &Settings,
         at: StepTime,
-        status: Status,
         reason: Reason,
         message: &str,
         last_probe_time: Option<Timestamp>,
     ) {
+        let status = reason.status();
         let before = self.before(settings);
         let old = self.record.condition.take();
         let was_unknown = old.as_ref().is_some_and(|old| old.status == Status::Unknown);
@@ -188,6 +165,10 @@ impl Entry {
         });
     }
 
+    pub(super) fn set_awaiting_first_report(&mut self, settings: &Settings, at: StepTime) {
+        self.set_condition(settings, at, Reason::AwaitingFirstReport, "no report yet", None);
+    }
+
     /// Applies that the agent has no probe: an auto-registered entry is served unchecked, a manual
     /// entry keeps what its annotation says.
     pub(super) fn set_no_probe(&mut self, settings: &Settings, at: StepTime) {
@@ -196,14 +177,7 @@ impl Entry {
             self.record.before = None;
             self.set_health_checks(false);
         } else {
-            self.set_condition(
-                settings,
-                at,
-                Status::Unknown,
-                Reason::NoProbe,
-                "the agent has no probe",
-                None,
-            );
+            self.set_condition(settings, at, Reason::NoProbe, "the agent has no probe", None);
         }
     }
 
@@ -265,7 +239,7 @@ impl Entry {
             served,
             keepable: !served && self.is_keepable(),
             unserved_since: since.filter(|_| !served),
-            awaited: !served && !self.accounted_for,
+            accounted_for: served || self.accounted_for,
         })
     }
 }

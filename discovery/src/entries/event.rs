@@ -20,20 +20,9 @@ pub enum Event {
         key: Key,
         why: &'static str,
     },
-    /// A report changed the entry or began a session.
-    Applied {
-        key: Key,
-    },
-    /// A report repeated the known state.
-    Repeated {
-        key: Key,
-    },
-    /// A report was dropped because it is of an older generation, another agent process or a
-    /// superseded stream.
-    Stale {
-        stream: StreamId,
-    },
-    /// A report or a stream was rejected.
+    /// A health report was processed.
+    Report(ReportOutcome),
+    /// A stream was rejected.
     Rejected {
         stream: StreamId,
         reason: RejectionReason,
@@ -80,7 +69,20 @@ pub enum Event {
     },
 }
 
-/// Reason why a report or a stream was rejected.
+/// Result of processing a health report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportOutcome {
+    /// The report changed the entry or began a session.
+    Applied,
+    /// The report repeated the known state.
+    Repeated,
+    /// The report is of an older generation, another agent process or a superseded stream.
+    Stale,
+    /// The stream has no entry to report on.
+    Rejected,
+}
+
+/// Reason why a stream was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectionReason {
     /// The first request lacks a required field or contradicts itself.
@@ -91,8 +93,6 @@ pub enum RejectionReason {
     PeerAddress,
     /// The entry name belongs to a manual entry or another group.
     NameTaken,
-    /// The stream has no entry to report on.
-    NoEntry,
 }
 
 /// Reason why an entry was deleted.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::entry::Entry;
-use super::{Code, Effect, Entries, Record};
+use super::{Entries, Record};
 use crate::objects::Key;
 
 impl Entries {
@@ -15,7 +15,6 @@ impl Entries {
             None => self.observe_deleted(&key),
         }
         self.reconcile(&key);
-        self.schedule_timer(&key);
     }
 
     fn observe_deleted(&mut self, key: &Key) {
@@ -26,7 +25,7 @@ impl Entries {
             entry.saved = None;
             return;
         }
-        if entry.streams.is_empty() || entry.is_foreign() {
+        if entry.streams.is_empty() || entry.record.is_foreign() {
             self.remove_deleted(key);
             return self.bind_waiting(key);
         }
@@ -38,13 +37,10 @@ impl Entries {
 
     fn observe_record(&mut self, key: &Key, record: Record) {
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::stored(record.clone()));
-        let was_foreign = entry.is_foreign();
+        let was_foreign = entry.record.is_foreign();
         let session = entry.record.session;
         let is_taken = entry.stored >= entry.session_write;
-        if entry.reporter.is_none() {
-            return self.adopt_record(key, record, was_foreign);
-        }
-        if record.controller.as_ref().is_some_and(|controller| !controller.starts_with("app-health/")) {
+        if entry.reporter.is_none() || record.is_foreign() {
             return self.adopt_record(key, record, was_foreign);
         }
         if record.session < session || (record.session == session && is_taken) {
@@ -57,9 +53,7 @@ impl Entries {
         if let Some(reporter) = entry.reporter.take() {
             entry.streams.remove(&reporter);
             entry.silence_deadline = None;
-            self.streams.remove(&reporter);
-            let text = "superseded".to_owned();
-            self.effects.push(Effect::Close { stream: reporter, code: Code::Aborted, text });
+            self.supersede(reporter);
         }
         self.adopt_record(key, record, was_foreign);
     }
@@ -67,30 +61,20 @@ impl Entries {
     /// Adopts the stored record, because no stream reports on the entry at this instance.
     fn adopt_record(&mut self, key: &Key, record: Record, was_foreign: bool) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let is_edited = match (&entry.record.auto, &record.auto) {
-            (Some(old), Some(new)) => {
-                old.spec.address != new.spec.address || old.spec.service_account != new.spec.service_account
-            }
-            _ => false,
-        };
+        let is_edited = entry.record.is_moved(&record);
         entry.record = record.clone();
         entry.saved = Some(record);
-        let is_foreign = entry.is_foreign();
+        let is_foreign = entry.record.is_foreign();
         if is_foreign && !entry.streams.is_empty() {
             // The streams wait until the other controller releases the entry.
             let streams = std::mem::take(&mut entry.streams);
             entry.reporter = None;
-            for id in streams {
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.unbind();
-                }
-                self.bind(id);
-            }
+            self.rebind(streams);
         } else if is_edited {
             self.end_streams(key, "the entry was edited");
         }
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let is_owned = entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref());
+        let is_owned = self.ownership.owns(&entry.record);
         if !is_owned {
             // The instance that owns the entry handles its timeouts.
             (entry.disconnect_deadline, entry.silence_deadline, entry.first_result_deadline) =
@@ -109,10 +93,8 @@ impl Entries {
     /// the spec by other writers. The entry is written again.
     fn rewrite_record(&mut self, key: &Key, record: Record) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let mut is_edited = false;
+        let is_edited = entry.record.is_moved(&record);
         if let (Some(own), Some(other)) = (&mut entry.record.auto, &record.auto) {
-            is_edited = own.spec.address != other.spec.address
-                || own.spec.service_account != other.spec.service_account;
             let health_checks = own.health_checks;
             *own = other.clone();
             own.health_checks = health_checks;
@@ -146,14 +128,16 @@ impl Entries {
 
     /// Updates the set of live instances.
     pub(super) fn set_live_instances(&mut self, alive: BTreeSet<String>) {
-        self.live_instances = Some(alive);
+        self.ownership.live_instances = Some(alive);
         let now = self.at.now;
         let mut keys = Vec::new();
         for (key, entry) in &mut self.entries {
-            if entry.reporter.is_some() || entry.record.controller.as_ref() == Some(&self.controller) {
+            if entry.reporter.is_some()
+                || entry.record.controller.as_ref() == Some(&self.ownership.controller)
+            {
                 continue;
             }
-            if !entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref()) {
+            if !self.ownership.owns(&entry.record) {
                 entry.disconnect_deadline = None;
                 continue;
             }
@@ -163,7 +147,7 @@ impl Entries {
             } else {
                 // The stream of the workload's Envoy is open here; that of its agent was open at
                 // the instance that is not alive.
-                entry.record.controller = Some(self.controller.clone());
+                entry.record.controller = Some(self.ownership.controller.clone());
                 if entry.record.session > 0 {
                     entry.silence_deadline.get_or_insert(deadline);
                 }
@@ -172,7 +156,6 @@ impl Entries {
         }
         for key in &keys {
             self.reconcile(key);
-            self.schedule_timer(key);
         }
     }
 }

@@ -89,20 +89,10 @@ pub enum Report {
 /// An effect to be executed, in the returned order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Sends an app-health agent its session, heartbeat and probe. The session is 0 while the
-    /// stream waits for its group or entry.
-    Hello {
+    Command {
         stream: StreamId,
-        session: u64,
-        /// Interval between two reports.
-        heartbeat: Duration,
-        /// The group with the probe; `None` for an entry without a group.
-        probe: Option<Arc<Group>>,
+        command: StreamCommand,
     },
-    /// Acknowledges a report that is stored durably.
-    Ack { stream: StreamId, epoch: String, generation: u64 },
-    /// Closes the stream. No input about it is expected any more.
-    Close { stream: StreamId, code: Code, text: String },
     /// Writes or deletes a record in the store.
     Write {
         key: Key,
@@ -116,9 +106,29 @@ pub enum Effect {
         session: u64,
     },
     /// The entry as seen by Envoys may have changed.
-    Changed { key: Key },
+    Changed {
+        key: Key,
+    },
     /// An event for the log and the metrics.
     Event(Event),
+}
+
+/// A message to the task of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamCommand {
+    /// Sends an app-health agent its session, heartbeat and probe. The session is 0 while the
+    /// stream waits for its group or entry.
+    Hello {
+        session: u64,
+        /// Interval between two reports.
+        heartbeat: Duration,
+        /// The group with the probe; `None` for an entry without a group.
+        probe: Option<Arc<Group>>,
+    },
+    /// Acknowledges a report that is stored durably.
+    Ack { epoch: String, generation: u64 },
+    /// Closes the stream. No input about it is expected any more.
+    Close { code: Code, text: String },
 }
 
 /// gRPC status codes with which a stream is closed.

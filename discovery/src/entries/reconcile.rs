@@ -8,14 +8,15 @@ use super::{DeletionReason, Effect, Entries, Event, Record};
 use crate::objects::Key;
 
 impl Entries {
-    /// Requests the write, the push and the log event that a change of the entry requires.
+    /// Requests the write, the push and the log event that a change of the entry requires, and
+    /// schedules its timer.
     pub(super) fn reconcile(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let is_new = match &entry.saved {
             Some(saved) => is_worth_writing(saved, &entry.record, self.settings.probe_time_write),
             None => entry.record != Record::default(),
         };
-        if is_new && !entry.is_foreign() {
+        if is_new && !entry.record.is_foreign() {
             self.writes += 1;
             entry.write = self.writes;
             if entry.session_write == u64::MAX {
@@ -37,12 +38,13 @@ impl Entries {
             self.effects.push(Effect::Changed { key: key.clone() });
         }
         let condition = entry.record.condition.as_ref();
-        let told = condition.map(|condition| (condition.status, condition.reason));
-        if entry.last_logged != told {
-            entry.last_logged = told;
+        let logged = condition.map(|condition| (condition.status, condition.reason));
+        if entry.last_logged != logged {
+            entry.last_logged = logged;
             let condition = condition.cloned();
             self.emit(Event::Transition { key: key.clone(), condition, served: is_served });
         }
+        self.schedule_timer(key);
     }
 
     /// Requests a push of the entry even if it has not changed.
@@ -57,7 +59,7 @@ impl Entries {
         let Some(entry) = self.entries.remove(key) else { return };
         // In a shared store a manual entry is the operator's object and is not deleted.
         let is_deletable = entry.record.auto.is_some() || !self.settings.shared;
-        if entry.saved.is_some() && is_deletable && !entry.is_foreign() {
+        if entry.saved.is_some() && is_deletable && !entry.record.is_foreign() {
             self.writes += 1;
             let session = entry.record.session;
             self.effects.push(Effect::Write { key: key.clone(), write: self.writes, record: None, session });
@@ -66,12 +68,7 @@ impl Entries {
             self.emit_changed(key);
         }
         self.emit(Event::Deleted { key: key.clone(), reason });
-        for id in entry.streams {
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.unbind();
-            }
-            self.bind(id);
-        }
+        self.rebind(entry.streams);
     }
 
     /// Removes an entry that was already deleted in the store.

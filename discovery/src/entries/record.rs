@@ -35,13 +35,21 @@ pub struct Record {
     pub resource_version: Option<String>,
 }
 
+impl Record {
+    /// Returns true if address or service account of an auto-registered entry differ, so that its
+    /// streams must register again.
+    pub(super) fn is_moved(&self, new: &Self) -> bool {
+        let (Some(old), Some(new)) = (&self.auto, &new.auto) else { return false };
+        old.spec.address != new.spec.address || old.spec.service_account != new.spec.service_account
+    }
+}
+
 /// The part of a record that only auto-registered entries have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Auto {
     /// The annotation `istio.io/autoRegistrationGroup`.
     pub group: String,
-    #[serde(with = "shared")]
     pub spec: Arc<Spec>,
     /// Annotations from the group's `spec.metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
@@ -108,6 +116,17 @@ pub enum Before {
     Left,
 }
 
+impl Reason {
+    /// Returns the status of a condition with this reason.
+    pub(super) fn status(self) -> Status {
+        match self {
+            Self::ProbeSucceeded => Status::True,
+            Self::ProbeFailed | Self::Draining | Self::Terminating => Status::False,
+            _ => Status::Unknown,
+        }
+    }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         fmt::Debug::fmt(self, formatter)
@@ -117,22 +136,5 @@ impl fmt::Display for Status {
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         fmt::Debug::fmt(self, formatter)
-    }
-}
-
-/// Serializes the spec behind the [`Arc`] that snapshots share.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::objects::Spec;
-
-    pub(super) fn serialize<S: Serializer>(spec: &Arc<Spec>, serializer: S) -> Result<S::Ok, S::Error> {
-        Spec::serialize(spec, serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Spec>, D::Error> {
-        Spec::deserialize(deserializer).map(Arc::new)
     }
 }

@@ -1,5 +1,6 @@
 //! Registers new streams: binds them to their entry, or lets them wait for it.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use pacing::RateLimiter;
@@ -7,16 +8,13 @@ use pacing::RateLimiter;
 use super::entry::Entry;
 use super::name::{self, RegistrationTarget};
 use super::stream::{Stream, WaitingFor};
-use super::{
-    Code, Entries, Event, Identity, Node, PeerAddressCheck, Reason, RejectionReason, Status, StreamId,
-    content,
-};
+use super::{Code, Entries, Event, Identity, Node, PeerAddressCheck, RejectionReason, StreamId, content};
 use crate::objects::Key;
 
 /// Reason why a stream is not bound to an entry.
 enum Unbound {
     Pending(WaitingFor, &'static str),
-    Refused(Code, RejectionReason, String),
+    Rejected(Code, RejectionReason, String),
 }
 
 impl Entries {
@@ -48,46 +46,44 @@ impl Entries {
         self.bind(id);
     }
 
-    /// Binds a stream to its entry, or makes it wait for the entry.
+    /// Binds a stream to its entry, or makes it wait for the entry. If the stream is bound already,
+    /// because its group changed, the entry is updated.
     pub(super) fn bind(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        if let Some(wait) = stream.waiting_for.take()
-            && let Some(waiting) = self.waiting_streams.get_mut(&wait)
-        {
-            waiting.remove(&id);
-            if waiting.is_empty() {
-                self.waiting_streams.remove(&wait);
+        self.stop_waiting(id);
+        let Some(stream) = self.streams.get(&id) else { return };
+        let is_bound = stream.bound.is_some();
+        let bound = match stream.target.clone() {
+            Some(RegistrationTarget::Group { group, entry, address }) => {
+                self.bind_to_group(id, &group, &entry, address)
             }
-        }
-        let Some(target) = stream.target.clone() else { return };
-        let bound = match &target {
-            RegistrationTarget::Group { group, entry, address } => {
-                self.bind_to_group(id, group, entry, *address)
-            }
-            RegistrationTarget::Entry(key) => self.bind_to_entry(id, key),
+            Some(RegistrationTarget::Entry(key)) if !is_bound => self.bind_to_entry(id, &key),
+            _ => return,
         };
         match bound {
+            Ok(key) if is_bound => {
+                self.hello(id);
+                self.reconcile(&key);
+            }
             Ok(key) => self.attach(id, &key),
-            Err(Unbound::Refused(code, reason, text)) => self.reject(id, code, reason, text),
+            Err(Unbound::Rejected(code, reason, text)) => self.reject(id, code, reason, text),
             Err(Unbound::Pending(wait, why)) => self.wait(id, wait, why),
         }
     }
 
-    /// Binds the stream again after its group changed, which updates the entry.
-    pub(super) fn rebind(&mut self, id: StreamId) {
-        let Some(RegistrationTarget::Group { group, entry, address }) =
-            self.streams.get(&id).and_then(|stream| stream.target.clone())
-        else {
-            return;
-        };
-        match self.bind_to_group(id, &group, &entry, address) {
-            Ok(key) => {
-                self.hello(id);
-                self.reconcile(&key);
-                self.schedule_timer(&key);
+    /// Unbinds streams whose entry was deleted or belongs to another controller now, and tries to
+    /// bind them again.
+    pub(super) fn rebind(&mut self, streams: BTreeSet<StreamId>) {
+        for id in streams {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.unbind();
             }
-            Err(Unbound::Refused(code, reason, text)) => self.reject(id, code, reason, text),
-            Err(Unbound::Pending(wait, why)) => self.wait(id, wait, why),
+            self.bind(id);
+        }
+    }
+
+    pub(super) fn stop_waiting(&mut self, id: StreamId) {
+        if let Some(wait) = self.streams.get_mut(&id).and_then(|stream| stream.waiting_for.take()) {
+            self.waiting_streams.remove(&(wait, id));
         }
     }
 
@@ -96,7 +92,7 @@ impl Entries {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.waiting_for = Some(wait.clone());
             stream.unbind();
-            self.waiting_streams.entry(wait).or_default().insert(id);
+            self.waiting_streams.insert((wait, id));
         }
         self.emit(Event::Pending { stream: id, key, why });
         self.hello(id);
@@ -115,7 +111,7 @@ impl Entries {
         let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
         check_identity(stream, key, group.group.template.service_account.as_deref())?;
         let entry = self.entries.get(key);
-        if entry.is_some_and(Entry::is_foreign) {
+        if entry.is_some_and(|entry| entry.record.is_foreign()) {
             return Err(Unbound::Pending(
                 WaitingFor::Entry(key.clone()),
                 "another controller owns its entry",
@@ -127,7 +123,7 @@ impl Entries {
         };
         if self.config.entries.contains_key(key) || entry.is_some_and(conflicts) {
             let text = format!("entry {key} exists and does not belong to group {}", group.key.name);
-            return Err(Unbound::Refused(Code::FailedPrecondition, RejectionReason::NameTaken, text));
+            return Err(Unbound::Rejected(Code::FailedPrecondition, RejectionReason::NameTaken, text));
         }
         let mut auto = content::build(&group, &stream.node, address);
         let is_app_health_agent = stream.node.app_health;
@@ -136,14 +132,13 @@ impl Entries {
         self.check_peer(id, key, Some(address))?;
         let at = self.at;
         let entry = self.entries.entry(key.clone()).or_default();
-        let is_owned = entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref());
+        let is_owned = self.ownership.owns(&entry.record);
         match &entry.record.auto {
             None => {
                 let is_checked = auto.health_checks;
                 entry.record.auto = Some(auto);
                 if is_checked && entry.record.condition.is_none() {
-                    let (status, reason) = (Status::Unknown, Reason::AwaitingFirstReport);
-                    entry.set_condition(&self.settings, at, status, reason, "no report yet", None);
+                    entry.set_awaiting_first_report(&self.settings, at);
                 }
             }
             // The Envoy of the workload must not overwrite what its reporting agent has set.
@@ -170,7 +165,7 @@ impl Entries {
         let pending = |why| Err(Unbound::Pending(WaitingFor::Entry(key.clone()), why));
         let Some(entry) = self.entries.get(key) else { return pending("its entry does not exist") };
         let Some(spec) = entry.spec().cloned() else { return pending("its entry does not exist") };
-        if entry.is_foreign() {
+        if entry.record.is_foreign() {
             return pending("another controller owns its entry");
         }
         let Some(stream) = self.streams.get(&id) else { return Ok(key.clone()) };
@@ -183,8 +178,7 @@ impl Entries {
             && !entry.ignores_health()
             && is_app_health_agent
         {
-            let (status, reason) = (Status::Unknown, Reason::AwaitingFirstReport);
-            entry.set_condition(&self.settings, at, status, reason, "no report yet", None);
+            entry.set_awaiting_first_report(&self.settings, at);
         }
         Ok(key.clone())
     }
@@ -200,7 +194,7 @@ impl Entries {
         self.emit(Event::PeerAddress { key: key.clone(), peer, refused });
         if refused {
             let text = format!("entry {key} does not have the address {}", peer.ip().to_canonical());
-            return Err(Unbound::Refused(Code::PermissionDenied, RejectionReason::PeerAddress, text));
+            return Err(Unbound::Rejected(Code::PermissionDenied, RejectionReason::PeerAddress, text));
         }
         Ok(())
     }
@@ -214,13 +208,12 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.streams.insert(id);
         self.disconnected_candidates.remove(key);
-        let is_owned = entry.record.controller.is_none()
-            || entry.is_owned(&self.settings, &self.controller, self.live_instances.as_ref());
+        let is_owned = entry.record.controller.is_none() || self.ownership.owns(&entry.record);
         if is_owned && entry.record.auto.is_some() {
             if entry.record.connected_at.is_none() || entry.record.disconnected_at.is_some() {
                 entry.record.connected_at = Some(at.wall);
             }
-            entry.record.controller = Some(self.controller.clone());
+            entry.record.controller = Some(self.ownership.controller.clone());
             entry.record.disconnected_at = None;
         }
         entry.disconnect_deadline = None;
@@ -234,7 +227,6 @@ impl Entries {
             self.begin_session(id, key);
         }
         self.reconcile(key);
-        self.schedule_timer(key);
         self.apply_pending(id);
     }
 }
@@ -245,5 +237,5 @@ fn check_identity(stream: &Stream, key: &Key, service_account: Option<&str>) -> 
         return Ok(());
     }
     let text = format!("entry {key} requires another service account");
-    Err(Unbound::Refused(Code::PermissionDenied, RejectionReason::Identity, text))
+    Err(Unbound::Rejected(Code::PermissionDenied, RejectionReason::Identity, text))
 }

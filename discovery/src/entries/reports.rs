@@ -7,28 +7,19 @@ use workload_health::{HealthReport, State, WorkloadProbe};
 
 use super::entry::{Entry, LastReport};
 use super::{
-    Code, Entries, Event, Reason, RejectionReason, Report, Settings, Status, StepTime, StreamId, Timestamp,
-    content,
+    Code, Entries, Event, Reason, RejectionReason, Report, ReportOutcome, Settings, StepTime, StreamId,
+    Timestamp, content,
 };
 use crate::objects::Key;
-
-/// Result of applying a report.
-enum ReportOutcome {
-    Applied,
-    /// The report repeats the known state.
-    Repeated,
-    /// The report is older than the known state.
-    Stale,
-}
 
 impl Entries {
     pub(super) fn report(&mut self, id: StreamId, report: Report) {
         let Some(stream) = self.streams.get_mut(&id) else {
             // The stream was superseded or rejected shortly before.
-            return self.emit(Event::Stale { stream: id });
+            return self.emit(Event::Report(ReportOutcome::Stale));
         };
         if stream.target.is_none() {
-            return self.emit(Event::Rejected { stream: id, reason: RejectionReason::NoEntry });
+            return self.emit(Event::Report(ReportOutcome::Rejected));
         }
         stream.pending_report = Some(report);
         self.apply_pending(id);
@@ -62,11 +53,11 @@ impl Entries {
         stream.last_istio_report = (!is_app_health_agent).then(|| report.clone());
         if entry.reporter != Some(id) {
             if is_app_health_agent {
-                return self.emit(Event::Stale { stream: id });
+                return self.emit(Event::Report(ReportOutcome::Stale));
             }
             self.begin_session(id, &key);
         }
-        let taken = match &report {
+        let outcome = match &report {
             Report::AppHealth(report) if is_app_health_agent => self.apply(&key, report),
             Report::AppHealth(_) => ReportOutcome::Stale,
             Report::Istio { healthy, message } => {
@@ -74,11 +65,9 @@ impl Entries {
             }
         };
         self.reconcile(&key);
-        self.schedule_timer(&key);
-        match taken {
-            ReportOutcome::Stale => return self.emit(Event::Stale { stream: id }),
-            ReportOutcome::Applied => self.emit(Event::Applied { key: key.clone() }),
-            ReportOutcome::Repeated => self.emit(Event::Repeated { key: key.clone() }),
+        self.emit(Event::Report(outcome));
+        if outcome == ReportOutcome::Stale {
+            return;
         }
         if let Report::AppHealth(report) = report {
             self.acknowledge_when_stored(&key, id, report.epoch, report.generation);
@@ -96,9 +85,9 @@ impl Entries {
         let probe = group.as_ref().and_then(|group| group.group.probe.as_ref());
         let Some(entry) = self.entries.get_mut(key) else { return ReportOutcome::Stale };
         let Some(agent) = &mut entry.agent else { return ReportOutcome::Stale };
-        let taken = classify(agent.accepted.as_ref(), report);
-        if matches!(taken, ReportOutcome::Stale) {
-            return taken;
+        let outcome = classify(agent.accepted.as_ref(), report);
+        if outcome == ReportOutcome::Stale {
+            return outcome;
         }
         agent.accepted = Some((report.epoch.clone(), report.generation, report.state));
         agent.last_report = Some(at.now);
@@ -106,7 +95,7 @@ impl Entries {
         entry.accounted_for |=
             report.state == State::Unhealthy && Duration::from_millis(report.since_ms) <= at.now;
         entry.apply_health_report(&self.settings, at, report, probe);
-        taken
+        outcome
     }
 
     /// Applies an Istio health report, which has no epoch or generation. An app-health agent sends
@@ -182,7 +171,7 @@ impl Entry {
                 self.last_report_kind = Some(LastReport::Verdict);
                 self.first_result_deadline = None;
                 self.set_health_checks(true);
-                self.set_condition(settings, at, Status::Unknown, Reason::ProberStalled, text, probed);
+                self.set_condition(settings, at, Reason::ProberStalled, text, probed);
             }
             (State::Healthy, _) => {
                 self.set_probe_result(settings, at, Reason::ProbeSucceeded, "", probed);
@@ -222,7 +211,6 @@ impl Entry {
         self.last_report_kind = Some(LastReport::Verdict);
         self.first_result_deadline = None;
         self.set_health_checks(true);
-        let status = if reason == Reason::ProbeSucceeded { Status::True } else { Status::False };
-        self.set_condition(settings, at, status, reason, &printable(message), probed);
+        self.set_condition(settings, at, reason, &printable(message), probed);
     }
 }

@@ -7,7 +7,7 @@ use workload_health::health_report::printable;
 
 use super::entry::{Agent, Entry};
 use super::name::RegistrationTarget;
-use super::{Code, Effect, Entries, Event, StreamId};
+use super::{Entries, Event, StreamCommand, StreamId};
 use crate::objects::{Group, Key};
 
 /// More reporting streams than this within a minute mean that two machines report on one entry.
@@ -24,7 +24,7 @@ impl Entries {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let old = entry.reporter.replace(id).filter(|old| *old != id);
         entry.record.session += 1;
-        entry.record.controller = Some(self.controller.clone());
+        entry.record.controller = Some(self.ownership.controller.clone());
         entry.record.connected_at = Some(at.wall);
         entry.record.disconnected_at = None;
         entry.session_write = u64::MAX;
@@ -49,12 +49,9 @@ impl Entries {
             if is_duplicate {
                 self.emit(Event::DuplicateAgent { key: key.clone() });
             }
-            self.streams.remove(&old);
-            let text = "superseded".to_owned();
-            self.effects.push(Effect::Close { stream: old, code: Code::Aborted, text });
+            self.supersede(old);
         }
         self.hello(id);
-        self.schedule_timer(key);
     }
 
     /// Sends the agent its session and probe unless the last hello contained them.
@@ -80,7 +77,7 @@ impl Entries {
         }
         stream.last_hello = Some((session, group.clone()));
         let heartbeat = self.settings.heartbeat;
-        self.effects.push(Effect::Hello { stream: id, session, heartbeat, probe: group });
+        self.send(id, StreamCommand::Hello { session, heartbeat, probe: group });
     }
 }
 

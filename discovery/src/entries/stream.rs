@@ -27,7 +27,7 @@ pub(super) struct Stream {
     pub(super) target: Option<RegistrationTarget>,
     /// The entry that the stream is bound to; absent while it waits.
     pub(super) bound: Option<Key>,
-    /// Key in `Entries::waiting` while the stream waits.
+    /// Set while the stream waits to be bound.
     pub(super) waiting_for: Option<WaitingFor>,
     /// The newest report that has not been applied yet.
     pub(super) pending_report: Option<Report>,

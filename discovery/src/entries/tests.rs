@@ -177,18 +177,20 @@ impl Case {
 /// Formats the effects. Most events are omitted.
 fn shown(effects: &[Effect]) -> String {
     let word = |effect: &Effect| match effect {
-        Effect::Hello { stream, session, probe, .. } => {
-            let has_probe = probe.as_ref().is_some_and(|group| group.group.probe.is_some());
-            Some(format!("hello {stream} s{session}{}", if has_probe { " probe" } else { "" }))
-        }
-        Effect::Ack { stream, epoch, generation } => Some(format!("ack {stream} {epoch}/{generation}")),
-        Effect::Close { stream, code, text } => Some(format!("close {stream} {code:?} {text}")),
+        Effect::Command { stream, command } => Some(match command {
+            StreamCommand::Hello { session, probe, .. } => {
+                let has_probe = probe.as_ref().is_some_and(|group| group.group.probe.is_some());
+                format!("hello {stream} s{session}{}", if has_probe { " probe" } else { "" })
+            }
+            StreamCommand::Ack { epoch, generation } => format!("ack {stream} {epoch}/{generation}"),
+            StreamCommand::Close { code, text } => format!("close {stream} {code:?} {text}"),
+        }),
         Effect::Write { record: Some(_), .. } => Some("write".to_owned()),
         Effect::Write { record: None, .. } => Some("delete".to_owned()),
         Effect::Changed { .. } => Some("push".to_owned()),
         Effect::Event(event) => match event {
-            Event::Stale { .. } => Some("stale".to_owned()),
-            Event::Rejected { reason: RejectionReason::NoEntry, .. } => Some("no entry".to_owned()),
+            Event::Report(ReportOutcome::Stale) => Some("stale".to_owned()),
+            Event::Report(ReportOutcome::Rejected) => Some("no entry".to_owned()),
             Event::DuplicateAgent { .. } => Some("duplicate".to_owned()),
             Event::PeerAddress { refused: false, .. } => Some("other peer".to_owned()),
             _ => None,

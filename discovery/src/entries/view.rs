@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::entry::{Agent, Entry};
 use super::stream::Stream;
-use super::{Condition, Settings, Status, StreamId, Timestamp};
+use super::{Condition, Settings, Status, StreamId};
 use crate::objects::Key;
 
 /// An element of `/debug/workloads`.
@@ -37,26 +37,17 @@ pub struct WorkloadView {
 
 /// The condition in the format of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConditionView {
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// One of `True`, `False` and `Unknown`.
-    pub status: String,
-    /// Reason such as `ProbeFailed`.
-    pub reason: String,
-    /// Message in printable characters.
-    pub message: String,
-    /// Time of the agent's last probe.
-    pub last_probe_time: Option<Timestamp>,
-    /// Time of the last change of `status`.
-    pub last_transition_time: Timestamp,
+    #[serde(flatten)]
+    pub condition: Condition,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentView {
-    /// Either `app-health` or `plain`.
+    /// Either `app-health` or `istio`.
     pub kind: &'static str,
     pub version: Option<String>,
     /// True while the reporting stream is open.
@@ -93,7 +84,7 @@ pub(super) fn of(
         address: spec.address.clone(),
         endpoint: if is_served || kept_as_last { "served" } else { "removed" },
         why: why(entry, is_served, kept_as_last),
-        condition: condition.map(condition_view),
+        condition: condition.map(|it| ConditionView { kind: "Healthy", condition: it.clone() }),
         agent: entry.agent.as_ref().map(|agent| {
             let is_connected = entry.reporter == Some(agent.stream) && streams.contains_key(&agent.stream);
             agent_view(agent, is_connected, now)
@@ -115,21 +106,10 @@ fn why(entry: &Entry, is_served: bool, kept_as_last: bool) -> String {
     }
 }
 
-fn condition_view(condition: &Condition) -> ConditionView {
-    ConditionView {
-        kind: "Healthy",
-        status: condition.status.to_string(),
-        reason: condition.reason.to_string(),
-        message: condition.message.clone(),
-        last_probe_time: condition.last_probe_time,
-        last_transition_time: condition.last_transition_time,
-    }
-}
-
 fn agent_view(agent: &Agent, connected: bool, now: Duration) -> AgentView {
     let ago = agent.last_report.map(|at| now.saturating_sub(at).as_millis());
     AgentView {
-        kind: if agent.app_health { "app-health" } else { "plain" },
+        kind: if agent.app_health { "app-health" } else { "istio" },
         version: agent.version.clone(),
         connected,
         peer: agent.peer,

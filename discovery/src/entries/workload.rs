@@ -17,8 +17,7 @@ pub struct Workload {
     pub keepable: bool,
     /// If not served: the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
-    /// True if the entry is not served and was never an endpoint since this process started: no
-    /// report has arrived yet, or it was already unhealthy before the start. Such an entry does not
-    /// explain why a server that lost its store has fewer endpoints than a client.
-    pub awaited: bool,
+    /// True if the entry was an endpoint or became unhealthy since this process started. Others do
+    /// not explain why a server that lost its store has fewer endpoints than a client.
+    pub accounted_for: bool,
 }

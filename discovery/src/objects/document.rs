@@ -262,7 +262,7 @@ fn source(spec: &Object, findings: &mut Findings) -> Option<Source> {
         (None, false) => {
             let specs = endpoints.into_iter().filter_map(|(path, value)| {
                 let fields = Object::new(value, path, findings)?;
-                Spec::read(&fields, findings)
+                Spec::read(&fields, findings).map(Arc::new)
             });
             Some(Source::Inline(specs.collect()))
         }

@@ -1,6 +1,7 @@
 //! The parts of a ServiceEntry that determine clusters and endpoints.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Key, Spec};
 
@@ -49,7 +50,7 @@ pub enum Source {
     /// Entries in the same namespace with all of these labels, which are never empty.
     Selector(BTreeMap<String, String>),
     /// Endpoints inline in the ServiceEntry.
-    Inline(Vec<Spec>),
+    Inline(Vec<Arc<Spec>>),
 }
 
 /// The values of `exportTo`.

@@ -18,37 +18,23 @@ const UNIX: &str = "unix://";
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub resource: Arc<Resource>,
-    /// Number of endpoints plus the number of entries that are accounted_for to be no endpoint. Awaited
-    /// entries are not counted.
+    /// Number of endpoints plus the number of entries that are accounted_for to be no endpoint. Entries that were
+    /// not seen since the start are not counted.
     pub accounted_for: u32,
     endpoints: Vec<EndpointSpec>,
 }
 
-/// An entry for one port, with its endpoint if it is served.
-struct Placed<'a> {
-    network: Option<&'a str>,
-    endpoint: Option<EndpointSpec>,
-    accounted_for: bool,
-}
-
 /// The entries and inline endpoints of a service.
-pub(super) struct Members<'a> {
-    members: Vec<Member<'a>>,
-}
+pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 struct Member<'a> {
-    key: Option<&'a Key>,
-    spec: &'a Spec,
     /// `None` for an endpoint that is inline in the ServiceEntry.
-    shared: Option<&'a Arc<Spec>>,
-    served: bool,
-    kept: bool,
-    accounted_for: bool,
+    key: Option<&'a Key>,
+    state: State,
 }
 
-/// The state of a member that determines its endpoint. Specs are compared by pointer, because an
-/// entry keeps its [`Arc`].
-#[derive(Debug)]
+/// The state of a member that determines its endpoint.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct State {
     spec: Arc<Spec>,
     served: bool,
@@ -65,15 +51,11 @@ impl<'a> Members<'a> {
     ) -> Self {
         let labels = match source {
             Source::Inline(specs) => {
-                let inline = |spec: &'a Spec| Member {
-                    key: None,
-                    spec,
-                    shared: None,
-                    served: true,
-                    kept: false,
-                    accounted_for: true,
+                let inline = |spec: &Arc<Spec>| {
+                    let state = State { spec: spec.clone(), served: true, kept: false, accounted_for: true };
+                    Member { key: None, state }
                 };
-                return Self { members: specs.iter().map(inline).collect() };
+                return Self(specs.iter().map(inline).collect());
             }
             Source::Selector(labels) => labels,
         };
@@ -87,55 +69,24 @@ impl<'a> Members<'a> {
         let kept = kept.rev().max_by_key(|workload| workload.unserved_since).map(|workload| &workload.key);
         let member = |workload: &'a Workload| Member {
             key: Some(&workload.key),
-            spec: &workload.spec,
-            shared: Some(&workload.spec),
-            served: workload.served,
-            kept: kept == Some(&workload.key),
-            accounted_for: workload.served || !workload.awaited,
+            state: State {
+                spec: workload.spec.clone(),
+                served: workload.served,
+                kept: kept == Some(&workload.key),
+                accounted_for: workload.accounted_for,
+            },
         };
-        Self { members: selected.into_iter().map(member).collect() }
+        Self(selected.into_iter().map(member).collect())
     }
 
-    /// Returns the states of all members that are not inline.
-    pub(super) fn states(&self) -> Vec<State> {
-        let state = |member: &Member| {
-            let &Member { served, kept, accounted_for, .. } = member;
-            member.shared.map(|spec| State { spec: spec.clone(), served, kept, accounted_for })
-        };
-        self.members.iter().filter_map(state).collect()
-    }
-
-    /// Returns true if the members have these states.
-    pub(super) fn have_states(&self, states: &[State]) -> bool {
-        let shared = self.members.iter().filter_map(|member| Some((member, member.shared?)));
-        let mut states = states.iter();
-        let same = shared.into_iter().all(|(member, spec)| {
-            states.next().is_some_and(|state| {
-                Arc::ptr_eq(&state.spec, spec)
-                    && (state.served, state.kept, state.accounted_for)
-                        == (member.served, member.kept, member.accounted_for)
-            })
-        });
-        same && states.next().is_none()
+    pub(super) fn states(&self) -> impl Iterator<Item = &State> {
+        self.0.iter().map(|member| &member.state)
     }
 
     pub(super) fn kept(&self) -> impl Iterator<Item = &'a Key> {
-        self.members.iter().filter(|member| member.kept).filter_map(|member| member.key)
-    }
-
-    /// Returns the endpoints for one port, in the order of the members.
-    pub(super) fn endpoints(&self, port: &Port) -> Placements<'_> {
-        let place = |member: &Member<'a>| Placed {
-            network: member.spec.network.as_deref(),
-            endpoint: (member.served || member.kept).then(|| endpoint(member.spec, port)),
-            accounted_for: member.accounted_for,
-        };
-        Placements(self.members.iter().map(place).collect())
+        self.0.iter().filter(|member| member.state.kept).filter_map(|member| member.key)
     }
 }
-
-/// The members of a service for one port.
-pub(super) struct Placements<'a>(Vec<Placed<'a>>);
 
 fn endpoint(spec: &Spec, port: &Port) -> EndpointSpec {
     let number = spec.ports.get(&port.name).copied().or(port.target_port).unwrap_or(port.number);
@@ -159,23 +110,25 @@ pub(super) struct Assignments {
 }
 
 impl Assignments {
-    pub(super) fn new(name: &Arc<str>, placements: Placements, before: Option<&Self>) -> Self {
-        let Placements(placed) = placements;
-        let networks: BTreeSet<&str> = placed.iter().filter_map(|placed| placed.network).collect();
-        let make = |sees: &dyn Fn(&Placed) -> bool, before: Option<&Assignment>| {
-            Assignment::new(name, placed.iter().filter(|placed| sees(placed)), before)
-        };
-        let of_network = |network: &str| {
-            let before = before.and_then(|before| before.networks.get(network));
-            make(&|placed| placed.network.is_none_or(|other| other == network), before)
+    pub(super) fn new(name: &Arc<str>, members: &Members, port: &Port, before: Option<&Self>) -> Self {
+        let networks = members.states().filter_map(|state| state.spec.network.clone());
+        let networks: BTreeSet<String> = networks.collect();
+        let build = |sees: &dyn Fn(Option<&str>) -> bool, before: Option<&Assignment>| {
+            let states = members.states().filter(|state| sees(state.spec.network.as_deref()));
+            Assignment::new(name, states, port, before)
         };
         let other_networks = (!networks.is_empty()).then(|| {
             let before = before.and_then(|before| before.other_networks.as_ref());
-            make(&|placed| placed.network.is_none(), before)
+            build(&|network| network.is_none(), before)
         });
+        let of_network = |network: String| {
+            let before = before.and_then(|before| before.networks.get(&network));
+            let assignment = build(&|other| other.is_none_or(|other| other == network), before);
+            (network, assignment)
+        };
         Self {
-            all: make(&|_| true, before.map(|before| &before.all)),
-            networks: networks.iter().map(|name| ((*name).to_owned(), of_network(name))).collect(),
+            all: build(&|_| true, before.map(|before| &before.all)),
+            networks: networks.into_iter().map(of_network).collect(),
             other_networks,
         }
     }
@@ -192,22 +145,22 @@ impl Assignment {
         &self.endpoints
     }
 
-    fn new<'a>(name: &Arc<str>, placed: impl Iterator<Item = &'a Placed<'a>>, before: Option<&Self>) -> Self {
+    fn new<'a>(
+        name: &Arc<str>,
+        states: impl Iterator<Item = &'a State>,
+        port: &Port,
+        before: Option<&Self>,
+    ) -> Self {
         let mut accounted_for = 0;
         let mut endpoints = Vec::new();
-        for placed in placed {
-            accounted_for += u32::from(placed.accounted_for);
-            endpoints.extend(placed.endpoint.clone());
+        for state in states {
+            accounted_for += u32::from(state.accounted_for);
+            endpoints.extend((state.served || state.kept).then(|| endpoint(&state.spec, port)));
         }
         endpoints.sort_unstable();
         // Two entries with the same address give one endpoint.
         let mut seen = HashSet::new();
-        let is_new: Vec<bool> = endpoints
-            .iter()
-            .map(|endpoint| seen.insert((endpoint.address.as_str(), endpoint.port)))
-            .collect();
-        let mut is_new = is_new.into_iter();
-        endpoints.retain(|_| is_new.next().unwrap_or(true));
+        endpoints.retain(|endpoint: &EndpointSpec| seen.insert((endpoint.address.clone(), endpoint.port)));
         if let Some(before) = before.filter(|before| before.endpoints == endpoints) {
             return Self { resource: before.resource.clone(), accounted_for, endpoints };
         }

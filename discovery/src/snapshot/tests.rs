@@ -38,7 +38,7 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
         served,
         keepable: true,
         unserved_since: (!served).then(|| Timestamp::from_seconds(since)),
-        awaited: false,
+        accounted_for: true,
     }
 }
 
@@ -77,7 +77,8 @@ fn endpoint_port_prefers_entry_then_target_port_then_number() {
         Spec { address: "10.0.0.2".to_owned(), weight: 9, ..Spec::default() },
     ];
     let ports = vec![port(80, "http", Some(8080)), port(81, "grpc", None)];
-    let config = config(vec![service(&key, ports, Source::Inline(specs.to_vec()))]);
+    let config =
+        config(vec![service(&key, ports, Source::Inline(specs.iter().cloned().map(Arc::new).collect()))]);
     let snapshot = build(&config, &[], LastEndpoint::Remove);
     for (number, expected) in [
         (80, ["10.0.0.1:1*1", "10.0.0.2:8080*7", "unix:///run/pay:0*1"]),
@@ -103,12 +104,16 @@ fn visibility_by_namespace_and_network() {
     ];
     let ours = Service {
         export_to: ExportTo::OwnNamespace,
-        ..service(&key, vec![port(80, "http", None)], Source::Inline(specs))
+        ..service(
+            &key,
+            vec![port(80, "http", None)],
+            Source::Inline(specs.into_iter().map(Arc::new).collect()),
+        )
     };
     let theirs = service(
         &Key::new("other", "pay"),
         vec![port(80, "http", None)],
-        Source::Inline(vec![in_network("9.9.9.9", None)]),
+        Source::Inline(vec![Arc::new(in_network("9.9.9.9", None))]),
     );
     let snapshot = build(&config(vec![ours.clone(), theirs]), &[], LastEndpoint::Remove);
     for (namespace, network, expected) in [

@@ -43,7 +43,7 @@ fn snapshot(text: &str, startup_grace: bool) -> Snapshot {
                 served: index < served,
                 keepable: true,
                 unserved_since: None,
-                awaited: false,
+                accounted_for: true,
             });
         }
     }
@@ -195,9 +195,18 @@ fn hellos_are_acknowledged_by_nonce() {
         effects.iter().filter_map(shown).collect::<Vec<_>>().join("; ")
     };
     let request = |text: &str| Input::Request(Box::new(request(text, Variant::Sotw)));
-    let hello = |version: &str| Input::Hello {
-        hello: serde_json::json!({"session": 1}),
-        version: version.to_owned(),
+    let hello = |version: &str| {
+        let document = serde_json::json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup",
+            "metadata": {"name": "pay"}, "spec": {"template": {}},
+        });
+        let group = workload_health::WorkloadGroup::parse(&document).expect("a valid group").value;
+        let group = Group { probe_version: version.to_owned(), ..Group::new(Key::new("shop", "pay"), group) };
+        Input::Command(StreamCommand::Hello {
+            session: 1,
+            heartbeat: Duration::from_secs(60),
+            probe: Some(Arc::new(group)),
+        })
     };
     assert_eq!(step(request("EDS")), "");
     assert_eq!(step(hello("v1")), "probe#1 probe");
@@ -207,7 +216,7 @@ fn hellos_are_acknowledged_by_nonce() {
     assert_eq!(step(request("probe nonce=2")), "");
     assert_eq!(step(hello("v3")), "probe#3 probe");
     assert_eq!(step(request("probe nonce=3")), "acked v3");
-    assert_eq!(step(Input::Ack { epoch: "e".to_owned(), generation: 7 }), "health#4");
+    assert_eq!(step(Input::Command(StreamCommand::Ack { epoch: "e".to_owned(), generation: 7 })), "health#4");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn snapshot(endpoints: u8) -> Snapshot {
             protocol: Protocol::Http,
             target_port: None,
         }],
-        source: Source::Inline((0..endpoints).map(spec).collect()),
+        source: Source::Inline((0..endpoints).map(|endpoint| spec(endpoint).into()).collect()),
         export_to: ExportTo::All,
         last_endpoint: None,
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
-use crate::discovery::metrics::{Metrics, RefusedReason, ReportResult};
+use crate::discovery::metrics::{Metrics, RefusedReason};
 use discovery::entries::{Event, RejectionReason, Status};
 use discovery::objects::Key;
 
@@ -16,15 +16,10 @@ pub(super) fn record_event(event: &Event, metrics: &Metrics) {
         Event::Pending { stream, key, why } => {
             info!(%key, stream, why, "stream waits for its group or entry")
         }
-        Event::Applied { .. } => metrics.report(ReportResult::Applied),
-        Event::Repeated { .. } => metrics.report(ReportResult::Repeated),
-        Event::Stale { .. } => metrics.report(ReportResult::Stale),
-        Event::Rejected { reason: RejectionReason::NoEntry, .. } => metrics.report(ReportResult::Refused),
+        Event::Report(outcome) => metrics.report(*outcome),
         Event::Rejected { stream, reason } => {
             metrics.refused(match reason {
-                RejectionReason::Node | RejectionReason::NameTaken | RejectionReason::NoEntry => {
-                    RefusedReason::Malformed
-                }
+                RejectionReason::Node | RejectionReason::NameTaken => RefusedReason::Malformed,
                 RejectionReason::Identity | RejectionReason::PeerAddress => RefusedReason::Permission,
             });
             warn!(stream, ?reason, "stream rejected");
@@ -42,21 +37,21 @@ pub(super) fn record_event(event: &Event, metrics: &Metrics) {
         }
         Event::Deleted { key, reason } => info!(%key, ?reason, "entry deleted"),
         Event::ReporterReplaced { key, peer } => {
-            metrics.takeover();
+            metrics.reporters_replaced.inc();
             info!(%key, %peer, "reporting stream replaced by a newer one");
         }
         Event::DuplicateAgent { key } => {
-            warn!(%key, "more than 5 takeovers within a minute: do two machines report on this entry?");
+            warn!(%key, "reporting stream replaced more than 5 times within a minute: do two machines report on this entry?");
         }
         Event::PeerAddress { key, peer, refused } => {
             warn!(%key, %peer, refused, "peer address does not match the entry (--peer-address-check)");
             // The state machine emits another event for a rejected stream.
             if !refused {
-                metrics.peer_address_mismatch();
+                metrics.peer_address_mismatches.inc();
             }
         }
         Event::Silent { key } => {
-            metrics.silent();
+            metrics.silent_agents.inc();
             warn!(%key, "agent stopped reporting");
         }
         Event::ProbeNacked { key, text } => warn!(%key, text, "agent rejected the probe"),

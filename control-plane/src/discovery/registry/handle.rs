@@ -1,35 +1,14 @@
-//! The channel to the registry, and the messages that it sends to streams.
+//! The channel to the registry.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::discovery::config_dir::Configured;
-use discovery::entries::{Code, Identity, Input, Node, StreamId};
-use discovery::objects::Group;
+use discovery::entries::{Identity, Input, Node, StreamCommand, StreamId};
 use discovery::snapshot::Snapshot;
 use discovery::view::RegistryView;
-
-/// A message from the registry to a stream.
-#[derive(Debug)]
-pub enum StreamCommand {
-    /// Session settings for an app-health agent, sent at the start of a stream and after each
-    /// change.
-    Hello {
-        /// Number of the session, or 0 while the stream waits for its entry.
-        session: u64,
-        /// Interval between two reports.
-        heartbeat: Duration,
-        /// The group that contains the probe.
-        probe: Option<Arc<Group>>,
-    },
-    /// Acknowledges a report that is stored.
-    Ack { epoch: String, generation: u64 },
-    /// Closes the stream with a gRPC status.
-    Close { code: Code, text: String },
-}
 
 /// A handle to the registry task.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -99,11 +98,11 @@ async fn connection<S>(stream: S, peer: Peer, shared: Arc<Shared>, closing: Canc
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let used = ConnectionUse::default();
-    let (peer, shared) = (Arc::new(peer), shared);
+    let guard = StreamGuard::default();
+    let peer = Arc::new(peer);
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, shared) = (peer.clone(), shared.clone());
-        let response = handle_request(request, &peer, &shared, &used, &closing);
+        let response = handle_request(request, &peer, &shared, &guard, &closing);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
@@ -131,9 +130,9 @@ where
                 shutting_down = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = used.closed.cancelled() => return,
+            () = guard.0.cancelled() => return,
             () = sleep(IDLE_CHECK_INTERVAL) => {
-                let is_unused = used.streams.load(Ordering::Relaxed) == 0;
+                let is_unused = !guard.has_streams();
                 if unused && is_unused {
                     return;
                 }
@@ -147,7 +146,7 @@ fn handle_request(
     request: Request<Incoming>,
     peer: &Arc<Peer>,
     shared: &Arc<Shared>,
-    used: &ConnectionUse,
+    guard: &StreamGuard,
     closing: &CancellationToken,
 ) -> HttpResponse {
     let variant = match request.uri().path() {
@@ -162,36 +161,21 @@ fn handle_request(
         shared.metrics.refused(RefusedReason::Identity);
         return stream_task::error_response(&Status::unauthenticated(error.to_string()));
     }
-    stream_task::open(request.into_body(), variant, peer.clone(), shared, used.enter(), closing.clone())
+    stream_task::open(request.into_body(), variant, peer.clone(), shared, guard.clone(), closing.clone())
 }
 
-/// Stream count of a connection, and a token that closes it.
+/// Held by each stream of a connection.
 #[derive(Clone, Default)]
-struct ConnectionUse {
-    streams: Arc<AtomicUsize>,
-    closed: CancellationToken,
-}
-
-impl ConnectionUse {
-    fn enter(&self) -> StreamGuard {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        StreamGuard(self.clone())
-    }
-}
-
-/// Counts a stream of its connection until it is dropped.
-pub(super) struct StreamGuard(ConnectionUse);
+pub(super) struct StreamGuard(Arc<CancellationToken>);
 
 impl StreamGuard {
     /// Closes the whole connection: HTTP/2 keeps an ended stream for as long as its peer reads
     /// nothing.
     pub(super) fn close_connection(&self) {
-        self.0.closed.cancel();
+        self.0.cancel();
     }
-}
 
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    fn has_streams(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 }

@@ -8,15 +8,24 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
+use hyper::HeaderMap;
 use hyper::body::{Body, Frame};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tonic::Status;
+
+use super::requests::HEADER_LENGTH;
+use discovery::message::{Response, Variant};
+use discovery::xds;
 
 /// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
 const FRAME_SIZE: usize = 16 << 10;
+/// Initial size in bytes of the buffer that a response is encoded to.
+const BUFFER: usize = 512;
 /// Value of [`Flow`] if no frame is waiting.
 const IDLE: u64 = u64::MAX;
 
@@ -51,17 +60,22 @@ impl Flow {
     }
 }
 
-/// A body that updates its [`Flow`].
-pub(super) struct FlowControlledBody<B> {
-    body: B,
+/// The response body of a stream: its responses as gRPC messages, then the status as trailers.
+pub(super) struct FlowControlledBody {
+    responses: mpsc::Receiver<Result<Box<Response>, Status>>,
+    variant: Variant,
     flow: Flow,
     /// Remaining bytes of the current message.
     rest: Bytes,
 }
 
-impl<B> FlowControlledBody<B> {
-    pub(super) fn new(body: B, flow: Flow) -> Self {
-        Self { body, flow, rest: Bytes::new() }
+impl FlowControlledBody {
+    pub(super) fn new(
+        responses: mpsc::Receiver<Result<Box<Response>, Status>>,
+        variant: Variant,
+        flow: Flow,
+    ) -> Self {
+        Self { responses, variant, flow, rest: Bytes::new() }
     }
 
     /// Splits the next frame off `rest`, which must not be empty.
@@ -72,33 +86,39 @@ impl<B> FlowControlledBody<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for FlowControlledBody<B> {
+impl Body for FlowControlledBody {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = Status;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        if !self.rest.is_empty() {
-            return Poll::Ready(Some(Ok(self.next_frame())));
-        }
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        match polled {
-            Poll::Ready(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| !data.is_empty()) => {
-                self.rest = frame.into_data().unwrap_or_default();
-                Poll::Ready(Some(Ok(self.next_frame())))
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.rest.is_empty() {
+            self.flow.mark_idle();
+            match ready!(self.responses.poll_recv(context)) {
+                Some(Ok(response)) => self.rest = encode(*response, self.variant),
+                Some(Err(status)) => {
+                    self.responses.close();
+                    let mut trailers = HeaderMap::new();
+                    let trailers = status.add_header(&mut trailers).map(|()| Frame::trailers(trailers));
+                    return Poll::Ready(Some(trailers));
+                }
+                None => return Poll::Ready(None),
             }
-            other => {
-                self.flow.mark_idle();
-                other
-            }
         }
+        Poll::Ready(Some(Ok(self.next_frame())))
     }
+}
 
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
-    }
+/// Encodes a response as gRPC message. The buffer begins small, since most streams receive little.
+fn encode(response: Response, variant: Variant) -> Bytes {
+    let mut buffer = BytesMut::with_capacity(BUFFER);
+    buffer.put_bytes(0, HEADER_LENGTH);
+    xds::encode(response, variant, &mut buffer);
+    let length = u32::try_from(buffer.len() - HEADER_LENGTH).expect("a message is smaller than 4 GiB");
+    buffer[1..HEADER_LENGTH].copy_from_slice(&length.to_be_bytes());
+    buffer.freeze()
 }
 
 #[cfg(test)]

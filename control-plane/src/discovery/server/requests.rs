@@ -9,7 +9,7 @@ use tonic::Status;
 use discovery::xds::MESSAGE_LIMIT;
 
 /// Length of the gRPC message header: a compression flag, and the message length in four bytes.
-const HEADER_LENGTH: usize = 5;
+pub(super) const HEADER_LENGTH: usize = 5;
 
 /// A request body that is read message by message.
 pub(super) struct Requests<B> {

@@ -43,11 +43,11 @@ pub struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) trust_domains: Vec<String>,
     pub(super) streams: Arc<Semaphore>,
-    limits: ServerLimits,
+    pub(super) limits: ServerLimits,
     admission: Mutex<Admission>,
     clients: Mutex<BTreeMap<StreamId, Client>>,
     next_stream_id: AtomicU64,
-    start: Instant,
+    pub(super) start: Instant,
 }
 
 impl Shared {
@@ -72,7 +72,7 @@ impl Shared {
 
     /// Returns all subscriptions, ordered by stream.
     pub fn clients(&self) -> Vec<ClientView> {
-        let clients = self.clients.lock().expect("nothing panics while it holds this lock");
+        let clients = lock(&self.clients);
         let views = clients.values().flat_map(|client| {
             let blocked = client.flow.blocked().unwrap_or_default().as_millis();
             let blocked_ms = u64::try_from(blocked).unwrap_or(u64::MAX);
@@ -86,16 +86,8 @@ impl Shared {
         views.collect()
     }
 
-    pub(super) fn limits(&self) -> ServerLimits {
-        self.limits
-    }
-
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
-    }
-
-    pub(super) fn at(&self, time: Duration) -> Instant {
-        self.start + time
     }
 
     pub(super) fn next_stream(&self) -> StreamId {
@@ -103,7 +95,7 @@ impl Shared {
     }
 
     pub(super) fn admission(&self) -> MutexGuard<'_, Admission> {
-        self.admission.lock().expect("nothing panics while it holds this lock")
+        lock(&self.admission)
     }
 
     /// Updates what /debug shows of a stream; an empty `views` removes it.
@@ -114,11 +106,15 @@ impl Shared {
         flow: &Flow,
         views: Vec<SubscriptionView>,
     ) {
-        let mut clients = self.clients.lock().expect("nothing panics while it holds this lock");
+        let mut clients = lock(&self.clients);
         if views.is_empty() {
             clients.remove(&stream);
         } else {
             clients.insert(stream, Client { node: node.clone(), flow: flow.clone(), views });
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds this lock")
 }

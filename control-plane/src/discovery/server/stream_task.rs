@@ -7,31 +7,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::codec::{EncodeBody, SingleMessageCompressionOverride};
 use tonic::{Code as GrpcCode, Status};
 use tracing::{info, warn};
 
 use super::Shared;
-use super::codec::Responses;
 use super::connection::{Peer, StreamGuard};
 use super::flow_controlled_body::{Flow, FlowControlledBody};
 use super::permits::StreamPermits;
 use super::requests::Requests;
 use crate::discovery::metrics::{RefusedReason, StreamKind};
-use crate::discovery::registry::StreamCommand;
-use discovery::entries::{Code, Input as ToRegistry, Node, StreamId};
+use discovery::entries::{Code, Input as RegistryInput, Node, StreamCommand, StreamId};
 use discovery::message::{Response, TypeUrl, Variant};
 use discovery::snapshot::Snapshot;
 use discovery::stream::{AdsStream, Effect, Event, Input};
 use discovery::xds;
-use workload_health::{Hello, WorkloadProbe};
 
 /// A client that reads nothing for this long is disconnected.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -63,7 +58,7 @@ pub(super) fn open(
             return error_response(&status);
         }
     };
-    let (out, mut answers) = mpsc::channel(1);
+    let (out, responses) = mpsc::channel(1);
     let (to_stream, from_registry) = mpsc::channel(FROM_REGISTRY);
     let flow = Flow::new();
     let certified = peer.certified.as_ref().and_then(|certified| certified.as_ref().ok());
@@ -84,11 +79,8 @@ pub(super) fn open(
     let requests = Requests::new(body);
     let snapshots = shared.registry.snapshots();
     tokio::spawn(task.run(requests, from_registry, snapshots, closing));
-    let answers = stream::poll_fn(move |context| answers.poll_recv(context));
-    let uncompressed = SingleMessageCompressionOverride::default();
-    let body = EncodeBody::new_server(Responses(variant), answers, None, uncompressed, None);
-    let mut response =
-        HttpResponse::new(tonic::body::Body::new(FlowControlledBody::new(Box::pin(body), flow)));
+    let body = FlowControlledBody::new(responses, variant, flow);
+    let mut response = HttpResponse::new(tonic::body::Body::new(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }
@@ -124,7 +116,7 @@ impl StreamTask {
     ) {
         let Err(ended) = self.serve(requests, from_registry, snapshots, closing).await;
         if self.to_stream.is_none() {
-            self.shared().registry.send(ToRegistry::Closed { stream: self.id }).await;
+            self.shared().registry.send(RegistryInput::Closed { stream: self.id }).await;
             self.shared().update_client(self.id, &self.node, &self.flow, Vec::new());
         }
         let said = async {
@@ -145,11 +137,14 @@ impl StreamTask {
     ) -> Result<Infallible, EndReason> {
         let out = self.out.clone();
         loop {
-            let due = self.ads.next_due().map(|due| self.shared().at(due));
+            let due = self.ads.next_due().map(|due| self.shared().start + due);
             let timer = due.into_iter().chain(self.check_flow_at).min();
             let input = tokio::select! {
                 request = requests.message() => self.read(request)?,
-                Some(word) = from_registry.recv() => convert_command(word)?,
+                Some(command) = from_registry.recv() => match command {
+                    StreamCommand::Close { code, text } => return Err(Some(status(code, text))),
+                    command => Input::Command(command),
+                },
                 Ok(()) = snapshots.changed(), if self.ads.subscribes() => Input::Poll,
                 Ok(permit) = out.reserve(), if !self.outbox.is_empty() => {
                     if let Some(response) = self.outbox.pop_front() {
@@ -210,7 +205,7 @@ impl StreamTask {
         self.check_flow_at = match self.flow.blocked() {
             None => None,
             Some(blocked) if blocked >= READ_TIMEOUT => {
-                self.shared().metrics.slow_reader();
+                self.shared().metrics.slow_readers.inc();
                 info!(stream = self.id, node = %self.node, "client disconnected: no data read for 30s");
                 return Err(Some(Status::deadline_exceeded("no data read for 30s")));
             }
@@ -237,9 +232,9 @@ impl StreamTask {
         let registry = &self.permits.shared.registry;
         match effect {
             Effect::Open(node) => self.opened(node).await,
-            Effect::Report(report) => registry.send(ToRegistry::Report { stream, report }).await,
-            Effect::ProbeAcked(version) => registry.send(ToRegistry::ProbeAcked { stream, version }).await,
-            Effect::ProbeNacked(text) => registry.send(ToRegistry::ProbeNacked { stream, text }).await,
+            Effect::Report(report) => registry.send(RegistryInput::Report { stream, report }).await,
+            Effect::ProbeAcked(version) => registry.send(RegistryInput::ProbeAcked { stream, version }).await,
+            Effect::ProbeNacked(text) => registry.send(RegistryInput::ProbeNacked { stream, text }).await,
             Effect::Send(response) => self.enqueue(response),
             Effect::Event(event) => self.log_event(event),
             Effect::Close(code, text) => {
@@ -255,7 +250,7 @@ impl StreamTask {
         self.node = node.id.as_str().into();
         let kind = match &*node {
             node if node.app_health => StreamKind::AppHealth,
-            node if node.group.is_some() || node.workload_entry.is_some() => StreamKind::Plain,
+            node if node.group.is_some() || node.workload_entry.is_some() => StreamKind::Istio,
             _ => StreamKind::Client,
         };
         self.shared().metrics.stream_opened(kind);
@@ -288,23 +283,11 @@ impl StreamTask {
                 }
             }
             Event::UnknownType(type_url) => {
-                metrics.unknown_type();
+                metrics.unknown_types.inc();
                 info!(stream, %node, type_url, "unsupported type URL requested");
             }
-            Event::UnknownTypeAgain => metrics.unknown_type(),
+            Event::UnknownTypeAgain => drop(metrics.unknown_types.inc()),
         }
-    }
-}
-
-fn convert_command(word: StreamCommand) -> Result<Input, EndReason> {
-    match word {
-        StreamCommand::Hello { session, heartbeat, probe } => {
-            let version = probe.as_ref().map_or_else(String::new, |group| group.probe_version.clone());
-            let probe = probe.and_then(|group| group.group.probe.as_ref().map(WorkloadProbe::to_json));
-            Ok(Input::Hello { hello: Hello { session, heartbeat, probe }.to_json(), version })
-        }
-        StreamCommand::Ack { epoch, generation } => Ok(Input::Ack { epoch, generation }),
-        StreamCommand::Close { code, text } => Err(Some(status(code, text))),
     }
 }
 

@@ -114,24 +114,25 @@ fn restarts() {
 #[test]
 fn entries_unhealthy_before_the_start_do_not_account_for_missing_endpoints() {
     // Columns: the reported state after 30 s, its age, whether the entry was healthy before, and
-    // whether it still counts as awaited.
-    for (word, since_ms, healthy_before, awaited) in [
-        ("Healthy", 60_000, false, false),
-        ("Unhealthy", 60_000, false, true),
-        ("Unhealthy", 29_000, false, false),
-        ("Unhealthy", 60_000, true, false),
+    // whether it is accounted for then.
+    for (word, since_ms, healthy_before, accounted) in [
+        ("Healthy", 60_000, false, true),
+        ("Unhealthy", 60_000, false, false),
+        ("Unhealthy", 29_000, false, true),
+        ("Unhealthy", 60_000, true, true),
     ] {
         let mut case = Case::new(settings());
         case.word("config probe");
         case.word("open 1 ours");
-        let is_awaited = |case: &Case| case.entries.workloads().next().map(|workload| workload.awaited);
-        assert_eq!(is_awaited(&case), Some(true));
+        let is_accounted =
+            |case: &Case| case.entries.workloads().next().map(|workload| workload.accounted_for);
+        assert_eq!(is_accounted(&case), Some(false));
         if healthy_before {
             case.word("report 1 e 1 Healthy");
         }
         case.word("wait 30");
         let report = Report::AppHealth(HealthReport { since_ms, ..report("e", "2", word) });
         case.input(Input::Report { stream: 1, report });
-        assert_eq!(is_awaited(&case), Some(awaited), "{word} for {since_ms} ms");
+        assert_eq!(is_accounted(&case), Some(accounted), "{word} for {since_ms} ms");
     }
 }

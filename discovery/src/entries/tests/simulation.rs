@@ -117,7 +117,9 @@ impl World {
     /// Asserts that acknowledged reports are stored.
     fn take(&mut self, effects: &[Effect]) {
         for effect in effects {
-            let Effect::Ack { stream, epoch, generation } = effect else { continue };
+            let Effect::Command { stream, command: StreamCommand::Ack { epoch, generation } } = effect else {
+                continue;
+            };
             let agent = self.owners[stream];
             let newest = self.agents[agent].newest.as_ref().expect("a report was sent");
             assert_eq!((epoch, generation), (&newest.epoch, &newest.generation));

@@ -66,7 +66,8 @@ impl Watch {
         }
         if is_served != seen.is_served && !seen.is_excused {
             let why = view.map_or("gone".to_owned(), |view| view.why.clone());
-            let reason = view.and_then(|view| Some(view.condition.as_ref()?.reason.as_str()));
+            let reason = view.and_then(|view| Some(view.condition.as_ref()?.condition.reason.to_string()));
+            let reason = reason.as_deref();
             let ours = agent.filter(|agent| agent.kind == "app-health" && agent.connected);
             let state = ours.and(order).and_then(|order| self.states.get(&order)).copied();
             let is_right = if is_served {

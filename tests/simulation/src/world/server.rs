@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery::debounce::Debounce;
-use discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamId, Timestamp};
+use discovery::entries::{Code, Effect, Entries, Input, Report as Read, StreamCommand, StreamId, Timestamp};
 use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
 use discovery::stream::{AdsStream, Input as Ads};
@@ -133,7 +133,7 @@ impl World {
         let Some(server) = &mut self.server else { return };
         let run = server.run;
         match effect {
-            Effect::Hello { stream, session, heartbeat, probe } => {
+            Effect::Command { stream, command: StreamCommand::Hello { session, heartbeat, probe } } => {
                 server.nonces += 1;
                 let nonce = server.nonces.to_string();
                 let version = probe.as_ref().map_or("none".to_owned(), |group| group.probe_version.clone());
@@ -142,14 +142,14 @@ impl World {
                 let hello = Hello { session, heartbeat, probe };
                 self.send(stream, End::Machine, Packet::Hello { hello, version, nonce });
             }
-            Effect::Ack { stream, epoch, generation } => {
+            Effect::Command { stream, command: StreamCommand::Ack { epoch, generation } } => {
                 let machine = self.network.get(stream).map(|connection| connection.machine);
                 if let Some(key) = machine.map(|machine| self.key(machine)) {
                     self.watch.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
                 }
                 self.send(stream, End::Machine, Packet::Ack(format!("{epoch}/{generation}")));
             }
-            Effect::Close { stream, code, .. } => {
+            Effect::Command { stream, command: StreamCommand::Close { code, .. } } => {
                 let refused = matches!(code, Code::InvalidArgument | Code::PermissionDenied);
                 self.watch.closed(self.now, stream);
                 self.send(stream, End::Machine, Packet::End { refused });
