@@ -34,7 +34,7 @@ impl Supervisor {
             Ok(process) => process,
             Err(error) => {
                 let binary = command.binary.display();
-                let failure = Failure::Machine(format!("cannot start Envoy {binary}: {error}"));
+                let failure = Failure::Os(format!("cannot start Envoy {binary}: {error}"));
                 return self.not_started(failure);
             }
         };
@@ -126,7 +126,7 @@ impl Supervisor {
         run_time: Duration,
     ) -> Result<Option<Stop>, Failure> {
         match self.restart {
-            EnvoyRestart::Never => Err(Failure::Ended(format!("Envoy exited unexpectedly, {reason}"))),
+            EnvoyRestart::Never => Err(Failure::Software(format!("Envoy exited unexpectedly, {reason}"))),
             EnvoyRestart::Always => {
                 self.start_later(run_time);
                 Ok(None)
