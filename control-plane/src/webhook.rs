@@ -141,8 +141,8 @@ async fn api_client(namespace: &str, webhook_configuration: String) -> Option<Ap
 /// Rejects native sidecars on an older API server: Pods would stay in their init containers
 /// forever.
 async fn check_native_sidecars(settings: &Settings, client: Option<&ApiClient>) -> Result<(), Failure> {
-    let Some(client) =
-        client.filter(|_| settings.mode == InjectionMode::Auto && settings.sidecar_mode == SidecarMode::Native)
+    let Some(client) = client
+        .filter(|_| settings.mode == InjectionMode::Auto && settings.sidecar_mode == SidecarMode::Native)
     else {
         return Ok(());
     };

@@ -106,7 +106,8 @@ pub fn review(body: &[u8], settings: &Settings) -> Result<Reviewed, InvalidRevie
         name("name").or_else(|| name("generateName")).unwrap_or_default().to_owned()
     });
     let surroundings = PodContext { namespace: &namespace, job: false };
-    let (mut outcome, mut patch, mut probes, mut warnings) = (PodOutcome::Skipped, None, Vec::new(), Vec::new());
+    let (mut outcome, mut patch, mut probes, mut warnings) =
+        (PodOutcome::Skipped, None, Vec::new(), Vec::new());
     match object.as_ref().map(|object| (object, apply(object, surroundings, settings))) {
         None => {}
         Some((object, Ok(injection))) => {
