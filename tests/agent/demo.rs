@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kit::agent::binary_of;
-use kit::sidecar::is_alive;
+use kit::process::is_alive;
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};

@@ -1,4 +1,5 @@
-//! Tests of the images and the Compose files in real containers, and of the application that they probe.
+//! Tests of the shipped images and compose files in real containers, and of the application that runs
+//! in the Pods of the tests.
 
 mod application;
 mod compose;

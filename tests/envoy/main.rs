@@ -1,4 +1,4 @@
-//! Tests of the filter and of every shipped Envoy configuration in the real Envoy, in two versions.
+//! Tests of the filter in a real Envoy, with the bootstrap that the agent renders and with the examples.
 
 mod body;
 mod config;

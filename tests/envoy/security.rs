@@ -61,7 +61,6 @@ async fn odd_paths_are_not_dialled() {
         let shown = String::from_utf8_lossy(&path[..path.len().min(40)]).into_owned();
         assert!(matches!(answer.status, 400 | 404), "{shown}: {answer:?}");
     }
-    assert_eq!(app.seen(), []);
     for path in ["/app-health/app/readyz", "/app-health/app/readyz?a=b?c", "/app-health/app.two/livez"] {
         assert_eq!(caller::probe(pod.listener, path).await.status, 200, "{path}");
     }
@@ -69,7 +68,7 @@ async fn odd_paths_are_not_dialled() {
         raw(&pod, &head("GET", b"http://other/app-health/app/readyz", "Connection: close\r\n")).await.status,
         200
     );
-    assert_eq!(app.seen().len(), 4);
+    assert_eq!(app.seen().len(), 4, "only these reach the application");
     pod.envoy.stop().await;
 }
 
@@ -106,7 +105,6 @@ async fn requests_cannot_be_smuggled() {
         let answer = raw(&pod, &head("GET", path, more)).await;
         assert!(matches!(answer.status, 400 | 501), "{more:?}: {answer:?}");
     }
-    assert_eq!(app.seen(), []);
     let upgrade =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
     // Envoy ignores the upgrade, answers `Expect` with an interim 100, and drops the header. Each
@@ -117,6 +115,7 @@ async fn requests_cannot_be_smuggled() {
         let answer = raw(&pod, &head("GET", path, more)).await;
         assert_eq!(answer.status, status, "{more:?}: {answer:?}");
     }
+    assert_eq!(app.seen_at_least(3).await.len(), 3, "only these reach the application");
     pod.envoy.stop().await;
 }
 

@@ -25,9 +25,10 @@ pub(crate) const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2));
 const CONFIG: &str = "/etc/strict-mtls/";
 const CERTIFICATE: &str = "/etc/strict-mtls-certificate";
 
-fn run(line: &str) -> bool {
-    let words: Vec<&str> = line.split(' ').collect();
-    Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success())
+/// Runs a command such as `link set lo up` of the program `ip`.
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().expect("`ip` starts");
+    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Network namespaces of a Pod, of a caller, and of a machine behind the Pod.
@@ -38,38 +39,39 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Creates the namespaces and moves this thread into the caller's. Returns `None` without root
-    /// or the program `ip`.
-    pub(crate) async fn new() -> Option<Self> {
+    /// Creates the namespaces and moves this thread into the caller's, which needs root.
+    pub(crate) async fn new() -> Self {
         let fresh = || {
-            unshare(CloneFlags::CLONE_NEWNET).ok()?;
-            run("ip link set lo up").then(|| File::open("/proc/thread-self/ns/net").ok())?
+            unshare(CloneFlags::CLONE_NEWNET).expect("root can create a network namespace");
+            ip("link set lo up");
+            File::open("/proc/thread-self/ns/net").expect("this thread has a network namespace")
         };
-        let network = Self { pod: fresh()?, beyond: fresh()?, caller: fresh()? };
+        let network = Self { pod: fresh(), beyond: fresh(), caller: fresh() };
         let path = |namespace: &File| format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
         let link = |name: &str, other: &str, namespace: &File| {
-            run(&format!("ip link add {name} type veth peer name {other} netns {}", path(namespace)))
+            ip(&format!("link add {name} type veth peer name {other} netns {}", path(namespace)));
         };
         let address = |link: &str, addresses: &[&str]| {
-            let add = |address: &&str| run(&format!("ip address add {address} dev {link}"));
-            addresses.iter().all(add) && run(&format!("ip link set {link} up"))
+            for address in addresses {
+                ip(&format!("address add {address} dev {link}"));
+            }
+            ip(&format!("link set {link} up"));
         };
-        let made = link("pod0", "eth0", &network.pod)
-            && address("pod0", &["10.78.0.1/24", "fd78::1/64 nodad"])
-            && run("ip route add 10.79.0.0/24 via 10.78.0.2")
-            && network
-                .in_pod(async {
-                    address("eth0", &["10.78.0.2/24", "fd78::2/64 nodad"])
-                        && link("eth1", "eth0", &network.beyond)
-                        && address("eth1", &["10.79.0.1/24"])
-                })
-                .await
-            && network
-                .beyond(async {
-                    address("eth0", &["10.79.0.2/24"]) && run("ip route add 10.78.0.0/24 via 10.79.0.1")
-                })
-                .await;
-        made.then_some(network)
+        link("pod0", "eth0", &network.pod);
+        address("pod0", &["10.78.0.1/24", "fd78::1/64 nodad"]);
+        ip("route add 10.79.0.0/24 via 10.78.0.2");
+        let in_pod = async {
+            address("eth0", &["10.78.0.2/24", "fd78::2/64 nodad"]);
+            link("eth1", "eth0", &network.beyond);
+            address("eth1", &["10.79.0.1/24"]);
+        };
+        network.in_pod(in_pod).await;
+        let beyond = async {
+            address("eth0", &["10.79.0.2/24"]);
+            ip("route add 10.78.0.0/24 via 10.79.0.1");
+        };
+        network.beyond(beyond).await;
+        network
     }
 
     /// Runs `what` in the Pod's namespace. Sockets and processes that it creates stay in that

@@ -108,10 +108,9 @@ impl RunConfig {
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
-        let mut warnings: Vec<String> = super::unknown_flag_variables(environment)
-            .map(|names| format!("unknown environment variables: {names}"))
-            .into_iter()
-            .collect();
+        let unknown = super::unknown_flag_variables(environment);
+        let mut warnings: Vec<String> =
+            unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
         let files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,

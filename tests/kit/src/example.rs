@@ -64,11 +64,31 @@ pub fn placed(text: &str, ip: IpAddr, folder: &Path) -> String {
 }
 
 /// Like [`placed`], for [`Envoy::start`](crate::envoy::Envoy::start), with the admin socket in
-/// `folder`.
+/// `folder`, and with timeouts of probes that do not depend on the speed of the machine.
 pub fn runnable(text: &str, ip: IpAddr, folder: &Path) -> Value {
     let mut config = parse(&placed(text, ip, folder));
+    set_long_timeouts(&mut config);
     config["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
     config
+}
+
+/// Sets the timeout of every prober in the filter's configuration.
+fn set_long_timeouts(value: &mut Value) {
+    let configuration = value.pointer_mut("/config/configuration/value");
+    if let Some(text) = configuration.filter(|text| text.is_string()) {
+        let mut plugin: Value = serde_json::from_str(text.as_str().expect("text")).expect("JSON");
+        for prober in plugin["probers"].as_object_mut().into_iter().flatten().map(|(_, prober)| prober) {
+            prober["timeoutSeconds"] = Value::Null;
+        }
+        plugin["probers"] = pod::with_long_timeouts(plugin["probers"].take());
+        *text = plugin.to_string().into();
+        return;
+    }
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(set_long_timeouts),
+        Value::Object(fields) => fields.values_mut().for_each(set_long_timeouts),
+        _ => {}
+    }
 }
 
 /// Writes a certificate and its authority into `folder`, under the names that the example with

@@ -7,6 +7,7 @@
 //! cluster, because the filter sets the target of ORIGINAL_DST.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -90,6 +91,13 @@ pub fn add_as(bootstrap: &mut Value, name: &str, address: SocketAddr, app: Socke
     let assignment = json!({"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]});
     fields.insert("load_assignment".into(), assignment);
     push(bootstrap, "clusters", cluster);
+}
+
+/// Changes the timeout of the route, which is Kubernetes' default for probes.
+pub fn set_timeout(bootstrap: &mut Value, timeout: Duration) {
+    let routes =
+        &mut connection_manager(listener(bootstrap, NAME))["route_config"]["virtual_hosts"][0]["routes"];
+    routes[0]["route"]["timeout"] = format!("{}s", timeout.as_secs()).into();
 }
 
 /// Removes the probe listener and with it the filter.

@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures_util::future::join;
 use serde_json::json;
 
-use super::{Limit, pod_at, post, until};
+use super::{Limit, pod_at, post};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, kubelet_request};
 use kit::net;
 use kit::report::Row;
+use kit::wait::until;
 
 /// Each round makes Envoy drain its inbound listeners while eight probes are in flight,
 /// and one more probe follows. The last round drains all listeners.

@@ -5,11 +5,12 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Limit, pod_at, until, until_zero};
+use super::{Limit, pod_at, until_zero};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
+use kit::wait::until;
 
 /// Maximum number of probes of one prober in flight on one worker.
 const IN_FLIGHT: u64 = 8;

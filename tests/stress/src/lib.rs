@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 
 use kit::envoy::{Envoy, Version, folder};
 use kit::plain;
-use kit::pod::Pod;
+use kit::pod::{Pod, with_long_timeouts};
 use kit::process::Process;
 use kit::report::Row;
 
@@ -42,9 +42,10 @@ enum Limit {
     Raised,
 }
 
-/// Starts a Pod at `ip` with this prober table.
+/// Starts a Pod at `ip` with this prober table, in which a probe without `timeoutSeconds` does not
+/// time out.
 async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
-    let bootstrap = Pod::bootstrap(name, ip, probers);
+    let bootstrap = Pod::bootstrap(name, ip, &with_long_timeouts(probers.clone()));
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     if limit == Limit::Raised {
         plain::raise_rate_limit(&mut rendered);
@@ -87,21 +88,10 @@ impl Memory {
     }
 }
 
-/// Waits until `holds` returns true.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..1000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("timed out after 20 s waiting for: {what}");
-}
-
 /// Waits until these gauges are 0.
 async fn until_zero(envoy: &Envoy, gauges: &[&str]) {
     for gauge in gauges {
-        until(gauge, async || envoy.stat(gauge).await == Some(0)).await;
+        envoy.until_stat(gauge, 0).await;
     }
 }
 

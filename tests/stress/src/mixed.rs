@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Limit, Memory, pod_at};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, Tally, ask, kubelet_request};
-use kit::net;
+use kit::net::{self, ClosedPort};
 use kit::pod::Pod;
 use kit::report::Row;
 
@@ -108,13 +108,13 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let elsewhere = answer("302 Found\r\nContent-Length: 0\r\nLocation: http://elsewhere.example/");
     let circle = answer("302 Found\r\nContent-Length: 0\r\nLocation: /");
     let endless = CountedApp::start(ip, Habit::Answer(endless()));
-    let nobody = CountedApp::start(ip, Habit::Hang).port();
+    let closed = ClosedPort::new(ip);
     let table = json!({
         "/app-health/app/readyz": {"httpGet": {"port": app.port()}},
         "/app-health/failing/readyz": {"httpGet": {"port": failing.port()}},
         "/app-health/tcp/readyz": {"tcpSocket": {"port": app.port()}},
-        "/app-health/refused/readyz": {"httpGet": {"port": nobody}},
-        "/app-health/refused-grpc/readyz": {"grpc": {"port": nobody}},
+        "/app-health/refused/readyz": {"httpGet": {"port": closed.port()}},
+        "/app-health/refused-grpc/readyz": {"grpc": {"port": closed.port()}},
         "/app-health/elsewhere/readyz": {"httpGet": {"port": elsewhere.port()}},
         "/app-health/circle/readyz": {"httpGet": {"port": circle.port()}, "timeoutSeconds": 10},
         "/app-health/endless/readyz": {"httpGet": {"port": endless.port()}},

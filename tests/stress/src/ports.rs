@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::{Limit, pod_at, until};
+use super::{Limit, pod_at};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, kubelet_request};
 use kit::net;
 use kit::report::Row;
+use kit::wait::until;
 
 /// Sources of probes; each may send 200 per second.
 const SOURCES: u32 = 4;

@@ -5,10 +5,11 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{float, until};
+use super::float;
 use kit::process::is_alive;
 use kit::report::Row;
 use kit::sidecar::{Builder, Sidecar};
+use kit::wait::until;
 
 /// Kills Envoy `times` times in a row, each time as soon as it is ready.
 ///

@@ -8,16 +8,15 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
-use super::{Limit, millis, pod_at, until};
+use super::{Limit, millis, pod_at};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, connect, kubelet_request};
 use kit::net;
 use kit::report::Row;
+use kit::wait::{TIMEOUT, until};
 
 /// Number of concurrent slow clients, below the usual limit of file descriptors.
 const AT_ONCE: u64 = 800;
-/// Limit for a client to be disconnected.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens `callers` connections in total, half of them idle and half sending a byte per second, as
 /// many at once as leave room for probes, which are sent all the time.
@@ -72,6 +71,6 @@ async fn cut(listener: SocketAddr, idle: bool) -> Duration {
             }
         }
     };
-    timeout(PATIENCE, closed).await.unwrap_or_else(|_| panic!("a client (idle: {idle}) is not disconnected"));
+    timeout(TIMEOUT, closed).await.unwrap_or_else(|_| panic!("a client (idle: {idle}) is not disconnected"));
     started.elapsed()
 }

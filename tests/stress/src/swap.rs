@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use futures_util::future::join;
 use serde_json::{Value, json};
 
-use super::until;
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{Envoy, Version, folder};
 use kit::load::{Load, Tally, ask, kubelet_request};
@@ -16,6 +15,7 @@ use kit::net;
 use kit::plain;
 use kit::pod::Pod;
 use kit::report::Row;
+use kit::wait::until;
 
 /// The statuses of the two applications between which the configurations alternate.
 const STATUSES: [u16; 2] = [200, 201];
@@ -70,7 +70,7 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     let apps = STATUSES.map(|status| CountedApp::start(ip, Habit::status(status)));
     let table = |number: u64| {
         let app = &apps[usize::from(number % 2 == 1)];
-        json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}}})
+        json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}, "timeoutSeconds": 60}})
     };
     let mut bootstrap =
         serde_json::from_str(&Pod::bootstrap(name, ip, &json!({})).render()).expect("a bootstrap is JSON");
@@ -83,8 +83,8 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     until("the first configuration is active", async || ask(None, address, &request).await.status == 200)
         .await;
 
-    let done = Cell::new(false);
-    let probing = probe_until(&done, per_second, address, &request);
+    let (done, last) = (Cell::new(false), Cell::new(0));
+    let probing = probe_until(&done, &last, per_second, address, &request);
     let swapping = async {
         for number in 1..=configurations {
             let updates = ("listener_manager.lds.update_success", "listener_manager.lds.update_rejected");
@@ -102,6 +102,7 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
                 ask(None, address, &request).await.status == status
             })
             .await;
+            until("a probe of the load is answered by it", async || last.get() == status).await;
         }
         done.set(true);
     };
@@ -118,12 +119,24 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     ]
 }
 
-/// Sends probes in batches of a tenth of a second, until `done`.
-async fn probe_until(done: &Cell<bool>, per_second: u32, address: SocketAddr, request: &[u8]) -> Tally {
+/// Sends probes in batches of a tenth of a second, until `done`, and sets `last` to the status of
+/// each.
+async fn probe_until(
+    done: &Cell<bool>,
+    last: &Cell<u16>,
+    per_second: u32,
+    address: SocketAddr,
+    request: &[u8],
+) -> Tally {
     let mut all = Tally::default();
     while !done.get() {
         let load = Load { total: u64::from(per_second / 10), at_once: 4, per_second: Some(per_second) };
-        let tally = load.run(|_| ask(None, address, request)).await;
+        let probe = async |_| {
+            let answer = ask(None, address, request).await;
+            last.set(answer.status);
+            answer
+        };
+        let tally = load.run(probe).await;
         all.took += tally.took;
         all.add_all(tally);
     }

@@ -3,12 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Limit, Memory, pod_at, until, until_zero};
+use super::{Limit, Memory, pod_at, until_zero};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, ask, kubelet_request};
 use kit::net;
 use kit::process::Process;
 use kit::report::Row;
+use kit::wait::until;
 
 /// Maximum number of probes of one prober in flight on one worker.
 const IN_FLIGHT: u64 = 8;
@@ -40,10 +41,10 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
         format!("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://{}/\r\n\r\n", silent.address);
     let redirects = CountedApp::start(ip, Habit::Answer(location.into_bytes()));
     let four = [
-        json!({"httpGet": {"port": silent.port()}}),
-        json!({"httpGet": {"port": drips.port()}}),
-        json!({"httpGet": {"port": redirects.port()}}),
-        json!({"grpc": {"port": silent.port()}}),
+        json!({"httpGet": {"port": silent.port()}, "timeoutSeconds": 1}),
+        json!({"httpGet": {"port": drips.port()}, "timeoutSeconds": 1}),
+        json!({"httpGet": {"port": redirects.port()}, "timeoutSeconds": 1}),
+        json!({"grpc": {"port": silent.port()}, "timeoutSeconds": 1}),
     ];
     let path = |number: u64| format!("/app-health/app-{number}/readyz");
     let probers = || std::iter::repeat_n(&four, FOURS).flatten();

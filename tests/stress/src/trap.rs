@@ -12,7 +12,7 @@ use app_health_agent::bootstrap::{Bootstrap, FilterCode};
 use futures_util::future::join;
 use serde_json::json;
 
-use super::{Memory, millis, until};
+use super::{Memory, millis};
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{Envoy, Version, folder};
 use kit::load::{Load, Tally, ask, kubelet_request};
@@ -20,6 +20,7 @@ use kit::net;
 use kit::plain;
 use kit::pod::Pod;
 use kit::report::Row;
+use kit::wait::{self, until};
 
 /// The module traps on more than 20 headers.
 const WAT: &str = include_str!("trap.wat");
@@ -38,6 +39,7 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     let plain = SocketAddr::new(ip, 8000);
     plain::add(&mut rendered, plain, app.address);
+    plain::set_timeout(&mut rendered, wait::TIMEOUT);
     let envoy = Envoy::start(Version::Newest, folder(name), &rendered, 1).await;
 
     let listener = bootstrap.probe_address;

@@ -131,5 +131,17 @@ fn put(current: &Value, record: &Record, replica: &ReplicaContext, applied: Appl
     Step::UpToDate
 }
 
+/// True if the desired state changes what other components act on, not only informative fields.
+pub fn is_urgent(current: Option<&Value>, desired: &DesiredState) -> bool {
+    let (Some(current), DesiredState::Put(record)) = (current, desired) else { return true };
+    let known = object::record(current);
+    let status =
+        |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
+    known.session != record.session
+        || known.controller != record.controller
+        || known.auto != record.auto
+        || status(&known) != status(record)
+}
+
 #[cfg(test)]
 mod tests;

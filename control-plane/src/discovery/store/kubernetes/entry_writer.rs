@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::backoff;
-use super::decision::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
+use super::decision::{AppliedParts, DesiredState, ReplicaContext, Step, decide, is_urgent};
 use super::object;
 use super::object_cache::ObjectCache;
 use super::request::Request;
@@ -183,11 +183,11 @@ impl EntryWriter {
     pub fn step(&mut self, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
         while self.in_flight < self.in_flight_limit() && now >= self.paused_until {
-            let Some((key, is_urgent)) = self.queue.pop(now) else { break };
+            let Some((position, key)) = self.queue.pop(now) else { break };
             match self.next_effect(now, &key) {
                 Ok(effect) => effects.extend(effect),
                 Err(ready) => {
-                    self.queue.push_back_until((key, is_urgent), ready);
+                    self.queue.push_back_until((position, key), ready);
                     break;
                 }
             }
@@ -245,18 +245,6 @@ impl EntryWriter {
         self.pending.remove(key);
         Some(Effect::Observed(key.clone(), record))
     }
-}
-
-/// True if the desired state changes what other components act on, not only informative fields.
-fn is_urgent(current: Option<&Value>, desired: &DesiredState) -> bool {
-    let (Some(current), DesiredState::Put(record)) = (current, desired) else { return true };
-    let known = object::record(current);
-    let status =
-        |record: &Record| record.condition.as_ref().map(|condition| (condition.status, condition.reason));
-    known.session != record.session
-        || known.controller != record.controller
-        || known.auto != record.auto
-        || status(&known) != status(record)
 }
 
 #[cfg(test)]

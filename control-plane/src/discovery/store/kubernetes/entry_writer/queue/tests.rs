@@ -9,7 +9,7 @@ fn key(name: &str) -> Key {
 
 /// Returns the names of all entries that are popped at a second.
 fn pop_all(queue: &mut Queue, second: u64) -> String {
-    std::iter::from_fn(|| queue.pop(Duration::from_secs(second))).map(|(key, _)| key.name).collect()
+    std::iter::from_fn(|| queue.pop(Duration::from_secs(second))).map(|(_, key)| key.name).collect()
 }
 
 #[test]

@@ -1,3 +1,0 @@
-//! Short runs of the stress tests.
-
-mod load;
