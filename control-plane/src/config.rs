@@ -16,7 +16,7 @@ use injector::yaml_documents::Format;
 use serving::environment::Environment;
 use serving::exit::Failure;
 
-pub use discovery::{DiscoveryConfig, StoreConfig, WorkloadsConfig};
+pub use discovery::WorkloadsConfig;
 
 /// Name of the variable that holds this Pod's namespace, set through the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use app_health::args::{Args, Command};
-use app_health::config::{DiscoveryConfig, InjectConfig, WebhookConfig, WorkloadsConfig};
+use app_health::config::{InjectConfig, WebhookConfig, WorkloadsConfig};
+use app_health::discovery::command::DiscoveryConfig;
 use app_health::{discovery, exit, inject, webhook, workloads};
 use serving::environment::Environment;
 use serving::exit::Failure;

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
 use crate::args::discovery::{DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
+use crate::discovery::command::{DiscoveryConfig, StoreConfig};
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
 use discovery::entries::{PeerAddressCheck, Settings, UnknownPolicy};
@@ -23,54 +23,6 @@ const LISTEN: &str = "[::]:15012";
 
 /// How old `lastProbeTime` may become in Kubernetes before it is written without another change.
 const PROBE_TIME: Duration = Duration::from_secs(600);
-
-/// Configuration of `discovery`.
-#[derive(Debug)]
-pub struct DiscoveryConfig {
-    /// Listener with mutual TLS.
-    pub listen: Option<(SocketAddr, TlsFiles)>,
-    pub plaintext_listen: Option<SocketAddr>,
-    pub monitoring_address: SocketAddr,
-    /// Whether /debug is allowed for clients on other machines.
-    pub debug_allow_remote: bool,
-    /// Contains at least one trust domain.
-    pub trust_domains: Vec<String>,
-    pub store: StoreConfig,
-    /// Namespaces to serve; empty means all.
-    pub namespaces: Vec<String>,
-    /// Whether to validate the configuration and exit.
-    pub check: bool,
-    pub settings: Settings,
-    /// Default for services that do not set it.
-    pub last_endpoint: LastEndpoint,
-    /// Debounce time, and its maximum.
-    pub debounce: (Duration, Duration),
-    /// Limits on connections and streams.
-    pub limits: ServerLimits,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreConfig {
-    Redb {
-        path: PathBuf,
-        config_dir: PathBuf,
-    },
-    Kubernetes {
-        namespace: String,
-        /// Writes per second.
-        qps: NonZeroU32,
-    },
-}
-
-impl StoreConfig {
-    /// Value of `--store`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Redb { .. } => "redb",
-            Self::Kubernetes { .. } => "kubernetes",
-        }
-    }
-}
 
 impl DiscoveryConfig {
     /// Rejects flags that cannot be combined. Files are read later.

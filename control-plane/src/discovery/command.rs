@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -16,12 +19,14 @@ use super::config_dir::{self, Configured};
 use super::debug_endpoints::MonitoringHandlers;
 use super::metrics::Metrics;
 use super::registry::{self, RegistryConfig};
-use super::server::{self as ads, Shared};
+use super::server::{self as ads, ServerLimits, Shared};
 use super::store::redb::{self, StoreError};
 use super::store::{Store, kubernetes};
-use crate::config::{DiscoveryConfig, StoreConfig};
+use super::tls::TlsFiles;
 use crate::exit;
 use crate::monitoring::{self as monitoring_port, Pending};
+use discovery::entries::Settings;
+use discovery::objects::LastEndpoint;
 use serving::exit::Failure;
 use serving::http_server::{self, Plaintext, Stages};
 use serving::runtime;
@@ -34,6 +39,54 @@ const THREADS: usize = 2;
 const CONFIGURATION: &str = "configuration";
 const STORE: &str = "store";
 const TERMINATING: &str = "terminating";
+
+/// Configuration of `discovery`.
+#[derive(Debug)]
+pub struct DiscoveryConfig {
+    /// Listener with mutual TLS.
+    pub listen: Option<(SocketAddr, TlsFiles)>,
+    pub plaintext_listen: Option<SocketAddr>,
+    pub monitoring_address: SocketAddr,
+    /// Whether /debug is allowed for clients on other machines.
+    pub debug_allow_remote: bool,
+    /// Contains at least one trust domain.
+    pub trust_domains: Vec<String>,
+    pub store: StoreConfig,
+    /// Namespaces to serve; empty means all.
+    pub namespaces: Vec<String>,
+    /// Whether to validate the configuration and exit.
+    pub check: bool,
+    pub settings: Settings,
+    /// Default for services that do not set it.
+    pub last_endpoint: LastEndpoint,
+    /// Debounce time, and its maximum.
+    pub debounce: (Duration, Duration),
+    /// Limits on connections and streams.
+    pub limits: ServerLimits,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreConfig {
+    Redb {
+        path: PathBuf,
+        config_dir: PathBuf,
+    },
+    Kubernetes {
+        namespace: String,
+        /// Writes per second.
+        qps: NonZeroU32,
+    },
+}
+
+impl StoreConfig {
+    /// Value of `--store`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Redb { .. } => "redb",
+            Self::Kubernetes { .. } => "kubernetes",
+        }
+    }
+}
 
 /// Serves until SIGTERM or SIGINT; with `--check`, validates the configuration and exits.
 pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
