@@ -79,7 +79,7 @@ fn each_result_is_counted_once_with_its_reason() {
             ("probe_success;container=api;kind=startupz", Some(0)),
             ("probes_total;container=app;kind=prestopz;reason=refused", Some(1)),
             ("probe_success;container=app;kind=prestopz", Some(0)),
-            ("unknown_total", Some(1)),
+            ("unknown_probes_total", Some(1)),
             ("config_rejected_total", None),
         ],
     );
@@ -112,7 +112,7 @@ fn unknown_paths_share_one_series_and_log_nothing() {
     }
     let new: Vec<_> = vm.host().metrics.names().into_iter().filter(|name| !before.contains(name)).collect();
     assert_eq!(new, ["app_health_unknown_probes_total"]);
-    check(&vm, &[("unknown_total", Some(1_000))]);
+    check(&vm, &[("unknown_probes_total", Some(1_000))]);
     assert_eq!(lines(&vm), []);
 }
 
