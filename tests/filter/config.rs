@@ -2,16 +2,16 @@
 //! whole with an error in the log, and none traps.
 
 use wasm_host::Vm;
-use wasm_host::life::Life;
+use wasm_host::scenario::Scenario;
 use wasm_host::transcript::LogLevel;
 
-use crate::kit::{check, started};
+use crate::support::{check, start_vm};
 
 const REJECTED: &str = "app_health_config_rejected_total";
 
 /// Configures a new VM, and returns it with whether it accepted the configuration, and its log.
 fn configure(configuration: impl AsRef<[u8]>) -> (Vm, bool, Vec<(LogLevel, String)>) {
-    let mut vm = started();
+    let mut vm = start_vm();
     let accepted = vm.configure(configuration.as_ref()).unwrap();
     let log = vm.transcript().log();
     (vm, accepted, log)
@@ -30,7 +30,7 @@ fn port(port: &str) -> String {
 const P: &str = r#"probers["/app-health/app/livez"]"#;
 
 #[test]
-fn a_refused_configuration_names_key_value_and_reason() {
+fn a_rejected_configuration_names_key_value_and_reason() {
     let tcp = r#"{"tcpSocket": {"port": 80}}"#;
     let rows: Vec<(String, String)> = vec![
         (
@@ -92,7 +92,7 @@ fn a_refused_configuration_names_key_value_and_reason() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_in_printable_characters() {
+fn invalid_json_is_rejected_with_a_printable_message() {
     let rows: [&[u8]; 9] = [
         b"{",
         b"{} x",
@@ -128,7 +128,7 @@ fn a_configuration_without_probers_answers_404() {
     for configuration in rows {
         let (mut vm, accepted, log) = configure(configuration);
         assert!(accepted && log.is_empty(), "{configuration}: {log:?}");
-        check(&mut vm, vec![(configuration, Life::get("/app-health/app/livez"), "404 unknown_probe")]);
+        check(&mut vm, vec![(configuration, Scenario::get("/app-health/app/livez"), "404 unknown_probe")]);
         assert_eq!(vm.host().metrics.value(REJECTED), None);
     }
 }
@@ -140,14 +140,14 @@ fn the_table_may_be_a_string_and_a_host_is_a_warning() {
     assert!(accepted);
     let warning = format!("{P}.tcpSocket.host: ignored, only the pod's own address is dialled");
     assert_eq!(log, [(LogLevel::Warn, warning)]);
-    let (context, _) = vm.request(Life::get("/app-health/app/livez").head, true).unwrap();
+    let (context, _) = vm.request(Scenario::get("/app-health/app/livez").head, true).unwrap();
     let head = &vm.stream(context).unwrap().request_headers;
-    assert_eq!(crate::kit::value(head, ":authority"), "[fd00::5]:80");
+    assert_eq!(crate::support::value(head, ":authority"), "[fd00::5]:80");
 }
 
 /// Nested arrays and objects, as a field that the filter ignores, and as the prober table.
 #[test]
-fn nesting_is_refused_beyond_32_levels_and_never_traps() {
+fn nesting_is_limited_to_32_levels() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     for (levels, fits) in [(1, true), (30, true), (31, true), (32, false), (127, false), (10_000, false)] {
@@ -180,21 +180,21 @@ fn sizes_have_limits() {
 }
 
 #[test]
-fn ten_thousand_probers_are_served_and_one_more_is_refused() {
+fn ten_thousand_probers_are_accepted_and_one_more_is_rejected() {
     let table = |count: usize| {
         let rows: Vec<_> = (0..count)
             .map(|number| format!(r#""/app-health/c{number}/livez": {{"tcpSocket": {{"port": 80}}}}"#))
             .collect();
         format!(r#"{{"podIP": "10.0.0.5", "probers": {{{}}}}}"#, rows.join(","))
     };
-    let mut vm = started();
+    let mut vm = start_vm();
     // Each prober takes about 170,000 instructions.
     vm.host_mut().fuel = 5_000_000_000;
     assert!(vm.configure(table(10_000).as_bytes()).unwrap());
     let rows = vec![
-        ("first", Life::get("/app-health/c0/livez").application::<&str>(200, []), "200"),
-        ("last", Life::get("/app-health/c9999/livez").application::<&str>(200, []), "200"),
-        ("other", Life::get("/app-health/c10000/livez"), "404 unknown_probe"),
+        ("first", Scenario::get("/app-health/c0/livez").application::<&str>(200, []), "200"),
+        ("last", Scenario::get("/app-health/c9999/livez").application::<&str>(200, []), "200"),
+        ("other", Scenario::get("/app-health/c10000/livez"), "404 unknown_probe"),
     ];
     check(&mut vm, rows);
     let (_, accepted, log) = configure(table(10_001));

@@ -5,28 +5,28 @@
 
 use std::collections::BTreeMap;
 
-use wasm_host::life::{End, Life};
-use wasm_host::lives::{self, GRPC, HOOK, HTTP, SECRET, TABLE};
+use wasm_host::scenario::{Outcome, Scenario};
+use wasm_host::scenarios::{self, GRPC, HOOK, HTTP, SECRET, TABLE};
 use wasm_host::transcript::Effect;
 use wasm_host::{ALLOWED, Fault, Vm};
 
-use crate::kit::{check, forget, shown, started, with_table};
+use crate::support::{check, clear, format_outcome, start_vm, vm_with_table};
 
 /// The status codes that Envoy returns, and one that it never returns.
 const STATUSES: [u32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9999];
 const READS: [&str; 3] = ["proxy_get_header_map_value", "proxy_get_property", "proxy_get_buffer_bytes"];
 
 /// Runs a scenario without faults, and returns its end and the number of host calls by name.
-fn without_faults(life: &Life) -> (End, BTreeMap<&'static str, u32>) {
-    let mut vm = with_table();
-    let end = life.live(&mut vm).unwrap();
+fn without_faults(scenario: &Scenario) -> (Outcome, BTreeMap<&'static str, u32>) {
+    let mut vm = vm_with_table();
+    let end = scenario.run(&mut vm).unwrap();
     (end, vm.host().calls.by_name().clone())
 }
 
 /// Runs a scenario with the planned faults, and checks the invariants that hold for every fault.
-fn survive(vm: &mut Vm, life: &Life, what: &str) -> End {
-    forget(vm);
-    let end = life.live(vm).unwrap_or_else(|error| panic!("{what}: {error}"));
+fn run_with_faults(vm: &mut Vm, scenario: &Scenario, what: &str) -> Outcome {
+    clear(vm);
+    let end = scenario.run(vm).unwrap_or_else(|error| panic!("{what}: {error}"));
     vm.host_mut().clear_faults();
     assert!(!format!("{end:?}").contains(SECRET), "{what}: {end:?}");
     let mut state_is_set = false;
@@ -37,15 +37,19 @@ fn survive(vm: &mut Vm, life: &Life, what: &str) -> End {
             other => assert!(!format!("{other:?}").contains(SECRET), "{what}: {other:?}"),
         }
     }
-    match shown(&end).split_once(' ').map_or(shown(&end), |(first, _)| first.to_owned()).as_str() {
+    match format_outcome(&end)
+        .split_once(' ')
+        .map_or(format_outcome(&end), |(first, _)| first.to_owned())
+        .as_str()
+    {
         "passed" | "waiting" | "reset" => {}
         status => assert!(status.parse::<u16>().is_ok(), "{what}: {end:?}"),
     }
     end
 }
 
-fn is_success(end: &End) -> bool {
-    matches!(shown(end).trim_start_matches("passed ").as_bytes(), [b'2' | b'3', ..])
+fn is_success(end: &Outcome) -> bool {
+    matches!(format_outcome(end).trim_start_matches("passed ").as_bytes(), [b'2' | b'3', ..])
 }
 
 /// True for calls whose failure may leave the request without a response: the filter can then
@@ -55,11 +59,11 @@ fn may_wait(call: &str) -> bool {
 }
 
 #[test]
-fn each_call_fails_always_and_once_with_each_status() {
-    for (name, life) in lives::all() {
-        let (good, calls) = without_faults(&life);
-        let hook = life.head[1].1.starts_with(HOOK.as_bytes());
-        let mut vm = with_table();
+fn each_host_call_may_fail_once_or_always_with_each_status() {
+    for (name, scenario) in scenarios::all() {
+        let (good, calls) = without_faults(&scenario);
+        let hook = scenario.head[1].1.starts_with(HOOK.as_bytes());
+        let mut vm = vm_with_table();
         for (call, count) in calls {
             for status in STATUSES {
                 for nth in 0..=count {
@@ -68,8 +72,8 @@ fn each_call_fails_always_and_once_with_each_status() {
                         nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
                     }
                     let what = format!("{name}, {call} {status}, number {nth} of {count}");
-                    let end = survive(&mut vm, &life, &what);
-                    let waits = end == End::Waiting && good != End::Waiting;
+                    let end = run_with_faults(&mut vm, &scenario, &what);
+                    let waits = end == Outcome::Waiting && good != Outcome::Waiting;
                     assert!(!waits || may_wait(call), "{what}: waits");
                     // NotFound means absent, not failed: a redirect without `Location` is a
                     // success.
@@ -77,16 +81,16 @@ fn each_call_fails_always_and_once_with_each_status() {
                     assert!(passes || !is_success(&end), "{what}: {end:?}, not {good:?}");
                 }
             }
-            assert_eq!(survive(&mut vm, &life, name), good, "{name} after {call}");
+            assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name} after {call}");
         }
     }
 }
 
 #[test]
-fn two_calls_fail_at_once_and_all_of_them() {
-    for (name, life) in lives::all() {
-        let (good, _) = without_faults(&life);
-        let mut vm = with_table();
+fn two_or_all_host_calls_may_fail() {
+    for (name, scenario) in scenarios::all() {
+        let (good, _) = without_faults(&scenario);
+        let mut vm = vm_with_table();
         for first in ALLOWED {
             for second in ALLOWED {
                 let calls = [first, second];
@@ -94,22 +98,22 @@ fn two_calls_fail_at_once_and_all_of_them() {
                     vm.host_mut().fault(call, Fault::Status(10));
                 }
                 let what = format!("{name}, {calls:?}");
-                let end = survive(&mut vm, &life, &what);
-                let waits = end == End::Waiting && good != End::Waiting;
+                let end = run_with_faults(&mut vm, &scenario, &what);
+                let waits = end == Outcome::Waiting && good != Outcome::Waiting;
                 assert!(!waits || calls.iter().any(|call| may_wait(call)), "{what}: waits");
             }
         }
         for call in ALLOWED {
             vm.host_mut().fault(call, Fault::Status(2));
         }
-        survive(&mut vm, &life, name);
-        assert_eq!(survive(&mut vm, &life, name), good, "{name}");
+        run_with_faults(&mut vm, &scenario, name);
+        assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name}");
     }
 }
 
 #[test]
-fn what_a_failed_call_means() {
-    let life = |name: &str| lives::all().into_iter().find(|(other, _)| *other == name).unwrap().1;
+fn results_of_failed_host_calls() {
+    let scenario = |name: &str| scenarios::all().into_iter().find(|(other, _)| *other == name).unwrap().1;
     let set_headers = "proxy_set_header_map_pairs";
     let rows = [
         ("http ok", "proxy_call_foreign_function", 1, "530 configuration"),
@@ -132,29 +136,29 @@ fn what_a_failed_call_means() {
         ("undeclared", "proxy_send_local_response", 1, "reset"),
     ];
     for (name, call, nth, expected) in rows {
-        let mut vm = with_table();
+        let mut vm = vm_with_table();
         vm.host_mut().fault_nth(call, nth, Fault::Status(10));
-        check(&mut vm, vec![(name, life(name), expected)]);
+        check(&mut vm, vec![(name, scenario(name), expected)]);
     }
 }
 
 #[test]
-fn a_foreign_function_that_is_missing_is_a_matter_of_the_configuration() {
-    for path in [HTTP, lives::TCP] {
-        let mut vm = with_table();
+fn a_missing_foreign_function_is_a_configuration_error() {
+    for path in [HTTP, scenarios::TCP] {
+        let mut vm = vm_with_table();
         vm.host_mut().foreign_functions.clear();
-        check(&mut vm, vec![(path, Life::get(path), "530 configuration")]);
+        check(&mut vm, vec![(path, Scenario::get(path), "530 configuration")]);
     }
 }
 
 #[test]
-fn a_configuration_survives_every_fault_and_is_whole_or_refused() {
-    let mut vm = started();
+fn a_configuration_is_applied_completely_or_rejected_under_every_fault() {
+    let mut vm = start_vm();
     assert!(vm.configure(TABLE).unwrap());
     for (call, count) in vm.host().calls.by_name() {
         for status in STATUSES {
             for nth in 0..=*count {
-                let mut vm = started();
+                let mut vm = start_vm();
                 match nth {
                     0 => vm.host_mut().fault(call, Fault::Status(status)),
                     nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
@@ -162,16 +166,19 @@ fn a_configuration_survives_every_fault_and_is_whole_or_refused() {
                 let accepted = vm.configure(TABLE).unwrap();
                 assert_eq!(accepted, *call != "proxy_get_buffer_bytes", "{call} {status} {nth}");
                 let served = if accepted { "waiting" } else { "passed" };
-                check(&mut vm, vec![("http", Life::get(HTTP), served), ("grpc", Life::get(GRPC), served)]);
+                check(
+                    &mut vm,
+                    vec![("http", Scenario::get(HTTP), served), ("grpc", Scenario::get(GRPC), served)],
+                );
             }
         }
     }
 }
 
 #[test]
-fn a_configuration_that_comes_in_part_is_refused() {
+fn a_truncated_configuration_is_rejected() {
     for part in [&b""[..], b"{}", b"null"] {
-        let mut vm = started();
+        let mut vm = start_vm();
         vm.host_mut().fault("proxy_get_buffer_bytes", Fault::Value(part.to_vec()));
         assert!(!vm.configure(TABLE).unwrap(), "{}", part.escape_ascii());
     }
@@ -179,24 +186,24 @@ fn a_configuration_that_comes_in_part_is_refused() {
 
 /// Runs every scenario, and replaces the result of each read by each of these faults.
 fn check_reads(faults: &[Fault]) {
-    for (name, life) in lives::all() {
-        let (good, calls) = without_faults(&life);
-        let mut vm = with_table();
+    for (name, scenario) in scenarios::all() {
+        let (good, calls) = without_faults(&scenario);
+        let mut vm = vm_with_table();
         for call in READS {
             for fault in faults {
                 for nth in 1..=calls.get(call).copied().unwrap_or(0) {
                     vm.host_mut().fault_nth(call, nth, fault.clone());
-                    let shown: String = format!("{fault:?}").chars().take(60).collect();
-                    survive(&mut vm, &life, &format!("{name}, {call} {nth}, {shown}"));
+                    let shortened: String = format!("{fault:?}").chars().take(60).collect();
+                    run_with_faults(&mut vm, &scenario, &format!("{name}, {call} {nth}, {shortened}"));
                 }
             }
         }
-        assert_eq!(survive(&mut vm, &life, name), good, "{name}");
+        assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name}");
     }
 }
 
 #[test]
-fn values_are_any_bytes() {
+fn values_may_be_any_bytes() {
     let high: Vec<u8> = (0x80..=0xff).collect();
     let mut values = vec![Vec::new(), high, vec![0xff; 70_000], vec![0; 8], vec![0xff; 8], vec![b'9'; 40]];
     values.extend((0x80..=0xff).map(|byte| vec![byte]));
@@ -205,29 +212,29 @@ fn values_are_any_bytes() {
 }
 
 #[test]
-fn pointers_are_any_numbers() {
+fn pointers_may_be_any_numbers() {
     let pointers =
         [(0, 0), (0, 65_536), (1, u32::MAX), (u32::MAX, 1), (131_071, 2), (4, 5), (u32::MAX, u32::MAX)];
     check_reads(&pointers.map(|(pointer, size)| Fault::Pointer { pointer, size }));
 }
 
 #[test]
-fn ids_are_any_numbers() {
+fn ids_may_be_any_numbers() {
     for id in [0, 1, 4, u32::MAX] {
-        let mut vm = started();
+        let mut vm = start_vm();
         vm.host_mut().fault("proxy_define_metric", Fault::Id(id));
         assert!(vm.configure(TABLE).unwrap());
-        for (name, life) in lives::all() {
+        for (name, scenario) in scenarios::all() {
             vm.host_mut().fault("proxy_http_call", Fault::Id(id));
             vm.host_mut().fault("proxy_define_metric", Fault::Id(id));
-            survive(&mut vm, &life, name);
+            run_with_faults(&mut vm, &scenario, name);
         }
     }
 }
 
 #[test]
-fn memory_is_handed_out_in_any_size_or_not_at_all() {
-    let mut vm = with_table();
+fn memory_allocations_may_fail_or_have_any_size() {
+    let mut vm = vm_with_table();
     let pages = vm.memory_pages();
     for size in (0..5_000).step_by(7) {
         let pointer = vm.call("proxy_on_memory_allocate", &[size]).unwrap().unwrap();
@@ -238,5 +245,8 @@ fn memory_is_handed_out_in_any_size_or_not_at_all() {
         assert_eq!(vm.call("proxy_on_memory_allocate", &[size]).unwrap(), Some(0), "{size}");
     }
     assert!(vm.memory_pages() <= pages + 1);
-    check(&mut vm, vec![("after", Life::get(HTTP).application::<&str>(200, []), "passed 200 and 0 blanks")]);
+    check(
+        &mut vm,
+        vec![("after", Scenario::get(HTTP).application::<&str>(200, []), "passed 200 and 0 spaces")],
+    );
 }

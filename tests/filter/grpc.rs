@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use wasm_host::CalloutAnswer;
-use wasm_host::life::Life;
-use wasm_host::lives::{GRPC, grpc};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{GRPC, grpc};
 use wasm_host::transcript::headers;
 
-use crate::kit::{check, with_table};
+use crate::support::{check, vm_with_table};
 
 fn grpc_row(
     name: &'static str,
     answer: CalloutAnswer,
     expected: &'static str,
-) -> (&'static str, Life, &'static str) {
-    (name, Life::get(GRPC).callout(answer), expected)
+) -> (&'static str, Scenario, &'static str) {
+    (name, Scenario::get(GRPC).callout(answer), expected)
 }
 
 fn grpc_with(body: &[u8], content_type: &str, status: &str) -> CalloutAnswer {
@@ -38,7 +38,7 @@ fn trailers_only(grpc_status: &str, message: &str) -> CalloutAnswer {
 }
 
 #[test]
-fn what_a_grpc_answer_means() {
+fn grpc_responses() {
     let serving = b"\0\0\0\0\x02\x08\x01";
     let grpc_type = "application/grpc";
     let reset = |words: &str| {
@@ -73,9 +73,9 @@ fn what_a_grpc_answer_means() {
         grpc_row("refused", reset("remote connection failure"), "502 refused"),
         grpc_row("closed", reset("connection termination"), "520 closed"),
         grpc_row("overloaded", reset("overflow"), "503 overloaded"),
-        ("failed", Life::get(GRPC).callout_failed(), "526 grpc_error"),
-        ("late", Life::get(GRPC).wait(Duration::from_secs(3)).callout_failed(), "504 timeout"),
-        ("waiting", Life::get(GRPC), "waiting"),
+        ("failed", Scenario::get(GRPC).callout_failed(), "526 grpc_error"),
+        ("late", Scenario::get(GRPC).wait(Duration::from_secs(3)).callout_failed(), "504 timeout"),
+        ("waiting", Scenario::get(GRPC), "waiting"),
     ];
-    check(&mut with_table(), rows);
+    check(&mut vm_with_table(), rows);
 }

@@ -1,16 +1,16 @@
 //! Tests of the cost of a request in host calls, and of the limit of requests in flight.
 
-use wasm_host::life::Life;
-use wasm_host::lives::{GRPC, HOOK, HTTP, TCP};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{GRPC, HOOK, HTTP, TCP};
 use wasm_host::transcript::headers;
 use wasm_host::{Action, Vm};
 
-use crate::kit::{check, forget, get, reply, with_table};
+use crate::support::{check, clear, get, reply, vm_with_table};
 
 #[test]
-fn a_path_that_is_not_ours_costs_one_host_call() {
+fn a_request_for_another_path_costs_one_host_call() {
     for path in ["/", "/stats/prometheus", "/app-health", "/APP-HEALTH/app/readyz", "*", ""] {
-        let mut vm = with_table();
+        let mut vm = vm_with_table();
         let (context, action) = vm.request(get(path), true).unwrap();
         vm.finish(context).unwrap();
         assert_eq!((action, vm.host().calls.total()), (Action::Continue, 1), "{path}");
@@ -18,12 +18,13 @@ fn a_path_that_is_not_ours_costs_one_host_call() {
 }
 
 #[test]
-fn a_routed_probe_costs_ten_host_calls_from_the_first_one_on() {
-    let mut vm = with_table();
+fn a_routed_probe_costs_ten_host_calls() {
+    let mut vm = vm_with_table();
     for round in 0..3 {
-        forget(&mut vm);
-        let life = Life::get(HTTP).application(200, [("server", "x")]).chunk("small", false).chunk("", true);
-        life.live(&mut vm).unwrap();
+        clear(&mut vm);
+        let scenario =
+            Scenario::get(HTTP).application(200, [("server", "x")]).chunk("small", false).chunk("", true);
+        scenario.run(&mut vm).unwrap();
         let calls: Vec<_> = vm.host().calls.by_name().iter().map(|(name, count)| (*name, *count)).collect();
         let expected = [
             ("proxy_call_foreign_function", 1),
@@ -40,7 +41,7 @@ fn a_routed_probe_costs_ten_host_calls_from_the_first_one_on() {
 /// Asserts that a prober accepts eight requests in flight and rejects the ninth, and that each of
 /// the eight frees its slot when it ends by `then`.
 fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
-    let mut vm = with_table();
+    let mut vm = vm_with_table();
     for round in 0..3 {
         let contexts: Vec<u32> = (0..8)
             .map(|_| {
@@ -49,7 +50,7 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
                 context
             })
             .collect();
-        let busy = Life::get(path).live(&mut vm).unwrap();
+        let busy = Scenario::get(path).run(&mut vm).unwrap();
         assert_eq!(busy, reply(429, "busy: too many of these probes in flight"), "{path} round {round}");
         for context in contexts {
             then(&mut vm, context);
@@ -64,7 +65,7 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
 }
 
 #[test]
-fn the_ninth_in_flight_is_refused_until_one_ends() {
+fn a_ninth_request_in_flight_is_rejected() {
     let respond = |vm: &mut Vm, context, status: &str, details: &[u8]| {
         vm.set_property(context, &["response", "code_details"], details).unwrap();
         vm.response(context, headers([(":status", status)]), false).unwrap();
@@ -81,8 +82,8 @@ fn the_ninth_in_flight_is_refused_until_one_ends() {
 }
 
 #[test]
-fn an_answer_keeps_its_place_until_its_body_has_ended() {
-    let mut vm = with_table();
+fn a_response_occupies_a_slot_until_its_body_has_ended() {
+    let mut vm = vm_with_table();
     for _ in 0..8 {
         let (context, _) = vm.request(get(HTTP), true).unwrap();
         vm.response(context, headers([(":status", "200")]), false).unwrap();
@@ -90,15 +91,18 @@ fn an_answer_keeps_its_place_until_its_body_has_ended() {
     }
     check(
         &mut vm,
-        vec![("the same prober", Life::get(HTTP), "429 busy"), ("another one", Life::get(TCP), "waiting")],
+        vec![
+            ("the same prober", Scenario::get(HTTP), "429 busy"),
+            ("another one", Scenario::get(TCP), "waiting"),
+        ],
     );
 }
 
 #[test]
-fn a_hook_that_is_busy_is_reset() {
-    let mut vm = with_table();
+fn a_ninth_hook_in_flight_is_reset() {
+    let mut vm = vm_with_table();
     for _ in 0..8 {
         vm.request(get(HOOK), true).unwrap();
     }
-    check(&mut vm, vec![("ninth", Life::get(HOOK), "reset")]);
+    check(&mut vm, vec![("ninth", Scenario::get(HOOK), "reset")]);
 }

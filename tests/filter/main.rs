@@ -1,16 +1,16 @@
 //! Tests of the shipped wasm file in a proxy-wasm host on wasmtime: callbacks in any order, failing host
 //! calls, limits of memory and size.
 
-mod answers;
+mod callback_order;
 mod config;
 mod faults;
 mod grpc;
-mod kit;
 mod limits;
 mod metrics;
-mod orders;
-mod random;
+mod random_callback_order;
 mod redirects;
 mod requests;
+mod responses;
 mod size;
+mod support;
 mod wasm_host;

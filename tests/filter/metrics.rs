@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use wasm_host::Vm;
-use wasm_host::life::Life;
-use wasm_host::lives::{self, GRPC, HOOK, HTTP, SECRET, TABLE, TCP};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{self, GRPC, HOOK, HTTP, SECRET, TABLE, TCP};
 use wasm_host::transcript::LogLevel;
 
-use crate::kit::{forget, probing, started, with_table};
+use crate::support::{clear, start_vm, vm_with_probers, vm_with_table};
 
 const LIVEZ: &str = "/app-health/app/livez";
 
@@ -19,18 +19,18 @@ fn check(vm: &Vm, rows: &[(&str, Option<u64>)]) {
     }
 }
 
-fn ok(path: &str) -> Life {
-    Life::get(path).application::<&str>(200, [])
+fn ok(path: &str) -> Scenario {
+    Scenario::get(path).application::<&str>(200, [])
 }
 
-fn refused(path: &str) -> Life {
+fn refused(path: &str) -> Scenario {
     let details = "upstream_reset_before_response_started{remote_connection_failure}";
-    Life::get(path).envoy(503, details, "delayed_connect_error:_Connection_refused")
+    Scenario::get(path).envoy(503, details, "delayed_connect_error:_Connection_refused")
 }
 
-fn live(vm: &mut Vm, lives: impl IntoIterator<Item = Life>) {
-    for life in lives {
-        life.live(vm).unwrap();
+fn run_all(vm: &mut Vm, scenarios: impl IntoIterator<Item = Scenario>) {
+    for scenario in scenarios {
+        scenario.run(vm).unwrap();
     }
 }
 
@@ -39,12 +39,13 @@ fn lines(vm: &Vm) -> Vec<(LogLevel, String)> {
 }
 
 #[test]
-fn series_are_there_before_the_first_probe_and_gauges_have_kubelets_initial_results() {
+fn series_exist_before_the_first_probe_with_kubelets_initial_results() {
     let tcp = r#"{"tcpSocket": {"port": 80}}"#;
     let paths = ["/app-health/a/livez", "/app-health/a/readyz", "/app-health/a/startupz"];
     let hooks = ["/app-lifecycle/a/prestopz", "/app-lifecycle/a/poststartz"];
-    let vm =
-        probing(&[paths.as_slice(), &hooks].concat().iter().map(|path| (*path, tcp)).collect::<Vec<_>>());
+    let vm = vm_with_probers(
+        &[paths.as_slice(), &hooks].concat().iter().map(|path| (*path, tcp)).collect::<Vec<_>>(),
+    );
     check(
         &vm,
         &[
@@ -60,12 +61,12 @@ fn series_are_there_before_the_first_probe_and_gauges_have_kubelets_initial_resu
 }
 
 #[test]
-fn each_answer_is_counted_once_with_its_reason() {
-    let mut vm = with_table();
-    live(&mut vm, [ok(HTTP), ok(HTTP).chunk("body", true), refused(HTTP), ok(HTTP)]);
-    live(&mut vm, [Life::get(TCP).with(":method", "POST"), Life::get(TCP)]);
-    live(&mut vm, [Life::get(GRPC).callout(lives::grpc(Some(2), "0")), refused(HOOK)]);
-    live(&mut vm, [Life::get("/app-health/other/livez"), Life::get("/other")]);
+fn each_result_is_counted_once_with_its_reason() {
+    let mut vm = vm_with_table();
+    run_all(&mut vm, [ok(HTTP), ok(HTTP).chunk("body", true), refused(HTTP), ok(HTTP)]);
+    run_all(&mut vm, [Scenario::get(TCP).with(":method", "POST"), Scenario::get(TCP)]);
+    run_all(&mut vm, [Scenario::get(GRPC).callout(scenarios::grpc(Some(2), "0")), refused(HOOK)]);
+    run_all(&mut vm, [Scenario::get("/app-health/other/livez"), Scenario::get("/other")]);
     check(
         &vm,
         &[
@@ -85,12 +86,12 @@ fn each_answer_is_counted_once_with_its_reason() {
 }
 
 #[test]
-fn values_outlive_a_change_of_the_configuration() {
-    let mut vm = with_table();
-    live(&mut vm, [ok(HTTP), refused(TCP)]);
+fn counters_keep_their_values_when_the_configuration_changes() {
+    let mut vm = vm_with_table();
+    run_all(&mut vm, [ok(HTTP), refused(TCP)]);
     assert!(!vm.configure(b"[]").unwrap());
     assert!(vm.configure(TABLE).unwrap());
-    live(&mut vm, [ok(HTTP)]);
+    run_all(&mut vm, [ok(HTTP)]);
     check(
         &vm,
         &[
@@ -103,11 +104,11 @@ fn values_outlive_a_change_of_the_configuration() {
 }
 
 #[test]
-fn a_thousand_unknown_paths_make_one_series_and_no_line() {
-    let mut vm = with_table();
+fn unknown_paths_share_one_series_and_log_nothing() {
+    let mut vm = vm_with_table();
     let before = vm.host().metrics.names();
     for number in 0..1_000 {
-        live(&mut vm, [Life::get(format!("/app-health/evil-{number}%0a/livez"))]);
+        run_all(&mut vm, [Scenario::get(format!("/app-health/evil-{number}%0a/livez"))]);
     }
     let new: Vec<_> = vm.host().metrics.names().into_iter().filter(|name| !before.contains(name)).collect();
     assert_eq!(new, ["app_health_unknown_probes_total"]);
@@ -116,10 +117,10 @@ fn a_thousand_unknown_paths_make_one_series_and_no_line() {
 }
 
 #[test]
-fn labels_come_from_the_table_and_the_words_alone() {
-    let mut vm = with_table();
-    for (_, life) in lives::all() {
-        live(&mut vm, [life]);
+fn labels_contain_only_values_of_the_configuration() {
+    let mut vm = vm_with_table();
+    for (_, scenario) in scenarios::all() {
+        run_all(&mut vm, [scenario]);
     }
     // 20 counters and one gauge for each of the four probers, and two metrics of the filter itself.
     let names = vm.host().metrics.names();
@@ -129,11 +130,14 @@ fn labels_come_from_the_table_and_the_words_alone() {
 }
 
 #[test]
-fn a_line_comes_when_the_reason_changes() {
+fn a_change_of_the_reason_is_logged() {
     use LogLevel::{Info, Warn};
-    let mut vm = with_table();
-    live(&mut vm, [ok(HTTP), ok(HTTP), refused(HTTP), refused(HTTP), Life::get(HTTP).with(":method", "PUT")]);
-    live(&mut vm, [refused(TCP), ok(TCP), ok(HTTP)]);
+    let mut vm = vm_with_table();
+    run_all(
+        &mut vm,
+        [ok(HTTP), ok(HTTP), refused(HTTP), refused(HTTP), Scenario::get(HTTP).with(":method", "PUT")],
+    );
+    run_all(&mut vm, [refused(TCP), ok(TCP), ok(HTTP)]);
     let expected = [
         (Warn, "probe app/readyz: refused, was ok"),
         (Warn, "probe app/livez: refused"),
@@ -144,19 +148,19 @@ fn a_line_comes_when_the_reason_changes() {
 }
 
 #[test]
-fn ten_lines_a_minute_and_then_how_many_were_not_written() {
-    let mut vm = with_table();
-    live(&mut vm, [ok(LIVEZ)]);
+fn ten_lines_per_minute_are_logged_then_the_number_of_suppressed_ones() {
+    let mut vm = vm_with_table();
+    run_all(&mut vm, [ok(LIVEZ)]);
     for _ in 0..12 {
-        live(&mut vm, [refused(LIVEZ), ok(LIVEZ)]);
+        run_all(&mut vm, [refused(LIVEZ), ok(LIVEZ)]);
     }
     assert_eq!(lines(&vm).len(), 10);
-    forget(&mut vm);
+    clear(&mut vm);
     vm.host_mut().now += Duration::from_secs(59);
-    live(&mut vm, [refused(LIVEZ)]);
+    run_all(&mut vm, [refused(LIVEZ)]);
     assert_eq!(lines(&vm), []);
     vm.host_mut().now += Duration::from_secs(1);
-    live(&mut vm, [ok(LIVEZ), refused(LIVEZ)]);
+    run_all(&mut vm, [ok(LIVEZ), refused(LIVEZ)]);
     let expected = [
         (LogLevel::Warn, "15 lines about probes were suppressed"),
         (LogLevel::Info, "probe app/livez: ok, was refused"),
@@ -166,27 +170,31 @@ fn ten_lines_a_minute_and_then_how_many_were_not_written() {
 }
 
 #[test]
-fn no_byte_of_a_caller_or_the_application_is_logged() {
-    let mut vm = started();
+fn no_data_of_a_client_or_the_application_is_logged() {
+    let mut vm = start_vm();
     let warned = r#"{"podIP": "10.0.0.5", "probers": {"/app-health/app/livez": {"httpGet": {"port": 80, "host": "evil"}}}}"#;
     assert!(vm.configure(warned.as_bytes()).unwrap());
     let odd = [&b"%0aevil"[..], b"\nevil", b"evil\"", b"\x1b[31mevil", b"\0evil", b"evil\xff\x80"];
     for evil in odd {
         let location = [b"http://[", evil].concat();
         let heads = [
-            Life::get([b"/app-health/", evil].concat()),
-            Life::get([LIVEZ.as_bytes(), b"?", evil].concat()).with("user-agent", evil).with("host", evil),
-            Life::get(LIVEZ).with(":method", evil),
-            Life::get(LIVEZ).application(302, [("location", &location[..]), ("server", evil)]),
-            Life::get(LIVEZ).application(500, [("server", evil)]).chunk(evil, true),
-            Life::get(LIVEZ).envoy(503, &String::from_utf8_lossy(evil), &String::from_utf8_lossy(evil)),
-            Life::get(LIVEZ).application(302, [("location", "/a")]).callout(lives::hop(503, "", "evil")),
+            Scenario::get([b"/app-health/", evil].concat()),
+            Scenario::get([LIVEZ.as_bytes(), b"?", evil].concat())
+                .with("user-agent", evil)
+                .with("host", evil),
+            Scenario::get(LIVEZ).with(":method", evil),
+            Scenario::get(LIVEZ).application(302, [("location", &location[..]), ("server", evil)]),
+            Scenario::get(LIVEZ).application(500, [("server", evil)]).chunk(evil, true),
+            Scenario::get(LIVEZ).envoy(503, &String::from_utf8_lossy(evil), &String::from_utf8_lossy(evil)),
+            Scenario::get(LIVEZ)
+                .application(302, [("location", "/a")])
+                .callout(scenarios::hop(503, "", "evil")),
         ];
-        live(&mut vm, heads);
+        run_all(&mut vm, heads);
         vm.host_mut().now += Duration::from_secs(60);
     }
-    for (_, life) in lives::all() {
-        live(&mut vm, [life]);
+    for (_, scenario) in scenarios::all() {
+        run_all(&mut vm, [scenario]);
     }
     let written = lines(&vm);
     assert!(written.len() > 20, "{written:#?}");

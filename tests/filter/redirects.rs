@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use wasm_host::life::Life;
-use wasm_host::lives::{GRPC, SECRET, hop};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{GRPC, SECRET, hop};
 use wasm_host::transcript::{Effect, Headers, headers};
 use wasm_host::{CalloutAnswer, Vm};
 
-use crate::kit::{callouts, check, probing, value, with_table};
+use crate::support::{callouts, check, value, vm_with_probers, vm_with_table};
 
 const HTTP: &str = "/app-health/app/readyz";
 const HTTPS: &str = "/app-health/app/livez";
@@ -24,14 +24,14 @@ const PROBERS: [(&str, &str); 3] = [
     (HOOK, r#"{"httpGet": {"path": "/bye", "port": 8080}}"#),
 ];
 
-fn found(path: &str, location: &str) -> Life {
-    Life::get(path).application(302, [("location", location), ("set-cookie", SECRET)])
+fn found(path: &str, location: &str) -> Scenario {
+    Scenario::get(path).application(302, [("location", location), ("set-cookie", SECRET)])
 }
 
 /// Returns cluster, headers and timeout of the only callout that this redirect causes.
 fn followed(path: &str, location: &str) -> (String, Headers, u32) {
-    let mut vm = probing(&PROBERS);
-    found(path, location).live(&mut vm).unwrap();
+    let mut vm = vm_with_probers(&PROBERS);
+    found(path, location).run(&mut vm).unwrap();
     match callouts(&vm).as_slice() {
         [Effect::HttpCall { cluster, headers, body, timeout_ms, .. }] if body.is_empty() => {
             (cluster.clone(), headers.clone(), *timeout_ms)
@@ -41,7 +41,7 @@ fn followed(path: &str, location: &str) -> (String, Headers, u32) {
 }
 
 #[test]
-fn a_hop_is_the_request_that_kubelet_would_send() {
+fn a_redirect_sends_the_request_that_kubelet_would_send() {
     let plain = headers([
         (":method", "GET"),
         (":path", "/one/d?e"),
@@ -69,7 +69,7 @@ fn a_hop_is_the_request_that_kubelet_would_send() {
 }
 
 #[test]
-fn a_location_names_scheme_port_and_authority() {
+fn a_location_sets_scheme_port_and_authority() {
     let http = "app_health_callout_http";
     let https = "app_health_callout_https";
     // Each row has the prober's path, the location, and the expected cluster, authority,
@@ -108,19 +108,19 @@ fn a_location_names_scheme_port_and_authority() {
 }
 
 #[test]
-fn where_a_redirect_ends() {
+fn results_of_redirects() {
     let reset = |words: &str| {
         let text = "upstream connect error or disconnect/reset before headers. reset reason:";
         hop(503, "", &format!("{text} {words}"))
     };
-    let passed = "passed 200 and 0 blanks";
+    let passed = "passed 200 and 0 spaces";
     let hops = |answer: CalloutAnswer| found(HTTP, "/a").callout(answer);
     let rows = vec![
         ("elsewhere", found(HTTP, "http://169.254.169.254/latest"), passed),
         ("the name in Host", found(HTTPS, "https://shop/"), passed),
-        ("no location", Life::get(HTTP).application::<&str>(302, []), passed),
+        ("no location", Scenario::get(HTTP).application::<&str>(302, []), passed),
         ("empty location", found(HTTP, ""), passed),
-        ("not asked for", Life::get(HTTP).application(304, [("location", "/a")]), passed),
+        ("not asked for", Scenario::get(HTTP).application(304, [("location", "/a")]), passed),
         ("unreadable", found(HTTP, "http://["), "528 redirect"),
         ("own port", found(HTTP, "http://10.0.0.5:15000/"), "528 redirect"),
         ("port 0", found(HTTP, "http://10.0.0.5:0/"), "528 redirect"),
@@ -138,59 +138,60 @@ fn where_a_redirect_ends() {
         ("hop late", found(HTTP, "/a").wait(Duration::from_secs(5)).callout_failed(), "504 timeout"),
         (
             "no time left",
-            Life::get(HTTP).wait(Duration::from_secs(5)).then(found(HTTP, "/a").steps.remove(0)),
+            Scenario::get(HTTP).wait(Duration::from_secs(5)).push(found(HTTP, "/a").steps.remove(0)),
             "504 timeout",
         ),
         ("hook followed", found(HOOK, "/a").callout(hop(500, "", SECRET)), "500"),
         ("hook refused", found(HOOK, "/a").callout(reset("remote connection failure")), "reset"),
         ("hook failed", found(HOOK, "/a").callout_failed(), "reset"),
     ];
-    check(&mut probing(&PROBERS), rows);
+    check(&mut vm_with_probers(&PROBERS), rows);
 }
 
 #[test]
-fn ten_requests_in_all() {
-    let hops =
-        |count: usize| (0..count).fold(found(HTTP, "/a"), |life, _| life.callout(hop(302, "/a", SECRET)));
+fn at_most_ten_requests_are_sent() {
+    let hops = |count: usize| {
+        (0..count).fold(found(HTTP, "/a"), |scenario, _| scenario.callout(hop(302, "/a", SECRET)))
+    };
     let ten = hops(8).callout(hop(200, "", SECRET));
     let eleven = hops(9).callout(hop(200, "", SECRET));
-    for (life, expected) in [(ten, "200"), (eleven, "528 redirect")] {
-        let mut vm = probing(&PROBERS);
-        check(&mut vm, vec![("ten requests", life, expected)]);
+    for (scenario, expected) in [(ten, "200"), (eleven, "528 redirect")] {
+        let mut vm = vm_with_probers(&PROBERS);
+        check(&mut vm, vec![("ten requests", scenario, expected)]);
         assert_eq!(callouts(&vm).len(), 9, "{expected}");
     }
 }
 
 #[test]
-fn a_hop_gets_what_remains_of_the_time() {
-    let mut vm = probing(&PROBERS);
+fn a_redirect_gets_the_remaining_time() {
+    let mut vm = vm_with_probers(&PROBERS);
     let millis = Duration::from_millis;
-    let life = Life::get(HTTP)
+    let scenario = Scenario::get(HTTP)
         .wait(millis(1_250))
-        .then(found(HTTP, "/a").steps.remove(0))
+        .push(found(HTTP, "/a").steps.remove(0))
         .wait(millis(3_000))
         .callout(hop(302, "/b", SECRET))
         .wait(millis(749))
         .callout(hop(302, "/c", SECRET))
         .wait(millis(1))
         .callout(hop(302, "/d", SECRET));
-    check(&mut vm, vec![("at the deadline", life, "504 timeout")]);
+    check(&mut vm, vec![("at the deadline", scenario, "504 timeout")]);
     let timeout = |effect| if let Effect::HttpCall { timeout_ms, .. } = effect { timeout_ms } else { 0 };
     let timeouts: Vec<_> = callouts(&vm).into_iter().map(timeout).collect();
     assert_eq!(timeouts, [3_750, 750, 1]);
 }
 
 #[test]
-fn a_cluster_that_is_missing_is_a_matter_of_the_configuration() {
+fn a_missing_cluster_is_a_configuration_error() {
     let rows = vec![
-        ("grpc", Life::get(GRPC), "530 configuration"),
+        ("grpc", Scenario::get(GRPC), "530 configuration"),
         (
             "redirect",
-            Life::get(wasm_host::lives::HTTP).application(302, [("location", "/a")]),
+            Scenario::get(wasm_host::scenarios::HTTP).application(302, [("location", "/a")]),
             "530 configuration",
         ),
     ];
-    let mut vm: Vm = with_table();
+    let mut vm: Vm = vm_with_table();
     vm.host_mut().clusters.clear();
     check(&mut vm, rows);
 }

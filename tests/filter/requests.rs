@@ -1,17 +1,17 @@
 //! Tests of requests to the filter: the exact request that it forwards, and its local replies.
 
-use wasm_host::life::Life;
+use wasm_host::scenario::Scenario;
 use wasm_host::transcript::{Effect, Headers, headers};
 
-use crate::kit::{callouts, check, get, probing, reply, value, with_table};
+use crate::support::{callouts, check, get, reply, value, vm_with_probers, vm_with_table};
 
 const HTTP: &str = "/app-health/app/readyz";
 const HOOK: &str = "/app-lifecycle/app/prestopz";
 const PATH: &[u8] = b"envoy.network.transport_socket.original_dst_address";
 
 fn probe_with(prober: &str) -> Vec<Effect> {
-    let mut vm = probing(&[(HTTP, prober)]);
-    let head = Life::get(HTTP).with("cookie", "evil").with("x-envoy-upstream-rq-timeout-ms", "9").head;
+    let mut vm = vm_with_probers(&[(HTTP, prober)]);
+    let head = Scenario::get(HTTP).with("cookie", "evil").with("x-envoy-upstream-rq-timeout-ms", "9").head;
     let (context, _) = vm.request(head, true).unwrap();
     vm.transcript().of(context)
 }
@@ -25,7 +25,7 @@ fn forwarded(destination: &str, head: Headers) -> Vec<Effect> {
 }
 
 #[test]
-fn http_is_sent_by_a_route() {
+fn http_probes_use_a_route() {
     let prober = r#"{"httpGet": {"path": "/ready?deep=1", "port": 8080}, "timeoutSeconds": 2}"#;
     let head = headers([
         (":method", "GET"),
@@ -43,7 +43,7 @@ fn http_is_sent_by_a_route() {
 }
 
 #[test]
-fn https_is_sent_by_a_route_without_connection_close() {
+fn https_probes_use_a_route_without_connection_close() {
     let prober = r#"{"httpGet": {"path": "live", "port": 8443, "scheme": "HTTPS", "httpHeaders": [
         {"name": "Host", "value": "shop.example.com"}, {"name": "X-One", "value": "a"}, {"name": "x-one", "value": "é"},
         {"name": "Connection", "value": "keep-alive"}, {"name": "Content-Length", "value": "4"}]}}"#;
@@ -64,7 +64,7 @@ fn https_is_sent_by_a_route_without_connection_close() {
 }
 
 #[test]
-fn tcp_is_a_connection_made_by_a_route() {
+fn tcp_probes_use_a_route() {
     let head = headers([
         (":method", "POST"),
         (":path", "/"),
@@ -103,7 +103,7 @@ fn check_grpc(prober: &str, scheme: &str, cluster: &str, body: &[u8]) {
 }
 
 #[test]
-fn grpc_is_a_callout() {
+fn grpc_probes_use_a_callout() {
     let plain = r#"{"grpc": {"port": 9000}, "timeoutSeconds": 3}"#;
     check_grpc(plain, "http", "app_health_grpc", b"\0\0\0\0\0");
     let tls = r#"{"grpc": {"port": 9000, "service": "shop", "mode": "tls"}, "timeoutSeconds": 3}"#;
@@ -111,12 +111,12 @@ fn grpc_is_a_callout() {
 }
 
 #[test]
-fn an_undeclared_path_is_answered_in_place() {
+fn an_undeclared_path_gets_a_local_reply() {
     for path in
         ["/app-health/app/startupz", "/app-health/", "/app-health/app/readyz/", "/app-lifecycle/app/x"]
     {
-        let mut vm = with_table();
-        let end = Life::get(path).live(&mut vm).unwrap();
+        let mut vm = vm_with_table();
+        let end = Scenario::get(path).run(&mut vm).unwrap();
         assert_eq!(end, reply(404, "unknown_probe: no such probe is declared"), "{path}");
         let dials = |effect: &Effect| matches!(effect, Effect::HttpCall { .. } | Effect::Foreign { .. });
         assert!(!vm.transcript().effects().iter().any(dials), "{path}");
@@ -126,28 +126,28 @@ fn an_undeclared_path_is_answered_in_place() {
 #[test]
 fn the_callers_query_is_ignored() {
     for query in ["?", "?a=b", "?/../livez", "?%0a", "?a?b"] {
-        let mut vm = with_table();
+        let mut vm = vm_with_table();
         let (context, _) = vm.request(get(&format!("{HTTP}{query}")), true).unwrap();
         assert_eq!(value(&vm.stream(context).unwrap().request_headers, ":path"), "/ready?deep=1", "{query}");
     }
 }
 
 #[test]
-fn what_is_no_probe_is_refused() {
-    let with_body = Life { end_of_stream: false, ..Life::get(HTTP) };
-    let method = |method: &str| Life::get(HTTP).with(":method", method);
+fn requests_that_are_not_probes_are_rejected() {
+    let with_body = Scenario { end_of_stream: false, ..Scenario::get(HTTP) };
+    let method = |method: &str| Scenario::get(HTTP).with(":method", method);
     let mut rows: Vec<_> = ["POST", "HEAD", "PUT", "TRACE", "OPTIONS", "CONNECT", "get", ""]
         .map(|name| (name, method(name), "405 method"))
         .into();
-    rows.push(("none", Life::get(HTTP).without(":method"), "405 method"));
+    rows.push(("none", Scenario::get(HTTP).without(":method"), "405 method"));
     rows.push(("body", with_body, "400 bad_request"));
-    let mut vm = with_table();
+    let mut vm = vm_with_table();
     check(&mut vm, rows);
     assert!(callouts(&vm).is_empty());
 }
 
 #[test]
-fn only_kubelets_user_agent_passes() {
+fn only_kubelets_user_agent_is_forwarded() {
     let ours = "kube-probe/app-health";
     let rows = [
         (HTTP, Some(&b"kube-probe/1.36"[..]), "kube-probe/1.36"),
@@ -165,20 +165,20 @@ fn only_kubelets_user_agent_passes() {
         (HOOK, Some(b"Go-http-client/1.1"), "kube-lifecycle/app-health"),
     ];
     for (path, sent, expected) in rows {
-        let mut vm = with_table();
-        let life = Life::get(path).without("user-agent");
-        let life = sent.map_or(life.clone(), |sent| life.with("user-agent", sent));
-        let (context, _) = vm.request(life.head, true).unwrap();
+        let mut vm = vm_with_table();
+        let scenario = Scenario::get(path).without("user-agent");
+        let scenario = sent.map_or(scenario.clone(), |sent| scenario.with("user-agent", sent));
+        let (context, _) = vm.request(scenario.head, true).unwrap();
         assert_eq!(value(&vm.stream(context).unwrap().request_headers, "user-agent"), expected, "{sent:?}");
     }
 }
 
 #[test]
-fn a_declared_user_agent_wins_and_an_empty_one_is_none() {
+fn a_declared_user_agent_has_precedence_and_an_empty_one_is_omitted() {
     for declared in ["mine/1", ""] {
         let header = format!(r#"[{{"name": "user-agent", "value": "{declared}"}}]"#);
         let prober = format!(r#"{{"httpGet": {{"port": 80, "httpHeaders": {header}}}}}"#);
-        let mut vm = probing(&[(HTTP, &prober)]);
+        let mut vm = vm_with_probers(&[(HTTP, &prober)]);
         let (context, _) = vm.request(get(HTTP), true).unwrap();
         assert_eq!(value(&vm.stream(context).unwrap().request_headers, "user-agent"), declared);
     }

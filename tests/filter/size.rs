@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use wasm_host::life::Life;
-use wasm_host::lives::{self, TABLE};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{self, TABLE};
 use wasm_host::{Filter, FilterFile, Vm};
 
-use crate::kit::{forget, started};
+use crate::support::{clear, start_vm};
 
 /// 170 KiB, which V8 compiles in about 60 ms at the start of each Envoy.
 const FILE_BYTES: u64 = 174_080;
@@ -28,28 +28,28 @@ fn memory_starts_at_128_kib() {
 
 #[test]
 fn memory_stays_at_192_kib_over_twenty_thousand_requests() {
-    let mut vm = started();
+    let mut vm = start_vm();
     assert!(vm.configure(TABLE).unwrap());
-    let lives = lives::all();
+    let scenarios = scenarios::all();
     let mut series = 0;
     for number in 0..20_000 {
-        let (_, life) = &lives[number % lives.len()];
-        life.live(&mut vm).unwrap();
-        Life::get(format!("/app-health/{number}/livez")).live(&mut vm).unwrap();
-        forget(&mut vm);
+        let (_, scenario) = &scenarios[number % scenarios.len()];
+        scenario.run(&mut vm).unwrap();
+        Scenario::get(format!("/app-health/{number}/livez")).run(&mut vm).unwrap();
+        clear(&mut vm);
         if number == 1_000 {
             series = vm.host().metrics.names().len();
         }
     }
     assert!(vm.memory_pages() <= PAGES, "{} pages", vm.memory_pages());
     assert_eq!(vm.host().metrics.names().len(), series);
-    no_place_is_lost(&mut vm);
+    assert_no_slot_is_lost(&mut vm);
 }
 
-fn no_place_is_lost(vm: &mut Vm) {
-    for path in [lives::HTTP, lives::TCP, lives::GRPC, lives::HOOK] {
+fn assert_no_slot_is_lost(vm: &mut Vm) {
+    for path in [scenarios::HTTP, scenarios::TCP, scenarios::GRPC, scenarios::HOOK] {
         for _ in 0..8 {
-            let (context, _) = vm.request(Life::get(path).head, true).unwrap();
+            let (context, _) = vm.request(Scenario::get(path).head, true).unwrap();
             let stream = vm.stream(context).unwrap();
             assert!(stream.local_reply.is_none() && !stream.reset, "{path}");
         }

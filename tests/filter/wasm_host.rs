@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use wasm_host::kit::{
-    BAD_ARGUMENT, LOG, NAME, NOT_FOUND, OK, OUT, PAIRS, call, get_header, given, guest, http_call, kit, token,
-};
 use wasm_host::transcript::{Effect, headers};
+use wasm_host::wat_guest::{
+    BAD_ARGUMENT, LOG, NAME, NOT_FOUND, OK, PAIRS, RESULT, call, get_header, guest, http_call, last_result,
+    start_test_guest, token,
+};
 use wasm_host::{Action, Fault, Filter, FilterFile, Host, LoadError, Vm, VmError, check_fresh};
 
 #[test]
@@ -42,7 +43,7 @@ fn fuel_stops_an_endless_loop() {
 }
 
 #[test]
-fn a_module_that_production_would_not_run_is_refused_by_name() {
+fn a_module_that_envoy_would_not_run_is_rejected() {
     let load = |text: &str| Filter::from_bytes(text.as_bytes()).unwrap_err().to_string();
     let imports = r#"(module (import "env" "proxy_log" (func)) (import "env" "proxy_get_shared_data" (func))
         (import "wasi_snapshot_preview1" "fd_write" (func)))"#;
@@ -53,13 +54,13 @@ fn a_module_that_production_would_not_run_is_refused_by_name() {
     assert_eq!(load("(module)"), "export = proxy_abi_version_0_2_1: missing");
     let signature = r#"(module (import "env" "proxy_log" (func)) (func (export "proxy_abi_version_0_2_1")))"#;
     assert!(load(signature).contains("incompatible import type for `env::proxy_log`"), "{}", load(signature));
-    let bare = Filter::from_bytes(br#"(module (func (export "proxy_abi_version_0_2_1")))"#).unwrap();
-    let error = Vm::start(&bare, Host::default()).unwrap_err().to_string();
+    let module = Filter::from_bytes(br#"(module (func (export "proxy_abi_version_0_2_1")))"#).unwrap();
+    let error = Vm::start(&module, Host::default()).unwrap_err().to_string();
     assert!(error.contains("exports = memory, malloc or proxy_on_memory_allocate: missing"), "{error}");
 }
 
 #[test]
-fn what_a_module_lacks_is_not_called() {
+fn callbacks_that_a_module_does_not_export_are_skipped() {
     let mut vm = Vm::start(&guest("", ""), Host::default()).unwrap();
     assert!(vm.configure(b"{}").unwrap());
     let (context, action) = vm.request(headers([(":path", "/")]), true).unwrap();
@@ -74,18 +75,18 @@ fn what_a_module_lacks_is_not_called() {
 }
 
 #[test]
-fn a_fault_reaches_the_guest_when_it_is_planned() {
-    let mut vm = kit(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
+fn planned_faults_reach_the_guest() {
+    let mut vm = start_test_guest(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
     let (c, _) = vm.request(headers([("Name", "value")]), true).unwrap();
     let name = "proxy_get_header_map_value";
     vm.host_mut().fault_nth(name, 2, Fault::Status(99));
     assert_eq!([0; 3].map(|map| get_header(&mut vm, c, map)), [OK, 99, OK]);
     vm.host_mut().fault(name, Fault::Value(b"\xff\xfe".to_vec()));
-    assert_eq!((get_header(&mut vm, c, 0), given(&vm)), (OK, b"\xff\xfe".to_vec()));
+    assert_eq!((get_header(&mut vm, c, 0), last_result(&vm)), (OK, b"\xff\xfe".to_vec()));
     vm.host_mut().fault(name, Fault::Pointer { pointer: 0, size: 65_536 });
-    assert_eq!((get_header(&mut vm, c, 0), given(&vm).len()), (OK, 65_536));
+    assert_eq!((get_header(&mut vm, c, 0), last_result(&vm).len()), (OK, 65_536));
     vm.host_mut().clear_faults();
-    assert_eq!((get_header(&mut vm, c, 0), given(&vm)), (OK, b"value".to_vec()));
+    assert_eq!((get_header(&mut vm, c, 0), last_result(&vm)), (OK, b"value".to_vec()));
     vm.host_mut().fault("proxy_http_call", Fault::Id(u32::MAX));
     assert_eq!((http_call(&mut vm, c, 1), token(&vm)), (OK, u32::MAX));
     vm.host_mut().fault("proxy_log", Fault::Trap);
@@ -94,16 +95,16 @@ fn a_fault_reaches_the_guest_when_it_is_planned() {
 }
 
 #[test]
-fn two_vms_in_parallel_see_nothing_of_one_another() {
+fn parallel_vms_are_independent() {
     let run = |now: u64| {
-        let mut vm = kit(Host { now: Duration::from_nanos(now), ..Host::default() });
+        let mut vm = start_test_guest(Host { now: Duration::from_nanos(now), ..Host::default() });
         let (c, _) = vm.request(headers([("name", now.to_string())]), true).unwrap();
         for _ in 0..now {
-            assert_eq!(call(&mut vm, "proxy_get_current_time_nanoseconds", c, [OUT]), OK);
+            assert_eq!(call(&mut vm, "proxy_get_current_time_nanoseconds", c, [RESULT]), OK);
             assert_eq!(vm.memory(256, 8).unwrap(), now.to_le_bytes());
             assert_eq!(call(&mut vm, "proxy_log", c, [2, NAME[0], NAME[1]]), OK);
         }
-        assert_eq!((get_header(&mut vm, c, 0), given(&vm)), (OK, now.to_string().into_bytes()));
+        assert_eq!((get_header(&mut vm, c, 0), last_result(&vm)), (OK, now.to_string().into_bytes()));
         (vm.transcript().log().len(), vm.host().calls.total())
     };
     let counts = thread::scope(|scope| {
@@ -114,16 +115,16 @@ fn two_vms_in_parallel_see_nothing_of_one_another() {
 }
 
 #[test]
-fn header_values_are_bytes_there_and_back() {
-    let mut vm = kit(Host::default());
+fn header_values_are_bytes_in_both_directions() {
+    let mut vm = start_test_guest(Host::default());
     let (c, _) = vm.request(headers([("name", &b"\xff\x80"[..]), ("NAME", b"second")]), true).unwrap();
     assert_eq!(
-        (get_header(&mut vm, c, 0), given(&vm)),
+        (get_header(&mut vm, c, 0), last_result(&vm)),
         (OK, b"\xff\x80".to_vec()),
         "only the first value, values are not joined"
     );
     assert_eq!(call(&mut vm, "proxy_set_header_map_pairs", c, [0, PAIRS[0], PAIRS[1]]), OK);
-    assert_eq!((get_header(&mut vm, c, 0), given(&vm)), (OK, b"\xff\x00\x80".to_vec()));
+    assert_eq!((get_header(&mut vm, c, 0), last_result(&vm)), (OK, b"\xff\x00\x80".to_vec()));
     let set = headers([("name", b"\xff\x00\x80")]);
     assert_eq!(vm.stream(c).unwrap().request_headers, set);
     assert_eq!(vm.transcript().of(c), [Effect::RequestHeadersSet(set)]);
@@ -136,8 +137,8 @@ fn header_values_are_bytes_there_and_back() {
 }
 
 #[test]
-fn a_head_exists_in_its_own_phase_only() {
-    let mut vm = kit(Host::default());
+fn headers_are_accessible_only_in_their_own_phase() {
+    let mut vm = start_test_guest(Host::default());
     let (c, _) = vm.request(headers([("name", "request")]), true).unwrap();
     let root = vm.root();
     let phases = |vm: &mut Vm, c| [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|map| get_header(vm, c, map));
@@ -178,7 +179,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_stale_or_missing_wasm_is_refused() {
+fn a_stale_or_missing_wasm_is_rejected() {
     let folder = Folder::new("stale");
     let wasm = folder.file("filter.wasm", 10);
     let sources = [folder.0.join("src"), folder.file("Cargo.toml", 10)];

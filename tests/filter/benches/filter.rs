@@ -9,8 +9,8 @@ use std::path::Path;
 use std::{env, fs};
 
 use serde_json::{Value, json};
-use wasm_host::life::Life;
-use wasm_host::lives::{self, GRPC, HTTP, TABLE, TCP};
+use wasm_host::scenario::Scenario;
+use wasm_host::scenarios::{self, GRPC, HTTP, TABLE, TCP};
 use wasm_host::{Filter, FilterFile, Vm};
 
 const REQUESTS: u64 = 1_000_000;
@@ -39,21 +39,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn measure(filter: &Filter, file_bytes: u64, requests: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let mut vm = Vm::start(filter, lives::host())?;
+    let mut vm = Vm::start(filter, scenarios::host())?;
     if !vm.configure(TABLE)? {
         return Err(format!("configuration = {:?}: rejected", vm.transcript().log()).into());
     }
     let figure = |name, value, unit, bar| Figure { name, value, unit, bar };
-    let http = Life::get(HTTP).application(200, [("server", "x")]).chunk("small", true);
-    let tcp = Life::get(TCP).application::<&str>(200, []);
-    let grpc = Life::get(GRPC).callout(lives::grpc(Some(1), "0"));
+    let http = Scenario::get(HTTP).application(200, [("server", "x")]).chunk("small", true);
+    let tcp = Scenario::get(TCP).application::<&str>(200, []);
+    let grpc = Scenario::get(GRPC).callout(scenarios::grpc(Some(1), "0"));
     let mut figures = vec![
         figure("filter_file", file_bytes, "bytes", 174_080),
         figure("filter_memory_at_start", filter.initial_pages() << 16, "bytes", 131_072),
         figure("filter_host_calls_http", host_calls(&mut vm, &http)?, "calls", 10),
         figure("filter_host_calls_tcp", host_calls(&mut vm, &tcp)?, "calls", 10),
         figure("filter_host_calls_grpc", host_calls(&mut vm, &grpc)?, "calls", 20),
-        figure("filter_host_calls_not_ours", host_calls(&mut vm, &Life::get("/"))?, "calls", 1),
+        figure("filter_host_calls_not_ours", host_calls(&mut vm, &Scenario::get("/"))?, "calls", 1),
     ];
     mixed(&mut vm, 0..WARM)?;
     let (bytes, series) = (vm.memory_bytes(), vm.host().metrics.names().len());
@@ -69,22 +69,22 @@ fn measure(filter: &Filter, file_bytes: u64, requests: u64) -> Result<Vec<Figure
 }
 
 /// Counts the host calls of one scenario.
-fn host_calls(vm: &mut Vm, life: &Life) -> Result<u64, Box<dyn Error>> {
+fn host_calls(vm: &mut Vm, scenario: &Scenario) -> Result<u64, Box<dyn Error>> {
     vm.host_mut().calls.reset();
-    life.live(vm)?;
+    scenario.run(vm)?;
     Ok(vm.host().calls.total().into())
 }
 
 /// Two of three requests are the scenarios in turn; the third has an undeclared path, a different
 /// one each time.
 fn mixed(vm: &mut Vm, numbers: std::ops::Range<u64>) -> Result<(), Box<dyn Error>> {
-    let all = lives::all();
-    let mut lives = all.iter().cycle();
+    let all = scenarios::all();
+    let mut scenarios = all.iter().cycle();
     for number in numbers {
         if number % 3 == 0 {
-            Life::get(format!("/app-health/{number}%0a/livez")).live(vm)?;
-        } else if let Some((_, life)) = lives.next() {
-            life.live(vm)?;
+            Scenario::get(format!("/app-health/{number}%0a/livez")).run(vm)?;
+        } else if let Some((_, scenario)) = scenarios.next() {
+            scenario.run(vm)?;
         }
         vm.host_mut().transcript.clear();
     }

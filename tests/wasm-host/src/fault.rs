@@ -35,13 +35,13 @@ pub enum Fault {
     Id(u32),
 }
 
-const GIVES_BYTES: [&str; 4] = [
+const RETURNS_BYTES: [&str; 4] = [
     "proxy_get_buffer_bytes",
     "proxy_get_header_map_value",
     "proxy_get_property",
     "proxy_call_foreign_function",
 ];
-const GIVES_ID: [&str; 2] = ["proxy_http_call", "proxy_define_metric"];
+const RETURNS_ID: [&str; 2] = ["proxy_http_call", "proxy_define_metric"];
 
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<Planned>);
@@ -58,8 +58,8 @@ impl Faults {
     pub(super) fn plan(&mut self, call: &str, nth: Option<u32>, fault: Fault) {
         let known = match &fault {
             Fault::Status(_) | Fault::Trap => super::ALLOWED.contains(&call),
-            Fault::Value(_) | Fault::Pointer { .. } => GIVES_BYTES.contains(&call),
-            Fault::Id(_) => GIVES_ID.contains(&call),
+            Fault::Value(_) | Fault::Pointer { .. } => RETURNS_BYTES.contains(&call),
+            Fault::Id(_) => RETURNS_ID.contains(&call),
         };
         assert!(known, "{call} = {fault:?}: unknown call, or the fault does not apply to it");
         self.0.push(Planned { call: call.to_owned(), nth, seen: 0, fault });

@@ -12,18 +12,18 @@ pub(super) struct Guest<'a> {
 }
 
 /// Why a call was not performed: a status for the guest, or an error that ends its VM.
-pub(super) enum Stop {
+pub(super) enum CallError {
     Status(Status),
     Trap(Error),
 }
 
-impl From<Status> for Stop {
+impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         Self::Status(status)
     }
 }
 
-impl From<Error> for Stop {
+impl From<Error> for CallError {
     fn from(error: Error) -> Self {
         Self::Trap(error)
     }
@@ -34,7 +34,7 @@ impl From<Error> for Stop {
 pub(super) fn call<'a>(
     mut caller: Caller<'a, Host>,
     name: &'static str,
-    work: impl FnOnce(&mut Guest<'a>) -> Result<(), Stop>,
+    work: impl FnOnce(&mut Guest<'a>) -> Result<(), CallError>,
 ) -> Result<u32> {
     let host = caller.data_mut();
     host.calls.add(name);
@@ -51,8 +51,8 @@ pub(super) fn call<'a>(
     }
     match work(&mut Guest { caller, fault }) {
         Ok(()) => Ok(Status::Ok as u32),
-        Err(Stop::Status(status)) => Ok(status as u32),
-        Err(Stop::Trap(error)) => Err(error),
+        Err(CallError::Status(status)) => Ok(status as u32),
+        Err(CallError::Trap(error)) => Err(error),
     }
 }
 
@@ -62,7 +62,7 @@ impl Guest<'_> {
     }
 
     /// Reads bytes of the guest's memory; InvalidMemoryAccess if any are outside.
-    pub(super) fn read(&self, pointer: u32, size: u32) -> Result<Vec<u8>, Stop> {
+    pub(super) fn read(&self, pointer: u32, size: u32) -> Result<Vec<u8>, CallError> {
         let memory = self.memory()?;
         let start = index(pointer);
         let bytes = memory.data(self.caller.as_context()).get(start..start + index(size));
@@ -71,12 +71,12 @@ impl Guest<'_> {
 
     /// Like `read`, for names. Bytes that are not UTF-8 are replaced by a character that no known
     /// name contains.
-    pub(super) fn read_text(&self, pointer: u32, size: u32) -> Result<String, Stop> {
+    pub(super) fn read_text(&self, pointer: u32, size: u32) -> Result<String, CallError> {
         Ok(String::from_utf8_lossy(&self.read(pointer, size)?).into_owned())
     }
 
     /// Writes into the guest's memory; InvalidMemoryAccess if the bytes do not fit.
-    pub(super) fn write(&mut self, pointer: u32, bytes: &[u8]) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, pointer: u32, bytes: &[u8]) -> Result<(), CallError> {
         let memory = self.memory()?;
         let start = index(pointer);
         let target = memory.data_mut(self.caller.as_context_mut()).get_mut(start..start + bytes.len());
@@ -84,35 +84,35 @@ impl Guest<'_> {
         Ok(())
     }
 
-    pub(super) fn write_number(&mut self, pointer: u32, number: u32) -> Result<(), Stop> {
+    pub(super) fn write_number(&mut self, pointer: u32, number: u32) -> Result<(), CallError> {
         self.write(pointer, &number.to_le_bytes())
     }
 
     /// Returns an ID to the guest, or the one that a fault specifies.
-    pub(super) fn give_id(&mut self, pointer: u32, id: u32) -> Result<(), Stop> {
+    pub(super) fn return_id(&mut self, pointer: u32, id: u32) -> Result<(), CallError> {
         let id = if let Some(Fault::Id(other)) = self.fault { other } else { id };
         self.write_number(pointer, id)
     }
 
     /// Returns bytes to the guest in memory that the guest allocates, and writes their position and
     /// size; nothing is allocated for an empty result.
-    pub(super) fn give(
+    pub(super) fn return_bytes(
         &mut self,
         found: Result<Vec<u8>, Status>,
         pointer_out: u32,
         size_out: u32,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CallError> {
         let (pointer, size) = match self.fault.take() {
             Some(Fault::Pointer { pointer, size }) => (pointer, size),
-            Some(Fault::Value(value)) => self.place(&value)?,
-            _ => self.place(&found?)?,
+            Some(Fault::Value(value)) => self.allocate_and_copy(&value)?,
+            _ => self.allocate_and_copy(&found?)?,
         };
         self.write_number(pointer_out, pointer)?;
         self.write_number(size_out, size)
     }
 
     /// Copies bytes into memory from the guest's allocator and returns their position and size.
-    fn place(&mut self, bytes: &[u8]) -> Result<(u32, u32), Stop> {
+    fn allocate_and_copy(&mut self, bytes: &[u8]) -> Result<(u32, u32), CallError> {
         let size = u32::try_from(bytes.len()).map_err(|_| Status::InvalidMemoryAccess)?;
         if size == 0 {
             return Ok((0, 0));
@@ -128,7 +128,7 @@ impl Guest<'_> {
         Ok((pointer, size))
     }
 
-    fn memory(&self) -> Result<Memory, Stop> {
+    fn memory(&self) -> Result<Memory, CallError> {
         Ok(self.caller.data().running.memory.ok_or(Status::InvalidMemoryAccess)?)
     }
 }

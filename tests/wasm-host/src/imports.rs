@@ -7,7 +7,7 @@ use wasmtime::{Caller, Linker, Result};
 
 use super::Host;
 use super::fault::Status;
-use super::guest::{Guest, Stop, call};
+use super::guest::{CallError, Guest, call};
 use crate::transcript::{Effect, LogLevel, MetricKind};
 
 /// The calls that a filter may import, all from module `env`.
@@ -88,7 +88,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
     http::link(linker)
 }
 
-fn log(guest: &mut Guest<'_>, level: u32, text: u32, size: u32) -> Result<(), Stop> {
+fn log(guest: &mut Guest<'_>, level: u32, text: u32, size: u32) -> Result<(), CallError> {
     let level = LogLevel::from_number(level).ok_or(Status::BadArgument)?;
     let text = guest.read_text(text, size)?;
     guest.host().record(Effect::Log { level, text });
@@ -102,11 +102,11 @@ fn get_property(
     size: u32,
     value: u32,
     value_size: u32,
-) -> Result<(), Stop> {
+) -> Result<(), CallError> {
     let path = guest.read(path, size)?;
     let path = path.strip_suffix(b"\0").unwrap_or(&path);
     let found = guest.host().context().and_then(|context| context.properties.get(path).cloned());
-    guest.give(found.ok_or(Status::NotFound), value, value_size)
+    guest.return_bytes(found.ok_or(Status::NotFound), value, value_size)
 }
 
 /// The result is returned for every status of the function; a guest that needs none passes a null
@@ -116,10 +116,10 @@ fn call_foreign_function(
     name: String,
     argument: Vec<u8>,
     (result, result_size): (u32, u32),
-) -> Result<(), Stop> {
+) -> Result<(), CallError> {
     let function = guest.host().foreign_functions.get(&name).cloned().ok_or(Status::NotFound)?;
     if result != 0 && result_size != 0 {
-        guest.give(Ok(function.result), result, result_size)?;
+        guest.return_bytes(Ok(function.result), result, result_size)?;
     }
     if function.status != Status::Ok {
         return Err(function.status.into());
@@ -128,16 +128,22 @@ fn call_foreign_function(
     Ok(())
 }
 
-fn define_metric(guest: &mut Guest<'_>, kind: u32, name: u32, size: u32, id_out: u32) -> Result<(), Stop> {
+fn define_metric(
+    guest: &mut Guest<'_>,
+    kind: u32,
+    name: u32,
+    size: u32,
+    id_out: u32,
+) -> Result<(), CallError> {
     let name = guest.read_text(name, size)?;
     let kind = MetricKind::from_number(kind).ok_or(Status::BadArgument)?;
     let id = guest.host().metrics.define(kind, &name);
     guest.host().record(Effect::MetricDefined { id, kind, name });
-    guest.give_id(id_out, id)
+    guest.return_id(id_out, id)
 }
 
 /// 0 resets the choice: it is the VM context, which has no stream.
-fn set_effective_context(guest: &mut Guest<'_>, context: u32) -> Result<(), Stop> {
+fn set_effective_context(guest: &mut Guest<'_>, context: u32) -> Result<(), CallError> {
     let host = guest.host();
     if context != 0 && !host.running.contexts.contains_key(&context) {
         return Err(Status::BadArgument.into());

@@ -25,16 +25,16 @@ mod config;
 mod context;
 mod fault;
 mod guest;
+mod header_map;
 mod imports;
-pub mod kit;
-pub mod life;
-pub mod lives;
 mod metrics;
 pub mod module;
-mod pairs;
+pub mod scenario;
+pub mod scenarios;
 mod stream;
 pub mod transcript;
 mod vm;
+pub mod wat_guest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -96,7 +96,7 @@ pub struct Running {
     /// traps.
     restricted: bool,
     /// Contexts with an action that is deferred until the callback returns.
-    after_call: Vec<(u32, AfterCall)>,
+    deferred: Vec<(u32, DeferredAction)>,
     /// Callouts in progress: token to root context, to which Envoy delivers the response.
     callouts: BTreeMap<u32, u32>,
     last_token: u32,
@@ -108,7 +108,7 @@ pub struct Running {
 
 /// An action that a call requests and Envoy performs after the callback.
 #[derive(Debug)]
-enum AfterCall {
+enum DeferredAction {
     Reply(LocalReply),
     Reset,
 }

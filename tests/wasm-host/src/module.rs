@@ -53,7 +53,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
 
 /// Compiled modules by the hash of their bytes. This only caches a pure function, so tests do not
 /// affect each other.
-static COMPILED: LazyLock<Mutex<HashMap<[u8; 32], Filter>>> = LazyLock::new(Mutex::default);
+static CACHE: LazyLock<Mutex<HashMap<[u8; 32], Filter>>> = LazyLock::new(Mutex::default);
 
 impl Filter {
     /// Loads the workspace's filter, according to the environment.
@@ -82,7 +82,7 @@ impl Filter {
         let hash = Sha256::digest(bytes).into();
         // The lock is held during compilation, so that other tests wait for the same filter instead
         // of compiling it again.
-        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(filter) = compiled.get(&hash) {
             return Ok(filter.clone());
         }

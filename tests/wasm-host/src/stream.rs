@@ -3,7 +3,7 @@
 
 use super::context::{CalloutAnswer, Context, LocalReply};
 use super::vm::{number, size};
-use super::{Action, AfterCall, Vm, VmError};
+use super::{Action, DeferredAction, Vm, VmError};
 use crate::transcript::Headers;
 
 impl Vm {
@@ -23,7 +23,7 @@ impl Vm {
         context.request_open = true;
         let answer =
             self.invoke("proxy_on_request_headers", &[number(id), count, i32::from(end_of_stream)])?;
-        let action = self.settle(id, answer)?;
+        let action = self.finish_callback(id, answer)?;
         self.stream_mut("proxy_on_request_headers", id)?.request_open = action == Action::Pause;
         Ok((id, action))
     }
@@ -86,7 +86,7 @@ impl Vm {
         self.invoke("proxy_on_delete", &[number(id)])?;
         let host = self.store.data_mut();
         host.running.contexts.remove(&id);
-        host.running.after_call.clear();
+        host.running.deferred.clear();
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Vm {
         context.response_seen = true;
         let answer =
             self.invoke("proxy_on_response_headers", &[number(id), count, i32::from(end_of_stream)])?;
-        let action = self.settle(id, answer)?;
+        let action = self.finish_callback(id, answer)?;
         let context = self.stream_mut("proxy_on_response_headers", id)?;
         context.response_open = action == Action::Pause;
         context.response_started |= action == Action::Continue;
@@ -128,7 +128,7 @@ impl Vm {
         let length = size(chunk);
         let answer =
             self.invoke("proxy_on_response_body", &[number(id), length, i32::from(end_of_stream)])?;
-        let action = self.settle(id, answer)?;
+        let action = self.finish_callback(id, answer)?;
         let context = self.stream_mut("proxy_on_response_body", id)?;
         if action == Action::Continue {
             let chunk = context.chunk.take().unwrap_or_default();
@@ -147,19 +147,19 @@ impl Vm {
         let arguments = [number(root), number(token), counts[0], counts[1], counts[2]];
         self.invoke(callback, &arguments)?;
         self.stream_mut(callback, root)?.callout = None;
-        self.after_call()?;
+        self.run_deferred()?;
         Ok(())
     }
 
     /// Performs what the filter requested; after a local reply or a reset it does not continue.
-    fn settle(&mut self, id: u32, answer: Option<i32>) -> Result<Action, VmError> {
-        let asked = self.after_call()?.contains(&id);
+    fn finish_callback(&mut self, id: u32, answer: Option<i32>) -> Result<Action, VmError> {
+        let asked = self.run_deferred()?.contains(&id);
         Ok(if asked || answer.is_some_and(|answer| answer != 0) { Action::Pause } else { Action::Continue })
     }
 
     /// Performs the actions that the callback deferred, and returns their contexts.
-    pub(super) fn after_call(&mut self) -> Result<Vec<u32>, VmError> {
-        let asked = std::mem::take(&mut self.store.data_mut().running.after_call);
+    pub(super) fn run_deferred(&mut self) -> Result<Vec<u32>, VmError> {
+        let asked = std::mem::take(&mut self.store.data_mut().running.deferred);
         let ids = asked.iter().map(|(id, _)| *id).collect();
         for (id, after) in asked {
             let Some(context) =
@@ -168,8 +168,8 @@ impl Vm {
                 continue;
             };
             match after {
-                AfterCall::Reset => context.reset = true,
-                AfterCall::Reply(reply) => self.reply(id, reply)?,
+                DeferredAction::Reset => context.reset = true,
+                DeferredAction::Reply(reply) => self.reply(id, reply)?,
             }
         }
         Ok(ids)

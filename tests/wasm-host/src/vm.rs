@@ -114,7 +114,7 @@ impl Vm {
     /// `Trap` (also for the wrong number of arguments), `Dead`.
     pub fn call(&mut self, callback: &str, arguments: &[i32]) -> Result<Option<i32>, VmError> {
         let answer = self.invoke(callback, arguments)?;
-        self.after_call()?;
+        self.run_deferred()?;
         Ok(answer)
     }
 

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::FilterFile;
 
 #[test]
-fn the_filter_lies_where_cargo_and_the_environment_say() {
+fn the_path_of_the_filter_depends_on_cargo_and_the_environment() {
     let wasm = |target: Option<&str>, wasm: Option<&str>| {
         FilterFile::of(Path::new("/w"), target.map(PathBuf::from), wasm.map(PathBuf::from)).wasm
     };

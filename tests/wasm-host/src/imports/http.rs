@@ -5,9 +5,9 @@ use wasmtime::{Linker, Result};
 use super::C;
 use crate::context::LocalReply;
 use crate::fault::Status;
-use crate::guest::{Guest, Stop, call};
+use crate::guest::{CallError, Guest, call};
 use crate::transcript::{Effect, Headers, StreamKind};
-use crate::{AfterCall, Host, pairs};
+use crate::{DeferredAction, Host, header_map};
 
 /// The highest map type and buffer type of proxy-wasm.
 const LAST_MAP: u32 = 7;
@@ -33,7 +33,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
         |c: C<'_>, kind: u32, start: u32, max: u32, bytes: u32, size: u32| {
             call(c, "proxy_get_buffer_bytes", |guest| {
                 let found = buffer(guest.host(), kind).map(|buffer| cut(buffer, start, max));
-                guest.give(found, bytes, size)
+                guest.return_bytes(found, bytes, size)
             })
         },
     )?;
@@ -55,7 +55,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
             call(c, "proxy_get_header_map_value", |guest| {
                 let name = guest.read(name, name_size)?;
                 let found = header(guest.host(), map, &name);
-                guest.give(found, value, size)
+                guest.return_bytes(found, value, size)
             })
         },
     )?;
@@ -72,7 +72,7 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
             call(c, "proxy_send_local_response", |guest| {
                 let details = guest.read_text(details, details_size)?;
                 let body = guest.read(body, body_size)?;
-                let headers = pairs::parse(&guest.read(pairs, pairs_size)?);
+                let headers = header_map::parse(&guest.read(pairs, pairs_size)?);
                 send_local_response(guest.host(), LocalReply { status, headers, body }, details);
                 Ok(())
             })
@@ -85,8 +85,8 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
             call(c, "proxy_http_call", |guest| {
                 let cluster = guest.read_text(cluster, cluster_size)?;
                 let body = guest.read(body, body_size)?;
-                let headers = pairs::parse(&guest.read(headers, headers_size)?);
-                let trailers = pairs::parse(&guest.read(trailers, trailers_size)?);
+                let headers = header_map::parse(&guest.read(headers, headers_size)?);
+                let trailers = header_map::parse(&guest.read(trailers, trailers_size)?);
                 let callout = Callout { cluster, headers, body, trailers, timeout_ms };
                 http_call(guest, callout, token)
             })
@@ -121,7 +121,7 @@ fn cut(buffer: &[u8], start: u32, max: u32) -> Vec<u8> {
 
 /// Like Envoy's `Buffer::copyFrom`: prepends, replaces everything, or appends; a part in the middle
 /// cannot be replaced.
-fn set_buffer(host: &mut Host, kind: u32, start: u32, len: u32, bytes: Vec<u8>) -> Result<(), Stop> {
+fn set_buffer(host: &mut Host, kind: u32, start: u32, len: u32, bytes: Vec<u8>) -> Result<(), CallError> {
     let chunk =
         host.context_mut().filter(|_| kind == RESPONSE_BODY).and_then(|context| context.chunk.as_mut());
     let chunk = chunk.ok_or(Status::BadArgument)?;
@@ -160,11 +160,11 @@ fn header(host: &Host, map: u32, name: &[u8]) -> Result<Vec<u8>, Status> {
     found.map(|(_, value)| value.clone()).ok_or(Status::NotFound)
 }
 
-fn set_headers(guest: &mut Guest<'_>, map: u32, pairs: u32, size: u32) -> Result<(), Stop> {
+fn set_headers(guest: &mut Guest<'_>, map: u32, pairs: u32, size: u32) -> Result<(), CallError> {
     if map > LAST_MAP {
         return Err(Status::BadArgument.into());
     }
-    let pairs = pairs::parse(&guest.read(pairs, size)?);
+    let pairs = header_map::parse(&guest.read(pairs, size)?);
     let lowered = pairs.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
     let host = guest.host();
     let context = host.context_mut().filter(|context| !context.access_log).ok_or(Status::BadArgument)?;
@@ -185,10 +185,10 @@ fn set_headers(guest: &mut Guest<'_>, map: u32, pairs: u32, size: u32) -> Result
 
 /// For an HTTP stream, request and response are the same stream; closing a TCP connection does
 /// nothing.
-fn close_stream(host: &mut Host, kind: u32) -> Result<(), Stop> {
+fn close_stream(host: &mut Host, kind: u32) -> Result<(), CallError> {
     let kind = StreamKind::from_number(kind).ok_or(Status::BadArgument)?;
     if matches!(kind, StreamKind::Request | StreamKind::Response) {
-        host.running.after_call.push((host.context_id(), AfterCall::Reset));
+        host.running.deferred.push((host.context_id(), DeferredAction::Reset));
     }
     host.record(Effect::StreamClosed(kind));
     Ok(())
@@ -196,7 +196,7 @@ fn close_stream(host: &mut Host, kind: u32) -> Result<(), Stop> {
 
 fn send_local_response(host: &mut Host, reply: LocalReply, details: String) {
     let LocalReply { status, headers, body } = reply.clone();
-    host.running.after_call.push((host.context_id(), AfterCall::Reply(reply)));
+    host.running.deferred.push((host.context_id(), DeferredAction::Reply(reply)));
     host.record(Effect::LocalResponse { status, headers, body, details });
 }
 
@@ -210,7 +210,7 @@ struct Callout {
 
 /// Envoy first writes a 0 to check the address of the token, and reads the timeout as a signed
 /// number. Tokens are unique in the VM: 4, 8, 12 …
-fn http_call(guest: &mut Guest<'_>, callout: Callout, token_out: u32) -> Result<(), Stop> {
+fn http_call(guest: &mut Guest<'_>, callout: Callout, token_out: u32) -> Result<(), CallError> {
     guest.write_number(token_out, 0)?;
     let Callout { cluster, headers, body, trailers, timeout_ms } = callout;
     let host = guest.host();
@@ -227,7 +227,7 @@ fn http_call(guest: &mut Guest<'_>, callout: Callout, token_out: u32) -> Result<
     let token = host.running.last_token;
     host.running.callouts.insert(token, root);
     host.record(Effect::HttpCall { token, cluster, headers, body, trailers, timeout_ms });
-    guest.give_id(token_out, token)
+    guest.return_id(token_out, token)
 }
 
 #[cfg(test)]

@@ -1,26 +1,27 @@
 use super::ALLOWED;
-use crate::kit::{
-    BAD_ARGUMENT, CALLOUT, CALLS, INVALID_MEMORY_ACCESS, NAME, NOT_FOUND, OK, OUT, call, given, kit, token,
-};
 use crate::transcript::{Effect, MetricKind, headers};
+use crate::wat_guest::{
+    BAD_ARGUMENT, CALLOUT, CALLS, INVALID_MEMORY_ACCESS, NAME, NOT_FOUND, OK, RESULT, call, last_result,
+    start_test_guest, token,
+};
 use crate::{Host, Vm};
 
 #[test]
 fn every_call_is_linked_counted_and_checks_its_pointers() {
     assert_eq!(CALLS.map(|(name, _)| name), ALLOWED);
-    let mut vm = kit(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
+    let mut vm = start_test_guest(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
     let (c, _) = vm.request(headers([("name", "value")]), true).unwrap();
     vm.host_mut().calls.reset();
     let (out, [name, size]) = (i32::MIN, NAME);
     assert_eq!(call(&mut vm, "proxy_log", c, [2, -1, 1]), INVALID_MEMORY_ACCESS);
-    assert_eq!(call(&mut vm, "proxy_get_buffer_bytes", c, [6, 0, 9, out, OUT]), INVALID_MEMORY_ACCESS);
+    assert_eq!(call(&mut vm, "proxy_get_buffer_bytes", c, [6, 0, 9, out, RESULT]), INVALID_MEMORY_ACCESS);
     assert_eq!(call(&mut vm, "proxy_set_buffer_bytes", c, [1, 0, 0, 65_536, 1]), INVALID_MEMORY_ACCESS);
     assert_eq!(
-        call(&mut vm, "proxy_get_header_map_value", c, [0, name, size, OUT, out]),
+        call(&mut vm, "proxy_get_header_map_value", c, [0, name, size, RESULT, out]),
         INVALID_MEMORY_ACCESS
     );
     assert_eq!(call(&mut vm, "proxy_set_header_map_pairs", c, [0, 65_535, 2]), INVALID_MEMORY_ACCESS);
-    assert_eq!(call(&mut vm, "proxy_get_property", c, [name, -1, OUT, OUT]), INVALID_MEMORY_ACCESS);
+    assert_eq!(call(&mut vm, "proxy_get_property", c, [name, -1, RESULT, RESULT]), INVALID_MEMORY_ACCESS);
     assert_eq!(
         call(&mut vm, "proxy_call_foreign_function", c, [name, size, out, 1, 0, 0]),
         INVALID_MEMORY_ACCESS
@@ -42,27 +43,31 @@ fn every_call_is_linked_counted_and_checks_its_pointers() {
 }
 
 #[test]
-fn properties_and_foreign_functions_are_data() {
-    let mut vm =
-        kit(Host { foreign_functions: [("name".to_owned(), Default::default())].into(), ..Host::default() });
+fn properties_and_foreign_functions_return_configured_values() {
+    let mut vm = start_test_guest(Host {
+        foreign_functions: [("name".to_owned(), Default::default())].into(),
+        ..Host::default()
+    });
     let (c, _) = vm.request(headers([(":path", "/")]), true).unwrap();
     let [name, size] = NAME;
-    let get = |vm: &mut Vm, size| call(vm, "proxy_get_property", c, [name, size, OUT, OUT + 4]);
+    let get = |vm: &mut Vm, size| call(vm, "proxy_get_property", c, [name, size, RESULT, RESULT + 4]);
     assert_eq!(get(&mut vm, size), NOT_FOUND);
     vm.set_property(c, &["name"], b"\xffvalue").unwrap();
-    assert_eq!((get(&mut vm, size), given(&vm)), (OK, b"\xffvalue".to_vec()));
+    assert_eq!((get(&mut vm, size), last_result(&vm)), (OK, b"\xffvalue".to_vec()));
     assert_eq!(get(&mut vm, size + 1), OK, "a NUL after the last part");
-    let foreign =
-        |vm: &mut Vm, size| call(vm, "proxy_call_foreign_function", c, [name, size, 33, 2, OUT, OUT + 4]);
-    assert_eq!((foreign(&mut vm, 3), foreign(&mut vm, 4), given(&vm)), (NOT_FOUND, OK, vec![]));
+    let foreign = |vm: &mut Vm, size| {
+        call(vm, "proxy_call_foreign_function", c, [name, size, 33, 2, RESULT, RESULT + 4])
+    };
+    assert_eq!((foreign(&mut vm, 3), foreign(&mut vm, 4), last_result(&vm)), (NOT_FOUND, OK, vec![]));
     assert_eq!(vm.transcript().of(c), [Effect::Foreign { name: "name".to_owned(), argument: vec![0, 0] }]);
 }
 
 #[test]
-fn metrics_have_new_ids_and_old_values() {
-    let mut vm = kit(Host::default());
+fn a_metric_that_is_defined_again_gets_a_new_id_and_keeps_its_value() {
+    let mut vm = start_test_guest(Host::default());
     let [name, size] = NAME;
-    let define = |vm: &mut Vm, kind| (call(vm, "proxy_define_metric", 1, [kind, name, size, OUT]), token(vm));
+    let define =
+        |vm: &mut Vm, kind| (call(vm, "proxy_define_metric", 1, [kind, name, size, RESULT]), token(vm));
     let defined = [0, 0, 1, 2].map(|kind| define(&mut vm, kind));
     assert_eq!(defined, [(OK, 4), (OK, 8), (OK, 5), (OK, 6)]);
     assert_eq!(define(&mut vm, 3).0, BAD_ARGUMENT);

@@ -1,11 +1,12 @@
-use crate::kit::{
-    BAD_ARGUMENT, DATA, LOG, NAME, OK, OUT, PAIRS, call, get_header, guest, http_call, kit, token,
-};
 use crate::transcript::{Effect, StreamKind, headers};
+use crate::wat_guest::{
+    BAD_ARGUMENT, DATA, LOG, NAME, OK, PAIRS, RESULT, call, get_header, guest, http_call, start_test_guest,
+    token,
+};
 use crate::{Action, CalloutAnswer, Host, LocalReply, Vm};
 
 #[test]
-fn a_reply_takes_effect_after_the_callback_and_passes_the_filter_itself() {
+fn a_local_reply_is_sent_after_the_callback_and_passes_through_the_filter() {
     let imports = LOG.to_owned()
         + r#"(import "env" "proxy_send_local_response" (func $reply (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))"#;
     let rest = r#"(data (i32.const 0) "requestresponse")
@@ -33,8 +34,8 @@ fn a_reply_takes_effect_after_the_callback_and_passes_the_filter_itself() {
 }
 
 #[test]
-fn a_reply_replaces_a_response_and_a_late_one_breaks_it_off() {
-    let mut vm = kit(Host::default());
+fn a_local_reply_replaces_a_response_and_a_late_one_resets_it() {
+    let mut vm = start_test_guest(Host::default());
     let [name, size] = NAME;
     let reply = [503, name, size, 0, 0, PAIRS[0], PAIRS[1], -1];
     let (c, _) = vm.request(headers([(":path", "/")]), true).unwrap();
@@ -55,18 +56,18 @@ fn a_reply_replaces_a_response_and_a_late_one_breaks_it_off() {
 }
 
 #[test]
-fn a_callout_is_answered_to_the_root() {
-    let mut vm = kit(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
+fn a_callout_response_is_delivered_to_the_root() {
+    let mut vm = start_test_guest(Host { clusters: ["name".to_owned()].into(), ..Host::default() });
     let root = vm.root();
     let (c, _) = vm.request(headers([(":path", "/")]), true).unwrap();
     assert_eq!(http_call(&mut vm, c, -1), BAD_ARGUMENT, "a negative timeout");
     assert_eq!(
-        call(&mut vm, "proxy_http_call", c, [16, 3, 64, 67, 0, 0, 0, 0, 1, OUT]),
+        call(&mut vm, "proxy_http_call", c, [16, 3, 64, 67, 0, 0, 0, 0, 1, RESULT]),
         BAD_ARGUMENT,
         "no such cluster"
     );
     assert_eq!(
-        call(&mut vm, "proxy_http_call", c, [16, 4, 32, 21, 0, 0, 0, 0, 1, OUT]),
+        call(&mut vm, "proxy_http_call", c, [16, 4, 32, 21, 0, 0, 0, 0, 1, RESULT]),
         BAD_ARGUMENT,
         "no :path"
     );
@@ -96,7 +97,7 @@ fn a_callout_is_answered_to_the_root() {
 /// The guest records the callback's arguments and the results of its calls as values of a gauge,
 /// then replies.
 #[test]
-fn the_answer_is_there_during_its_callback() {
+fn a_callout_response_is_accessible_during_its_callback() {
     let imports = r#"
         (import "env" "proxy_http_call" (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
         (import "env" "proxy_get_header_map_value" (func $header (param i32 i32 i32 i32 i32) (result i32)))
@@ -146,7 +147,7 @@ fn the_answer_is_there_during_its_callback() {
 }
 
 #[test]
-fn a_stream_ends_with_log_done_delete_and_a_root_may_stay() {
+fn a_stream_ends_with_log_done_and_delete() {
     let imports = LOG.to_owned()
         + r#"(import "env" "proxy_get_header_map_value" (func $header (param i32 i32 i32 i32 i32) (result i32)))"#;
     // Each callback logs its name; on_log then logs as many bytes as the number of the status for a

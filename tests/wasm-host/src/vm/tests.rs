@@ -1,9 +1,9 @@
-use crate::kit::{LOG, guest};
 use crate::transcript::{Effect, LogLevel, headers};
+use crate::wat_guest::{LOG, guest};
 use crate::{Host, Vm};
 
 #[test]
-fn memory_without_end_is_refused_to_the_guest() {
+fn the_memory_of_a_guest_is_limited() {
     let grow = r#"(func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))"#;
     let mut vm = Vm::start(&guest("", grow), Host::default()).unwrap();
     assert_eq!((vm.memory_pages(), vm.memory_bytes()), (1, 65_536));
@@ -13,7 +13,7 @@ fn memory_without_end_is_refused_to_the_guest() {
 }
 
 #[test]
-fn starting_and_allocating_may_only_log() {
+fn only_logging_is_allowed_at_start_and_during_allocation() {
     let time = r#"(import "env" "proxy_get_current_time_nanoseconds" (func $time (param i32) (result i32)))"#;
     let initialize = guest(time, r#"(func (export "_initialize") (drop (call $time (i32.const 0))))"#);
     let error = Vm::start(&initialize, Host::default()).unwrap_err().to_string();
@@ -30,7 +30,7 @@ fn starting_and_allocating_may_only_log() {
 }
 
 #[test]
-fn a_changed_configuration_has_a_root_of_its_own() {
+fn a_changed_configuration_gets_a_new_root() {
     let imports = LOG.to_owned()
         + r#"(import "env" "proxy_get_buffer_bytes" (func $buffer (param i32 i32 i32 i32 i32) (result i32)))"#;
     // The guest logs each configuration and accepts those that begin with '{'.

@@ -1,4 +1,4 @@
-//! Guests in WAT with which the harness tests itself. The kit is a guest with an export for each
+//! Guests in WAT with which the harness tests itself. The test guest has an export for each
 //! host call, which passes its arguments on (the first one is the context) and returns the status.
 
 use super::{Filter, Host, Vm};
@@ -9,14 +9,14 @@ pub const NOT_FOUND: i32 = 1;
 pub const BAD_ARGUMENT: i32 = 2;
 pub const INVALID_MEMORY_ACCESS: i32 = 6;
 
-/// The address and size of the text `name` in the kit's memory.
+/// The address and size of the text `name` in the memory of the test guest.
 pub const NAME: [i32; 2] = [16, 4];
 /// The address and size of a serialised map: `name: \xff\0\x80`.
 pub const PAIRS: [i32; 2] = [32, 21];
 /// The address and size of the headers of a callout.
 pub const CALLOUT: [i32; 2] = [64, 67];
 /// The address to which a call writes its result; the size follows after 4 bytes.
-pub const OUT: i32 = 256;
+pub const RESULT: i32 = 256;
 /// These values as data segments.
 pub const DATA: &str = r#"
     (data (i32.const 16) "name")
@@ -61,9 +61,9 @@ pub fn guest(imports: &str, rest: &str) -> Filter {
     Filter::from_bytes(text.as_bytes()).expect("a guest that production accepts")
 }
 
-/// Starts a kit that pauses in every callback, so that headers and chunks stay accessible to the
+/// Starts the test guest, which pauses in every callback, so that headers and chunks stay accessible to the
 /// calls of a test.
-pub fn kit(host: Host) -> Vm {
+pub fn start_test_guest(host: Host) -> Vm {
     let (mut imports, mut exports) = (String::new(), String::new());
     for (name, parameters) in CALLS {
         let wide = |i| i == 2 && ["proxy_increment_metric", "proxy_record_metric"].contains(&name);
@@ -83,34 +83,34 @@ pub fn kit(host: Host) -> Vm {
             "(func (export \"proxy_on_{callback}\") (param i32 i32 i32) (result i32) (i32.const 1))\n"
         );
     }
-    Vm::start(&guest(&imports, &(exports + DATA)), host).expect("the kit starts")
+    Vm::start(&guest(&imports, &(exports + DATA)), host).expect("the test guest starts")
 }
 
-/// Makes one host call of the kit and returns its status.
+/// Makes one host call of the test guest and returns its status.
 pub fn call<const N: usize>(vm: &mut Vm, name: &str, context: u32, arguments: [i32; N]) -> i32 {
     let arguments = [&[context.cast_signed()], &arguments[..]].concat();
-    vm.call(name, &arguments).expect("no trap").expect("the kit has that export")
+    vm.call(name, &arguments).expect("no trap").expect("the test guest has that export")
 }
 
 /// Returns the bytes that the last call returned.
-pub fn given(vm: &Vm) -> Vec<u8> {
-    vm.memory(number(vm, OUT), number(vm, OUT + 4)).expect("the host returned a valid address").to_vec()
+pub fn last_result(vm: &Vm) -> Vec<u8> {
+    vm.memory(number(vm, RESULT), number(vm, RESULT + 4)).expect("the host returned a valid address").to_vec()
 }
 
 /// Reads the first header `name` of a map and returns the status.
 pub fn get_header(vm: &mut Vm, context: u32, map: i32) -> i32 {
-    call(vm, "proxy_get_header_map_value", context, [map, NAME[0], NAME[1], OUT, OUT + 4])
+    call(vm, "proxy_get_header_map_value", context, [map, NAME[0], NAME[1], RESULT, RESULT + 4])
 }
 
 /// Sends a callout to the cluster `name` and returns the status.
 pub fn http_call(vm: &mut Vm, context: u32, timeout_ms: i32) -> i32 {
     let [name, size] = NAME;
-    call(vm, "proxy_http_call", context, [name, size, CALLOUT[0], CALLOUT[1], 0, 0, 0, 0, timeout_ms, OUT])
+    call(vm, "proxy_http_call", context, [name, size, CALLOUT[0], CALLOUT[1], 0, 0, 0, 0, timeout_ms, RESULT])
 }
 
 /// Returns the token or ID that the last call returned.
 pub fn token(vm: &Vm) -> u32 {
-    number(vm, OUT)
+    number(vm, RESULT)
 }
 
 fn number(vm: &Vm, at: i32) -> u32 {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::life::Life;
+use super::scenario::Scenario;
 use super::{CalloutAnswer, Host};
 use crate::transcript::{Headers, headers};
 
@@ -38,7 +38,7 @@ pub fn host() -> Host {
 }
 
 /// Returns every scenario with its name.
-pub fn all() -> Vec<(&'static str, Life)> {
+pub fn all() -> Vec<(&'static str, Scenario)> {
     [http(), redirects(), others(), refused()].concat()
 }
 
@@ -59,29 +59,29 @@ pub fn grpc(serving: Option<u8>, grpc_status: &str) -> CalloutAnswer {
     CalloutAnswer { headers: head, body, trailers: headers([("grpc-status", grpc_status)]) }
 }
 
-fn ok(path: &str) -> Life {
-    Life::get(path).application(200, [("server", SECRET), ("set-cookie", SECRET)])
+fn ok(path: &str) -> Scenario {
+    Scenario::get(path).application(200, [("server", SECRET), ("set-cookie", SECRET)])
 }
 
-fn http() -> Vec<(&'static str, Life)> {
+fn http() -> Vec<(&'static str, Scenario)> {
     let refused = "upstream_reset_before_response_started{remote_connection_failure}";
     let failure = "delayed_connect_error:_Connection_refused";
     vec![
         ("http ok", ok(HTTP).chunk(SECRET, true)),
         ("http endless", ok(HTTP).chunk(SECRET, false).chunk([b'x'; 10_240], false).chunk(SECRET, false)),
         ("http body breaks", ok(HTTP).chunk(SECRET, false)),
-        ("http application", Life::get(HTTP).application(503, [("server", SECRET)]).chunk(SECRET, true)),
-        ("http refused", Life::get(HTTP).envoy(503, refused, failure)),
-        ("http timeout", Life::get(HTTP).wait(Duration::from_secs(2)).envoy(504, "response_timeout", "")),
-        ("http caller gone", Life::get(HTTP)),
+        ("http application", Scenario::get(HTTP).application(503, [("server", SECRET)]).chunk(SECRET, true)),
+        ("http refused", Scenario::get(HTTP).envoy(503, refused, failure)),
+        ("http timeout", Scenario::get(HTTP).wait(Duration::from_secs(2)).envoy(504, "response_timeout", "")),
+        ("http caller gone", Scenario::get(HTTP)),
         ("hook ok", ok(HOOK).chunk(SECRET, true)),
-        ("hook refused", Life::get(HOOK).envoy(503, refused, failure)),
+        ("hook refused", Scenario::get(HOOK).envoy(503, refused, failure)),
     ]
 }
 
-fn redirects() -> Vec<(&'static str, Life)> {
+fn redirects() -> Vec<(&'static str, Scenario)> {
     let found = |location: &'static str| {
-        Life::get(HTTP).application(302, [("location", location), ("server", SECRET)])
+        Scenario::get(HTTP).application(302, [("location", location), ("server", SECRET)])
     };
     let reset =
         "upstream connect error or disconnect/reset before headers. reset reason: remote connection failure";
@@ -97,28 +97,31 @@ fn redirects() -> Vec<(&'static str, Life)> {
     ]
 }
 
-fn others() -> Vec<(&'static str, Life)> {
+fn others() -> Vec<(&'static str, Scenario)> {
     vec![
-        ("tcp connected", Life::get(TCP).application::<&str>(200, [])),
-        ("tcp overloaded", Life::get(TCP).envoy(503, "upstream_reset_before_response_started{overflow}", "")),
-        ("grpc serving", Life::get(GRPC).callout(grpc(Some(1), "0"))),
-        ("grpc not serving", Life::get(GRPC).callout(grpc(Some(2), "0"))),
-        ("grpc unimplemented", Life::get(GRPC).callout(grpc(None, "12"))),
-        ("grpc failed", Life::get(GRPC).callout_failed()),
-        ("grpc late", Life::get(GRPC).wait(Duration::from_secs(3)).callout_failed()),
-        ("grpc caller gone", Life::get(GRPC)),
+        ("tcp connected", Scenario::get(TCP).application::<&str>(200, [])),
+        (
+            "tcp overloaded",
+            Scenario::get(TCP).envoy(503, "upstream_reset_before_response_started{overflow}", ""),
+        ),
+        ("grpc serving", Scenario::get(GRPC).callout(grpc(Some(1), "0"))),
+        ("grpc not serving", Scenario::get(GRPC).callout(grpc(Some(2), "0"))),
+        ("grpc unimplemented", Scenario::get(GRPC).callout(grpc(None, "12"))),
+        ("grpc failed", Scenario::get(GRPC).callout_failed()),
+        ("grpc late", Scenario::get(GRPC).wait(Duration::from_secs(3)).callout_failed()),
+        ("grpc caller gone", Scenario::get(GRPC)),
     ]
 }
 
-fn refused() -> Vec<(&'static str, Life)> {
-    let with_body = Life { end_of_stream: false, ..Life::get(TCP) };
+fn refused() -> Vec<(&'static str, Scenario)> {
+    let with_body = Scenario { end_of_stream: false, ..Scenario::get(TCP) };
     vec![
-        ("undeclared", Life::get("/app-health/app/%0alivez")),
-        ("method", Life::get(GRPC).with(":method", "POST")),
+        ("undeclared", Scenario::get("/app-health/app/%0alivez")),
+        ("method", Scenario::get(GRPC).with(":method", "POST")),
         ("body", with_body),
-        ("odd bytes", Life::get(b"/app-health/\xff\0\n/livez").with("user-agent", b"\xff\x80\n")),
+        ("odd bytes", Scenario::get(b"/app-health/\xff\0\n/livez").with("user-agent", b"\xff\x80\n")),
         ("odd user agent", ok(HTTP).with("user-agent", b"\xff\x80").chunk(SECRET, true)),
-        ("long path", Life::get([b"/app-health/".as_slice(), &[b'a'; 16 << 10]].concat())),
-        ("not ours", Life::get("/stats/prometheus")),
+        ("long path", Scenario::get([b"/app-health/".as_slice(), &[b'a'; 16 << 10]].concat())),
+        ("not ours", Scenario::get("/stats/prometheus")),
     ]
 }

@@ -10,7 +10,7 @@ use crate::transcript::{Headers, headers};
 
 /// A request, and the events that follow.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct Scenario {
     pub head: Headers,
     /// Whether the request ends with its headers.
     pub end_of_stream: bool,
@@ -33,7 +33,7 @@ pub enum Step {
 
 /// The final result for the client. Its `Debug` output shows bytes as escaped text.
 #[derive(Clone, PartialEq, Eq)]
-pub enum End {
+pub enum Outcome {
     /// The filter passed the request on to the routes unmodified.
     Passed,
     /// The request is still waiting.
@@ -46,7 +46,7 @@ pub enum End {
     Streamed { headers: Headers, body: Vec<u8> },
 }
 
-impl fmt::Debug for End {
+impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let map = |headers: &Headers| {
             let line = |(name, value): &(Vec<u8>, Vec<u8>)| {
@@ -68,7 +68,7 @@ impl fmt::Debug for End {
     }
 }
 
-impl Life {
+impl Scenario {
     /// Returns kubelet's GET request for a path.
     pub fn get(path: impl AsRef<[u8]>) -> Self {
         let head = [
@@ -102,35 +102,35 @@ impl Life {
     ) -> Self {
         let mut head = headers([(":status", status.to_string())]);
         head.extend(headers(more));
-        self.then(Step::Answer { headers: head, details: "via_upstream".into(), failure: String::new() })
+        self.push(Step::Answer { headers: head, details: "via_upstream".into(), failure: String::new() })
     }
 
     /// Appends a local response of Envoy.
     pub fn envoy(self, status: u16, details: &str, failure: &str) -> Self {
         let headers = headers([(":status", status.to_string()), ("content-type", "text/plain".into())]);
-        self.then(Step::Answer { headers, details: details.into(), failure: failure.into() })
+        self.push(Step::Answer { headers, details: details.into(), failure: failure.into() })
     }
 
     /// Appends a chunk of the response body.
     pub fn chunk(self, bytes: impl Into<Vec<u8>>, last: bool) -> Self {
-        self.then(Step::Chunk { bytes: bytes.into(), last })
+        self.push(Step::Chunk { bytes: bytes.into(), last })
     }
 
     /// Appends a response to a callout.
     pub fn callout(self, answer: CalloutAnswer) -> Self {
-        self.then(Step::Callout(Some(answer)))
+        self.push(Step::Callout(Some(answer)))
     }
 
     /// Appends a callout that fails.
     pub fn callout_failed(self) -> Self {
-        self.then(Step::Callout(None))
+        self.push(Step::Callout(None))
     }
 
     pub fn wait(self, time: Duration) -> Self {
-        self.then(Step::Wait(time))
+        self.push(Step::Wait(time))
     }
 
-    pub fn then(mut self, step: Step) -> Self {
+    pub fn push(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
     }
@@ -139,14 +139,14 @@ impl Life {
     ///
     /// # Errors
     /// `Trap`, `Dead`.
-    pub fn live(&self, vm: &mut Vm) -> Result<End, VmError> {
+    pub fn run(&self, vm: &mut Vm) -> Result<Outcome, VmError> {
         let before = vm.host().newest_callout();
         let (context, action) = vm.request(self.head.clone(), self.end_of_stream)?;
         // A request that continues unmodified has no route to an application.
         let routed = action == Action::Continue
             && vm.stream(context).is_some_and(|stream| stream.request_headers != self.head);
         for step in &self.steps {
-            step.happen(vm, context, routed, before)?;
+            step.deliver(vm, context, routed, before)?;
         }
         let end = self.end(vm, context, action);
         vm.finish(context)?;
@@ -158,20 +158,20 @@ impl Life {
         Ok(end)
     }
 
-    fn end(&self, vm: &Vm, context: u32, action: Action) -> End {
-        let Some(stream) = vm.stream(context) else { return End::Waiting };
+    fn end(&self, vm: &Vm, context: u32, action: Action) -> Outcome {
+        let Some(stream) = vm.stream(context) else { return Outcome::Waiting };
         match &stream.local_reply {
-            _ if stream.reset => End::Reset,
-            Some(reply) => End::Reply {
+            _ if stream.reset => Outcome::Reset,
+            Some(reply) => Outcome::Reply {
                 status: reply.status,
                 headers: reply.headers.clone(),
                 body: String::from_utf8_lossy(&reply.body).into_owned(),
             },
             None if stream.response_started => {
-                End::Streamed { headers: stream.response_headers.clone(), body: stream.sent_body.clone() }
+                Outcome::Streamed { headers: stream.response_headers.clone(), body: stream.sent_body.clone() }
             }
-            None if action == Action::Continue && stream.request_headers == self.head => End::Passed,
-            None => End::Waiting,
+            None if action == Action::Continue && stream.request_headers == self.head => Outcome::Passed,
+            None => Outcome::Waiting,
         }
     }
 }
@@ -179,7 +179,7 @@ impl Life {
 impl Step {
     /// `routed`: the filter sent the request on; `before`: the token of the newest callout before
     /// the request.
-    fn happen(&self, vm: &mut Vm, context: u32, routed: bool, before: u32) -> Result<(), VmError> {
+    fn deliver(&self, vm: &mut Vm, context: u32, routed: bool, before: u32) -> Result<(), VmError> {
         let Some(stream) = vm.stream(context).filter(|stream| !stream.ended()) else { return Ok(()) };
         match self {
             Self::Answer { headers, details, failure } if routed && !stream.response_seen => {

@@ -1,17 +1,17 @@
 //! Tests that call the filter's callbacks in a pseudorandom order, which is the same in every run:
 //! nothing traps, and afterwards probes still work.
 
-use wasm_host::lives::{self, GRPC, HOOK, HTTP, TABLE, TCP};
+use wasm_host::scenarios::{self, GRPC, HOOK, HTTP, TABLE, TCP};
 use wasm_host::transcript::headers;
 use wasm_host::{CalloutAnswer, Vm, VmError};
 
-use crate::kit::{forget, get, started};
-use crate::orders::{CALLBACKS, IDS, call, serves};
+use crate::callback_order::{CALLBACKS, IDS, assert_serves, call};
+use crate::support::{clear, get, start_vm};
 
 /// The generator SplitMix64, which gives the same numbers in every run.
-struct Numbers(u64);
+struct SplitMix64(u64);
 
-impl Numbers {
+impl SplitMix64 {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -27,7 +27,7 @@ impl Numbers {
 
 /// Makes one random call, in or out of its proper order. The error `OutOfTurn` is allowed, a trap
 /// is not.
-fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(), VmError> {
+fn step(vm: &mut Vm, numbers: &mut SplitMix64, contexts: &mut Vec<u32>) -> Result<(), VmError> {
     let context =
         if contexts.is_empty() || numbers.below(4) == 0 { *numbers.of(&IDS) } else { *numbers.of(contexts) };
     match numbers.below(10) {
@@ -45,7 +45,7 @@ fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(
             let token = vm.host().newest_callout();
             match numbers.below(3) {
                 0 => vm.callout_failed(token)?,
-                1 => vm.callout_answer(token, lives::grpc(Some(1), "0"))?,
+                1 => vm.callout_answer(token, scenarios::grpc(Some(1), "0"))?,
                 _ => vm.callout_answer(token, CalloutAnswer::default())?,
             }
         }
@@ -62,21 +62,21 @@ fn step(vm: &mut Vm, numbers: &mut Numbers, contexts: &mut Vec<u32>) -> Result<(
 }
 
 #[test]
-fn random_orders_never_trap() {
+fn random_callback_orders_never_trap() {
     for seed in 1..=8 {
-        let (mut vm, mut numbers, mut contexts) = (started(), Numbers(seed), Vec::new());
+        let (mut vm, mut numbers, mut contexts) = (start_vm(), SplitMix64(seed), Vec::new());
         for number in 0..2_000 {
             match step(&mut vm, &mut numbers, &mut contexts) {
                 Ok(()) | Err(VmError::OutOfTurn { .. }) => {}
                 Err(error) => panic!("seed {seed}, step {number}: {error}"),
             }
-            forget(&mut vm);
+            clear(&mut vm);
             contexts.retain(|context| vm.stream(*context).is_some());
             if contexts.len() > 20 {
                 contexts.remove(0);
             }
         }
         assert!(vm.configure(TABLE).unwrap());
-        serves(&mut vm);
+        assert_serves(&mut vm);
     }
 }

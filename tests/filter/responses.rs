@@ -1,34 +1,34 @@
 //! Tests of responses to routed probes: which parts of an application's response the filter passes
 //! on, and into which reasons it translates the local replies of Envoy.
 
-use wasm_host::life::{End, Life};
-use wasm_host::lives::{HOOK, HTTP, SECRET, TCP};
+use wasm_host::scenario::{Outcome, Scenario};
+use wasm_host::scenarios::{HOOK, HTTP, SECRET, TCP};
 use wasm_host::transcript::{Effect, headers};
 use wasm_host::{Action, Vm};
 
-use crate::kit::{bare, check, get, with_table};
+use crate::support::{check, get, passed, vm_with_table};
 
 const RESET: &str = "upstream_reset_before_response_started";
 
-fn application(path: &str, status: u16) -> Life {
+fn application(path: &str, status: u16) -> Scenario {
     let head =
         [("server", SECRET), ("set-cookie", SECRET), ("content-length", "5"), ("x-envoy-upstream", SECRET)];
-    Life::get(path).application(status, head).chunk(SECRET, false).chunk(SECRET, true)
+    Scenario::get(path).application(status, head).chunk(SECRET, false).chunk(SECRET, true)
 }
 
 #[test]
-fn an_answer_passes_as_its_bare_status() {
-    let mut vm = with_table();
+fn a_response_is_passed_with_its_status_only() {
+    let mut vm = vm_with_table();
     for path in [HTTP, HOOK] {
         for status in [200, 201, 204, 206, 299, 400, 401, 404, 418, 429, 500, 502, 503, 504, 520, 530, 599] {
-            assert_eq!(application(path, status).live(&mut vm).unwrap(), bare(status), "{path}");
+            assert_eq!(application(path, status).run(&mut vm).unwrap(), passed(status), "{path}");
         }
     }
 }
 
 #[test]
-fn a_head_that_ends_the_answer_is_all_that_there_is() {
-    let mut vm = with_table();
+fn a_response_without_a_body_ends_with_its_headers() {
+    let mut vm = vm_with_table();
     let (context, _) = vm.request(get(HTTP), true).unwrap();
     let head = headers([(":status", "204"), ("server", SECRET)]);
     assert_eq!(vm.response(context, head, true).unwrap(), Action::Continue);
@@ -37,26 +37,26 @@ fn a_head_that_ends_the_answer_is_all_that_there_is() {
 }
 
 #[test]
-fn what_is_no_final_answer_is_no_valid_one() {
+fn an_invalid_status_is_an_invalid_response() {
     let status = |status: &str| {
-        let mut life = Life::get(HTTP).application::<&str>(200, []);
-        for step in &mut life.steps {
-            if let wasm_host::life::Step::Answer { headers, .. } = step {
+        let mut scenario = Scenario::get(HTTP).application::<&str>(200, []);
+        for step in &mut scenario.steps {
+            if let wasm_host::scenario::Step::Answer { headers, .. } = step {
                 headers[0].1 = status.into();
             }
         }
-        life
+        scenario
     };
     let rows = ["101", "199", "0", "", "-1", "2e2", "99999"].map(|text| (text, status(text), "527 protocol"));
-    check(&mut with_table(), rows.into());
+    check(&mut vm_with_table(), rows.into());
     check(
-        &mut with_table(),
+        &mut vm_with_table(),
         vec![("600", status("600"), "527 protocol"), ("999", status("999"), "527 protocol")],
     );
 }
 
 #[test]
-fn who_made_the_answer_decides_from_400_on() {
+fn an_error_status_depends_on_who_sent_the_response() {
     let rows = [
         ("response_timeout", "", "504 timeout"),
         ("upstream_per_try_timeout", "", "504 timeout"),
@@ -90,45 +90,45 @@ fn who_made_the_answer_decides_from_400_on() {
         ("", "", "530 configuration"),
         ("words of a newer Envoy", "", "530 configuration"),
     ];
-    let mut vm = with_table();
+    let mut vm = vm_with_table();
     for (details, failure, expected) in rows {
         let details = if details.starts_with('{') { format!("{RESET}{details}") } else { details.into() };
         // A connection that is closed at once was established, so a TCP probe succeeds.
         let expected_of_tcp = if expected == "520 closed" { "200" } else { expected };
         for (path, expected) in [(HTTP, expected), (TCP, expected_of_tcp)] {
             for status in [400, 502, 503, 504] {
-                let life = Life::get(path).envoy(status, &details, failure);
-                check(&mut vm, vec![(&details, life, expected)]);
+                let scenario = Scenario::get(path).envoy(status, &details, failure);
+                check(&mut vm, vec![(&details, scenario, expected)]);
             }
         }
         // The kubelet counts any response to a hook as success.
-        check(&mut vm, vec![(&details, Life::get(HOOK).envoy(503, &details, failure), "reset")]);
+        check(&mut vm, vec![(&details, Scenario::get(HOOK).envoy(503, &details, failure), "reset")]);
     }
 }
 
 #[test]
-fn tcp_passes_when_envoy_connected() {
+fn a_tcp_probe_succeeds_if_envoy_connected() {
     let rows = vec![
-        ("connected", Life::get(TCP).application::<&str>(200, []), "200"),
-        ("201", Life::get(TCP).application::<&str>(201, []), "530 configuration"),
-        ("302", Life::get(TCP).application(302, [("location", "/a")]), "530 configuration"),
-        ("500", Life::get(TCP).application::<&str>(500, []), "530 configuration"),
+        ("connected", Scenario::get(TCP).application::<&str>(200, []), "200"),
+        ("201", Scenario::get(TCP).application::<&str>(201, []), "530 configuration"),
+        ("302", Scenario::get(TCP).application(302, [("location", "/a")]), "530 configuration"),
+        ("500", Scenario::get(TCP).application::<&str>(500, []), "530 configuration"),
     ];
-    check(&mut with_table(), rows);
+    check(&mut vm_with_table(), rows);
 }
 
 /// Sends a response body in these chunks. Each has its size, whether it is the last one, and the
 /// number of spaces that the filter must send instead.
 fn check_body(chunks: &[(usize, bool, usize)]) {
-    let mut vm = with_table();
+    let mut vm = vm_with_table();
     let (context, _) = vm.request(get(HTTP), true).unwrap();
     vm.response(context, headers([(":status", "200")]), false).unwrap();
-    for (number, (size, last, blanks)) in chunks.iter().enumerate() {
+    for (number, (size, last, spaces)) in chunks.iter().enumerate() {
         let before = sent(&vm, context);
         assert_eq!(vm.response_body(context, &vec![b'x'; *size], *last).unwrap(), Action::Continue);
         let after = sent(&vm, context);
         assert!(after.iter().all(|byte| *byte == b' '), "{chunks:?}");
-        assert_eq!(after.len() - before.len(), *blanks, "chunk {number} of {chunks:?}");
+        assert_eq!(after.len() - before.len(), *spaces, "chunk {number} of {chunks:?}");
     }
 }
 
@@ -137,7 +137,7 @@ fn sent(vm: &Vm, context: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_is_emptied_and_after_ten_kib_blanks_go_out_once() {
+fn a_body_is_emptied_and_replaced_once_by_spaces_after_ten_kib() {
     check_body(&[(0, true, 0)]);
     check_body(&[(10_239, false, 0), (0, false, 0), (0, true, 0)]);
     check_body(&[(10_239, false, 0), (1, true, 0)]);
@@ -149,37 +149,37 @@ fn a_body_is_emptied_and_after_ten_kib_blanks_go_out_once() {
 }
 
 #[test]
-fn a_chunk_is_never_read() {
-    let mut vm = with_table();
-    application(HTTP, 200).live(&mut vm).unwrap();
+fn body_chunks_are_never_read() {
+    let mut vm = vm_with_table();
+    application(HTTP, 200).run(&mut vm).unwrap();
     assert_eq!(vm.host().calls.of("proxy_get_buffer_bytes"), 0);
 }
 
 #[test]
-fn nothing_of_the_application_is_in_any_effect() {
-    let mut vm = with_table();
-    for (name, life) in wasm_host::lives::all() {
-        let end = life.live(&mut vm).unwrap();
+fn no_data_of_the_application_leaves_the_filter() {
+    let mut vm = vm_with_table();
+    for (name, scenario) in wasm_host::scenarios::all() {
+        let end = scenario.run(&mut vm).unwrap();
         assert!(!format!("{end:?}").contains(SECRET), "{name}: {end:?}");
     }
-    let shown = |effect: &Effect| format!("{effect:?}").contains(SECRET);
-    assert!(!vm.transcript().effects().iter().any(shown));
+    let contains_secret = |effect: &Effect| format!("{effect:?}").contains(SECRET);
+    assert!(!vm.transcript().effects().iter().any(contains_secret));
 }
 
 #[test]
-fn a_hook_takes_every_answer_of_the_application() {
+fn a_hook_accepts_every_response_of_the_application() {
     let rows = vec![
         (
             "3xx",
-            Life::get(HOOK).application(302, [("location", "http://elsewhere/")]),
-            "passed 200 and 0 blanks",
+            Scenario::get(HOOK).application(302, [("location", "http://elsewhere/")]),
+            "passed 200 and 0 spaces",
         ),
-        ("500", application(HOOK, 500), "passed 500 and 0 blanks"),
-        ("no answer", Life::get(HOOK).envoy(504, "response_timeout", ""), "reset"),
-        ("101", Life::get(HOOK).application::<&str>(101, []), "reset"),
-        ("broken redirect", Life::get(HOOK).application(302, [("location", "http://[")]), "reset"),
+        ("500", application(HOOK, 500), "passed 500 and 0 spaces"),
+        ("no answer", Scenario::get(HOOK).envoy(504, "response_timeout", ""), "reset"),
+        ("101", Scenario::get(HOOK).application::<&str>(101, []), "reset"),
+        ("broken redirect", Scenario::get(HOOK).application(302, [("location", "http://[")]), "reset"),
     ];
-    check(&mut with_table(), rows);
-    let end = Life::get(HOOK).live(&mut with_table()).unwrap();
-    assert_eq!(end, End::Waiting);
+    check(&mut vm_with_table(), rows);
+    let end = Scenario::get(HOOK).run(&mut vm_with_table()).unwrap();
+    assert_eq!(end, Outcome::Waiting);
 }
