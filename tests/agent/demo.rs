@@ -23,12 +23,19 @@ fn demo(arguments: &[&str]) -> Child {
 
 /// Returns the processes that descend from `pid`, without it.
 fn descendants(pid: u32) -> Vec<Pid> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children = children.split_whitespace().map(|child| child.parse::<i32>().expect("a process id"));
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children =
+        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: Vec<u32> = children
+        .collect::<String>()
+        .split_whitespace()
+        .map(|child| child.parse().expect("a process id"))
+        .collect();
     children
+        .into_iter()
         .flat_map(|child| {
-            let below = descendants(u32::try_from(child).expect("a process id"));
-            [Pid::from_raw(child)].into_iter().chain(below)
+            let id = Pid::from_raw(i32::try_from(child).expect("a process id"));
+            [id].into_iter().chain(descendants(child))
         })
         .collect()
 }
