@@ -23,13 +23,14 @@ fn demo(arguments: &[&str]) -> Child {
 
 /// Returns the processes that descend from `pid`, without it.
 fn descendants(pid: u32) -> Vec<Pid> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let children =
-        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-    let children: Vec<u32> = children
-        .collect::<String>()
-        .split_whitespace()
-        .map(|child| child.parse().expect("a process id"))
+    let processes = std::fs::read_dir("/proc").expect("Linux has /proc").flatten();
+    let children: Vec<u32> = processes
+        .filter_map(|process| {
+            let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+            // The name in parentheses may contain blanks; state and parent follow it.
+            let parent: u32 = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
+            (parent == pid).then(|| process.file_name().to_string_lossy().parse().ok())?
+        })
         .collect();
     children
         .into_iter()

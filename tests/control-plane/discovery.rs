@@ -91,7 +91,7 @@ async fn exceeded_limits_end_only_the_stream() {
     let name = "n".repeat(5 << 20);
     let rows = [
         ("metadata", request(EDS, &[], &too_much), Code::InvalidArgument, "node.metadata: more than 64 KiB"),
-        ("message", request(EDS, &[&name], &CLIENT), Code::ResourceExhausted, "more than 4 MiB"),
+        ("message", request(EDS, &[&name], &CLIENT), Code::ResourceExhausted, "larger than 4 MiB"),
         ("no node", request(EDS, &[], &[]), Code::InvalidArgument, "node: must be set in the first request"),
     ];
     for (what, first, code, text) in rows {

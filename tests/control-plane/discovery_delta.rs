@@ -83,5 +83,5 @@ async fn a_delta_report_is_processed_without_a_response() {
         "neither a probe configuration nor an acknowledgement is sent"
     );
     let view = discovery.page("/debug/workloads");
-    assert!(view.contains("\"kind\":\"plain\"") && view.contains("\"message\":\"refused\""), "{view}");
+    assert!(view.contains("\"kind\":\"istio\"") && view.contains("\"message\":\"refused\""), "{view}");
 }

@@ -65,11 +65,11 @@ pub(super) fn to_unhealthy(error: &Error) -> Unhealthy {
             "the application requires a client certificate, and probes do not send one".to_owned()
         }
         Error::AlertReceived(alert) => {
-            format!("TLS handshake to_unhealthy: the application sent the alert {alert:?}")
+            format!("TLS handshake failed: the application sent the alert {alert:?}")
         }
-        Error::PeerIncompatible(why) => format!("TLS handshake to_unhealthy: {why:?}"),
-        Error::PeerMisbehaved(why) => format!("TLS handshake to_unhealthy: {why:?}"),
-        _ => "TLS handshake to_unhealthy".to_owned(),
+        Error::PeerIncompatible(why) => format!("TLS handshake failed: {why:?}"),
+        Error::PeerMisbehaved(why) => format!("TLS handshake failed: {why:?}"),
+        _ => "TLS handshake failed".to_owned(),
     };
     Unhealthy::new(HealthReason::Tls, &text)
 }

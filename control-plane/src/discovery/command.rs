@@ -95,8 +95,10 @@ pub fn run(config: DiscoveryConfig) -> Result<(), Failure> {
         return check(&config);
     }
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
-    descriptors(config.limits.max_streams);
-    runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), serve(config))
+    runtime::block_on(Builder::new_multi_thread().worker_threads(THREADS), async {
+        descriptors(config.limits.max_streams);
+        serve(config).await
+    })
 }
 
 /// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of
