@@ -123,7 +123,7 @@ pub fn server_config(
 /// Returns a verifier that accepts client certificates of these CAs.
 pub fn client_verifier(ca: &Pem) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let verifier = WebPkiClientVerifier::builder(Arc::new(ca.roots()?)).build();
-    Ok(verifier.map_err(|error| TlsError::rejected(ca, error))?)
+    verifier.map_err(|error| TlsError::rejected(ca, error))
 }
 
 #[cfg(test)]

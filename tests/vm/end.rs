@@ -1,6 +1,6 @@
 //! Tests of how a machine leaves: its agent terminates in order, crashes, or hangs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kit::app::switched::Behaviour;
 use kit::envoy;
@@ -13,6 +13,7 @@ use kit::vm::machine::Machine;
 use kit::vm::scene::{Plan, Scene};
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// A grace period that is short enough for a test to wait for.
 const GRACE: Duration = Duration::from_secs(2);

@@ -2,7 +2,6 @@
 //! report, and the state machine that decides which report to send and when.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod fields;
 pub mod health_report;

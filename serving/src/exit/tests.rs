@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn codes() {
-    let codes: [(fn(String) -> Failure, u8); 11] = [
+    type Variant = fn(String) -> Failure;
+    let codes: [(Variant, u8); 11] = [
         (Failure::General, 1),
         (Failure::Usage, 64),
         (Failure::Data, 65),

@@ -1,7 +1,9 @@
 //! containerd on a node: its configuration, the Pod network, the images.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::namespaces::Namespaces;
 use crate::kubernetes::Process;
