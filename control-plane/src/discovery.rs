@@ -1,10 +1,9 @@
 //! The discovery server (`app-health discovery`): receives health reports from agents, stores
 //! workload entries, and serves their endpoints to Envoys over xDS.
 //!
-//! [`config_dir`] reads the configuration as [`objects`]; [`entries`] is the state machine of the
-//! workload entries; [`store`] persists them; [`registry`] is the task that owns all three.
-//! [`snapshot`] holds the resources that Envoys are served, and [`stream`] is the state of one xDS
-//! stream.
+//! The decisions are in the crate `discovery`. Here, [`config_dir`] reads the configuration, [`store`]
+//! persists the workload entries, [`registry`] is the task that owns them, and [`server`] holds the
+//! xDS streams.
 
 pub mod command;
 pub mod config_dir;

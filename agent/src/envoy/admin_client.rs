@@ -36,7 +36,7 @@ async fn get(
     }
 }
 
-/// Sends `request` to the admin interface at `url`; otherwise like [`get`].
+/// Sends `request` to the admin interface at `url`; otherwise like `get`.
 pub async fn query(
     url: &HttpUrl,
     request: AdminRequest,
@@ -50,7 +50,7 @@ pub async fn query(
     }))
 }
 
-/// Sends a readiness request to the probe listener at `url`; otherwise like [`get`].
+/// Sends a readiness request to the probe listener at `url`; otherwise like `get`.
 pub async fn query_data_path(
     url: &HttpUrl,
     timeout: Duration,

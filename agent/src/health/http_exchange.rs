@@ -57,7 +57,7 @@ where
     }
 }
 
-/// Sends `request` over HTTP/2, otherwise as [`http1`].
+/// Sends `request` over HTTP/2, otherwise as [`http1()`].
 pub(super) async fn http2<S: IoStream, B, T>(
     stream: S,
     request: Request<B>,

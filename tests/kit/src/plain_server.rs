@@ -176,7 +176,7 @@ impl PlainServer {
         *lock(&self.acceptor) = Some(acceptor);
     }
 
-    /// Sends GOAWAY on every connection, and closes it after [`GOAWAY_GRACE`].
+    /// Sends GOAWAY on every connection, and closes it after `GOAWAY_GRACE`.
     pub fn go_away(&self) {
         self.shared.goes_away.notify_waiters();
     }
