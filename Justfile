@@ -126,20 +126,32 @@ _simulate:
 it suite="all" *names: _leftovers _tests
     @just _it "$@"
 
-# Most tests wait more than they compute, so there are more of them than cores.
+# Tests wait more than they compute, so there are more of them than cores, and containers run beside the other suites.
 _it suite="all" *names:
     #!/bin/sh
     set -eu
     export CONTAINER_TOOLS="$PWD/.tools/containers"
-    [ "$#" -eq 0 ] || shift
-    for suite in $([ "{{ suite }}" = all ] && echo workspace filter envoy agent control-plane vm containers load || echo "{{ suite }}"); do
-        case $suite in
-        envoy | agent | vm) threads=6 ;;
-        *) threads=2 ;;
-        esac
-        echo "== integration tests: $suite"
-        cargo test --locked --workspace --quiet --test "$suite" -- --test-threads "$threads" "$@"
-    done
+    if [ "{{ suite }}" = all ]; then
+        mkdir -p target
+        just _it containers >target/it-containers.log 2>&1 &
+        containers=$!
+        trap 'kill "$containers" 2>/dev/null || true' EXIT
+        for suite in workspace filter envoy agent control-plane vm load; do
+            just _it "$suite"
+        done
+        trap - EXIT
+        wait "$containers" || { cat target/it-containers.log; exit 1; }
+        cat target/it-containers.log
+        exit
+    fi
+    shift
+    case {{ suite }} in
+    envoy | agent | control-plane) threads=6 ;;
+    vm) threads=8 ;;
+    *) threads=2 ;;
+    esac
+    echo "== integration tests: {{ suite }}"
+    cargo test --locked --workspace --quiet --test "{{ suite }}" -- --test-threads "$threads" "$@"
 
 # Run all integration tests N times while another process keeps one core busy
 [group('test')]
