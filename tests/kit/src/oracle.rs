@@ -1,5 +1,5 @@
 //! Kubelet's own prober as a separate program, which returns the result that kubelet would get. The
-//! program is in `tests/kubelet-prober`; its protocol is in `line`.
+//! program is in `tests/conformance/kubelet-prober`; its protocol is in `line`.
 
 mod line;
 

@@ -1,4 +1,4 @@
-//! Fuzzes `app_health::fuzz::admission_review`.
+//! Fuzzes `fuzz::admission_review`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| app_health::fuzz::admission_review(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::admission_review(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `app_health::fuzz::discovery_request`.
+//! Fuzzes `fuzz::discovery_request`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| app_health::fuzz::discovery_request(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::discovery_request(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `app_health::fuzz::documents`.
+//! Fuzzes `fuzz::documents`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| app_health::fuzz::documents(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::documents(data));
