@@ -121,7 +121,7 @@ _fuzz-conformance:
 _simulate:
     @target/debug/simulate --seed 1 --cases 500
 
-# Integration tests of a suite (filter, envoy, agent, vm, control-plane, containers, load, workspace) or all; a name picks tests: ./justw it envoy http
+# Integration tests of a suite (demo, filter, envoy, agent, vm, control-plane, containers, load, workspace) or all; a name picks tests: ./justw it envoy http
 [group('test')]
 it suite="all" *names: _leftovers _tests
     @just _it "$@"
@@ -136,7 +136,7 @@ _it suite="all" *names:
         just _it containers >target/it-containers.log 2>&1 &
         containers=$!
         trap 'kill "$containers" 2>/dev/null || true' EXIT
-        for suite in workspace filter envoy agent control-plane vm load; do
+        for suite in workspace demo filter envoy agent control-plane vm load; do
             just _it "$suite"
         done
         trap - EXIT

@@ -1,8 +1,7 @@
 //! Tests of the agent: commands, readiness, metrics, drain and exit codes, with a real Envoy or a scripted
-//! admin interface, and the demo.
+//! admin interface.
 
 mod basics;
-mod demo;
 mod descriptors;
 mod drain;
 mod drain_traffic;

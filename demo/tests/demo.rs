@@ -5,8 +5,6 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kit::agent::binary_of;
-use kit::process::is_alive;
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -16,7 +14,7 @@ use tokio::sync::Mutex;
 static ONE: Mutex<()> = Mutex::const_new(());
 
 fn demo(arguments: &[&str]) -> Child {
-    let mut command = Command::new(binary_of("demo"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     command.spawn().expect("the demo starts")
 }
@@ -41,6 +39,12 @@ fn descendants(pid: u32) -> Vec<Pid> {
         .collect()
 }
 
+/// Returns false if the process has ended, also if its parent has not waited for it.
+fn is_alive(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
 #[tokio::test]
 async fn every_verdict_is_right_also_if_ports_are_in_use() {
     let _one = ONE.lock().await;
@@ -63,10 +67,10 @@ async fn a_killed_demo_leaves_no_process() {
     let _one = ONE.lock().await;
     let mut demo = demo(&[]);
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
-    while let Some(line) = lines.next_line().await.expect("the demo prints text") {
-        if line.contains("/app-health/web/readyz") {
-            break;
-        }
+    let mut output = String::new();
+    while !output.contains("/app-health/web/readyz") {
+        let line = lines.next_line().await.expect("the demo prints text");
+        output += &line.unwrap_or_else(|| panic!("the demo ended: {output}"));
     }
     let children = descendants(demo.id().expect("the demo runs"));
     let envoy = |pid: &Pid| {
