@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod documents;
+mod module_cycles;
 mod sources;
 
 use std::path::{Path, PathBuf};

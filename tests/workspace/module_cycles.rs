@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use kit::envoy::workspace;
-
-use crate::workspace::files;
+use crate::{files, root};
 
 /// Imports of each module.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -69,7 +67,7 @@ fn cycles(mut imports: Imports) -> Imports {
 #[test]
 fn modules_import_each_other_without_cycles() {
     for folder in ["agent/src", "control-plane/src"] {
-        let imports = imports(&workspace().join(folder));
+        let imports = imports(&root().join(folder));
         assert!(imports.len() > 5, "{folder}: {imports:?}");
         let cycles = cycles(imports);
         assert!(cycles.is_empty(), "{folder}: a cycle among these modules and their imports: {cycles:#?}");
