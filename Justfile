@@ -14,6 +14,12 @@ kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
 kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
+# The agent for Pods is linked statically: it needs less memory without glibc.
+musl := arch() + "-unknown-linux-musl"
+# As in the Makefile of the Istio version in tests/istio/go.mod.
+pilot_agent_tags := "agent,disable_pgv,grpcnotrace,retrynotrace"
+istiod_tags := "vtprotobuf,disable_pgv"
+module_file := "target/release/libapp_health_filter_native.so"
 wasm_file := "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm"
 
 # List the recipes
@@ -33,21 +39,37 @@ demo-vm *arguments: _leftovers _demo-vm
 [parallel]
 _demo: _envoy _demo-binaries
 
-_demo-binaries: wasm
-    cargo build --locked --package agent --package demo
+_demo-binaries: _filters
+    cargo build --locked --package agent --package demo --no-default-features
 
-_demo-vm: _envoy wasm
+_demo-vm: _envoy _filters
     cargo build --locked --package agent --package control-plane --package demo-vm
 
-# Build the filter: target/wasm32-unknown-unknown/wasm/app_health_filter.wasm
+# Build the filter as WebAssembly: target/wasm32-unknown-unknown/wasm/app_health_filter.wasm
 [group('build')]
 wasm:
-    cargo build --locked --quiet --package filter --target wasm32-unknown-unknown --profile wasm
+    cargo rustc --locked --quiet --package filter --target wasm32-unknown-unknown --profile wasm --crate-type cdylib
     @test -z "$(find filter probe Cargo.toml .cargo -type f -newer {{ wasm_file }})" || touch {{ wasm_file }}
 
-# Build filter and agent as they are shipped: target/release/app-health-agent, with the filter inside
+# Build the filter as a dynamic module of Envoy: target/release/libapp_health_filter_native.so
 [group('build')]
-release: wasm
+module:
+    cargo build --locked --quiet --release --package filter-native
+    @test -z "$(find filter filter-native probe Cargo.toml -type f -newer {{ module_file }})" || touch {{ module_file }}
+
+[parallel]
+_filters: wasm module
+
+# Build the agent for Pods as it is shipped: target/release/app-health-agent, with the filter inside
+[group('build')]
+release: _filters
+    rustup --quiet target add {{ musl }}
+    cargo build --locked --release --package agent --no-default-features --target {{ musl }}
+    install target/{{ musl }}/release/app-health-agent target/release/
+
+# Build the agent for virtual machines, in the same place: it also probes the workload and reports its health
+[group('build')]
+release-vm: _filters
     cargo build --locked --release --package agent
 
 # Build the control plane as it is shipped: target/release/app-health
@@ -57,13 +79,28 @@ release-control-plane:
 
 # Build all programs, for development
 [group('build')]
-build: wasm
+build: _filters
     cargo build --locked --workspace --bins
 
 # Build kubelet's own prober as a program: target/kubelet-prober/kubelet-prober
 [group('build')]
 oracle: _go
     {{ go }} build -C tests/conformance/kubelet-prober -buildvcs=false -ldflags="{{ release_flags }}" -o ../../../target/kubelet-prober/
+
+# Istio's pilot-agent as in its releases: target/istio/pilot-agent
+_pilot-agent: (_istio pilot_agent_tags "pilot-agent")
+
+# Istio's control plane: target/istio/pilot-discovery
+_istiod: (_istio istiod_tags "pilot-discovery")
+
+_istio tags program: _go
+    nice env {{ go }} build -C tests/istio -buildvcs=false -trimpath -ldflags="-s -w" -tags="{{ tags }}" -o ../../target/istio/ istio.io/istio/pilot/cmd/{{ program }}
+
+# Istio's CRDs and its template of Envoy's bootstrap, from the same module
+_istio-files: _go
+    @folder="$({{ go }} list -C tests/istio -m -f '{{{{ .Dir }}' istio.io/istio)"; mkdir -p target/istio; \
+        install -m 0644 "$folder/manifests/charts/base/files/crd-all.gen.yaml" target/istio/crds.yaml; \
+        install -m 0644 "$folder/tools/packaging/common/envoy_bootstrap.json" target/istio/envoy_bootstrap.json
 
 # Names processes that an earlier, killed run has left behind
 _leftovers:
@@ -97,52 +134,50 @@ _tests: _downloads _binaries oracle
 
 _downloads: _envoys _promtool _containers
 
-_binaries: wasm
+_binaries: _filters
     cargo build --locked --workspace --bins
     cargo test --locked --workspace --no-run --quiet
+    cargo test --locked --package agent --no-default-features --lib --no-run --quiet
 
+# Nothing else runs at the same time as conformance, which compares deadlines, or as `load`, which needs both cores.
 # Unit tests, integration tests, conformance: run it before you send a change
 [group('test')]
-test: _leftovers _tests _unit _conformance _fuzz-conformance _simulate _it
+test: _leftovers _tests
+    @tests/lanes.sh "_conformance; _fuzz-conformance" "_conformance native; _fuzz-conformance native"
+    @tests/lanes.sh "_unit; _it envoy; _it demo; _it workspace" "_it agent; _it vm; _simulate" "_it containers; _it control-plane; _it filter; _it-native envoy"
+    @tests/lanes.sh "_it load; _it-native load"
 
 # Unit tests of every crate
 [group('test')]
-unit: wasm _unit
+unit: _filters _unit
 
 _unit:
+    .tools/venv/bin/python -B -m unittest discover --quiet --start-directory benches
     cargo test --locked --workspace --lib --bins --quiet
+    cargo test --locked --package agent --no-default-features --lib --quiet -- config::vm
 
-_conformance:
-    @target/debug/conformance suite --check
+_conformance form="wasm":
+    @APP_HEALTH_TEST_FILTER={{ form }} target/debug/conformance suite --check
 
-_fuzz-conformance:
-    @target/debug/conformance fuzz --seed 1 --cases 500
+_fuzz-conformance form="wasm":
+    @APP_HEALTH_TEST_FILTER={{ form }} target/debug/conformance fuzz --seed 1 --cases 500
 
 _simulate:
-    @target/debug/simulate --seed 1 --cases 500
+    @target/debug/simulate --cases 500
 
 # Integration tests of a suite (demo, filter, envoy, agent, vm, control-plane, containers, load, workspace) or all; a name picks tests: ./justw it envoy http
 [group('test')]
 it suite="all" *names: _leftovers _tests
     @just _it "$@"
 
-# Tests wait more than they compute, so there are more of them than cores, and containers run beside the other suites.
+# Tests wait more than they compute, so a suite has more of them than cores.
 _it suite="all" *names:
     #!/bin/sh
     set -eu
     export CONTAINER_TOOLS="$PWD/.tools/containers"
     if [ "{{ suite }}" = all ]; then
-        mkdir -p target
-        just _it containers >target/it-containers.log 2>&1 &
-        containers=$!
-        trap 'kill "$containers" 2>/dev/null || true' EXIT
-        for suite in workspace demo filter envoy agent control-plane vm load; do
-            just _it "$suite"
-        done
-        trap - EXIT
-        wait "$containers" || { cat target/it-containers.log; exit 1; }
-        cat target/it-containers.log
-        exit
+        tests/lanes.sh "_it envoy; _it filter; _it demo; _it workspace" "_it agent; _it vm" "_it containers; _it control-plane; _it-native envoy"
+        exec tests/lanes.sh "_it load"
     fi
     shift
     case {{ suite }} in
@@ -150,19 +185,27 @@ _it suite="all" *names:
     vm) threads=8 ;;
     *) threads=2 ;;
     esac
-    echo "== integration tests: {{ suite }}"
     cargo test --locked --workspace --quiet --test "{{ suite }}" -- --test-threads "$threads" "$@"
+
+# A suite with the native form of the filter
+_it-native suite:
+    APP_HEALTH_TEST_FILTER=native just _it "{{ suite }}"
 
 # Run all integration tests N times while another process keeps one core busy
 [group('test')]
 test-repeat count="20": _leftovers _tests
     tests/repeat.sh "{{ count }}"
 
-# On a released Kubernetes, which is built once (some minutes): the API server alone, Pods on a node, and what takes a node down. Needs root
+# The Kubernetes tests: API server, node, failures of the node; builds Kubernetes once; needs root
 [group('test')]
 test-kubernetes: (it-kubernetes "--skip" "node" "--test-threads" "2") (it-kubernetes "node" "--skip" "node_alone" "--test-threads" "6") (it-kubernetes "node_alone" "--test-threads" "1")
 
-# Some of them; a name picks tests: ./justw it-kubernetes strict_mtls
+# Our agent and Envoys with Istio's control plane, and Istio's agent with our discovery; builds istiod and Kubernetes once
+[group('test')]
+test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
+    KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" cargo test --locked --workspace --test istio -- --ignored --nocapture --test-threads 2 "$@"
+
+# The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]
 it-kubernetes *arguments: build _envoys _kubernetes _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
@@ -179,23 +222,28 @@ _kubernetes: _go
 conformance *arguments: build _envoys oracle
     @target/debug/conformance suite "$@"
 
-# The same with generated cases: ./justw fuzz-conformance --seed 7 --cases 20000
+# Compare verdicts for generated cases: ./justw fuzz-conformance --seed 7 --cases 20000
 [group('test')]
 fuzz-conformance *arguments: build _envoys oracle
     @target/debug/conformance fuzz "$@"
 
-# Simulate agents, discovery and Envoys with faults: ./justw simulate --seed 7 --cases 1 --trace
+# Simulate agents, discovery and Envoys with faults, from a random first seed: ./justw simulate; repeat one case: ./justw simulate --seed 7 --cases 1 --trace
 [group('test')]
 simulate *arguments: build
     @target/debug/simulate "$@"
 
-# Only the images in real containers; needs root
+# The same with an optimized build, for many cases: ./justw simulate-release --cases 100000
+[group('test')]
+simulate-release *arguments: _filters
+    cargo run --locked --quiet --profile bench --package simulation --bin simulate -- "$@"
+
+# Only the tests of the container images; needs root
 [group('test')]
 test-containers: (it "containers")
 
-# Run cargo-fuzz with a nightly compiler on admission_review, documents or discovery_request; add what it finds to the corpus
+# Run cargo-fuzz with a nightly compiler on a target of tests/fuzz/libfuzzer; findings are in target/fuzz-found; copy useful ones into tests/fuzz/corpus
 [group('test')]
-fuzz target seconds="60": _cargo-fuzz
+fuzz target seconds="60": _filters _cargo-fuzz
     @mkdir -p target/fuzz-found/{{ target }}
     RUSTUP_TOOLCHAIN=nightly .tools/cargo-fuzz-{{ cargo_fuzz_version }}/bin/cargo-fuzz run --fuzz-dir tests/fuzz/libfuzzer --target-dir target/fuzz {{ target }} target/fuzz-found/{{ target }} tests/fuzz/corpus/{{ target }} -- -max_total_time={{ seconds }}
 
@@ -210,15 +258,26 @@ envoy-validate: (it "envoy" "config")
 
 # Rewrite golden files and generated pages from the current code; review the diff
 [group('test')]
-bless: wasm
-    UPDATE_GOLDEN=1 cargo test --locked --package injector --package agent --lib
+bless: _filters
+    UPDATE_GOLDEN=1 cargo test --locked --package injector --lib
+    UPDATE_GOLDEN=1 cargo test --locked --package agent-tests --test agent -- reference
+
+# Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300
+[group('test')]
+attack *arguments: release release-control-plane _envoy
+    cargo run --locked --quiet --profile bench --package attack --bin attack -- "$@"
+
+# Run honest and hostile clients for minutes, with random faults (--minutes N --seed S): verdicts, memory and descriptors, and target/soak.json
+[group('test')]
+soak *arguments: release release-control-plane _envoy
+    cargo run --locked --quiet --profile bench --package attack --bin soak -- "$@"
 
 # Run the long tests: a million requests, minutes of load
 [group('test')]
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector, vm-health, first-run): a table, and target/bench/<area>.json
+# Measure an area (probe, filter, agent, injector, vm-health, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
@@ -226,22 +285,29 @@ bench area="probe" *arguments:
 # Write docs/benchmarks.md from target/bench/*.json
 [group('measure')]
 bench-page:
-    @.tools/venv/bin/python benches/page.py
+    @.tools/venv/bin/python -B benches/page.py
 
-_bench-probe *arguments: wasm _envoy oracle
-    cargo bench --locked --package benches --bench probe -- "$@"
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-kubernetes _bench-first-run
+    @.tools/venv/bin/python -B benches/lost_bars.py
+
+_bench-probe *arguments: _filters _envoy oracle _pilot-agent release
+    cargo bench --locked --package benches --no-default-features --bench probe -- "$@"
 
 _bench-filter *arguments: wasm
     cargo bench --locked --package filter-tests --bench filter -- "$@"
 
 _bench-agent *arguments: release _envoy
-    cargo bench --locked --package benches --bench agent -- "$@"
+    cargo bench --locked --package benches --no-default-features --bench agent -- "$@"
 
 _bench-injector *arguments: release-control-plane
     cargo bench --locked --package control-plane-tests --bench injector -- "$@"
 
-_bench-vm-health *arguments: release release-control-plane _envoy
-    cargo bench --locked --package benches --bench vm-health -- "$@"
+_bench-vm-health *arguments: release-vm release-control-plane _envoy _containers
+    CONTAINER_TOOLS="$PWD/.tools/containers" cargo bench --locked --package benches --bench vm-health -- "$@"
+
+# Needs root
+_bench-kubernetes pods="20":
+    APP_HEALTH_BENCH_PODS="{{ pods }}" just it-kubernetes node_alone_costs
 
 _bench-first-run *arguments:
     benches/first-run.sh "$@"
@@ -269,8 +335,9 @@ check-go: _go
 
 # Lint natively; warnings are errors
 [group('lint')]
-clippy: wasm
+clippy: _filters
     cargo clippy --locked --workspace --all-targets -- --deny warnings
+    cargo clippy --locked --package agent --no-default-features --all-targets -- --deny warnings
 
 # Lint the filter as it is shipped; warnings are errors
 [group('lint')]
@@ -279,7 +346,7 @@ clippy-wasm:
 
 # Build the documentation; warnings are errors
 [group('lint')]
-doc: wasm
+doc: _filters
     RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 
 # Check licenses, bans and sources of all crates

@@ -1,9 +1,9 @@
 //! Prepares what the binary embeds: the bootstrap template as JSON, so that the binary links no
-//! YAML parser, and the filter.
+//! YAML parser, and both forms of the filter. Links the unwinder into the binary.
 //!
-//! The filter is built separately, because it has another target and another profile. This script
-//! reads it from a file and fails if that file is missing or older than its sources, so that no
-//! binary embeds a stale filter.
+//! The forms are built separately, because they have other targets and profiles. This script reads
+//! them from files and fails if a file is missing or older than its sources, so that no binary embeds
+//! a stale filter.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,68 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// Overrides the path of the filter.
-const FILTER_ENV: &str = "APP_HEALTH_BUILD_FILTER";
-/// Path of the built filter, relative to the workspace root.
-const FILTER_FILE: &str = "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm";
-/// Sources of the filter, relative to the workspace root.
-const FILTER_SOURCES: [&str; 4] = ["filter/src", "probe/src", "filter/Cargo.toml", "probe/Cargo.toml"];
+/// A form of the filter that the binary embeds.
+struct Form {
+    /// Overrides the path of the file.
+    env: &'static str,
+    /// Path of the built file, relative to the workspace root.
+    file: &'static str,
+    /// Sources, relative to the workspace root.
+    sources: &'static [&'static str],
+    recipe: &'static str,
+    /// Names the embedded file, and the variable with the name under which it is written.
+    name: &'static str,
+    extension: &'static str,
+}
+
+const FORMS: [Form; 2] = [
+    Form {
+        env: "APP_HEALTH_BUILD_FILTER",
+        file: "target/wasm32-unknown-unknown/wasm/app_health_filter.wasm",
+        sources: &["filter/src", "probe/src", "filter/Cargo.toml", "probe/Cargo.toml"],
+        recipe: "run `./justw wasm` first",
+        name: "WASM_FILE_NAME",
+        extension: "wasm",
+    },
+    Form {
+        env: "APP_HEALTH_BUILD_MODULE",
+        file: "target/release/libapp_health_filter_native.so",
+        sources: &[
+            "filter/src",
+            "filter-native/build.rs",
+            "filter-native/src",
+            "probe/src",
+            "filter/Cargo.toml",
+            "filter-native/Cargo.toml",
+            "probe/Cargo.toml",
+        ],
+        recipe: "run `./justw module` first",
+        name: "MODULE_FILE_NAME",
+        extension: "so",
+    },
+];
 
 fn main() {
     let workspace =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("agent/ is a directory of the workspace");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    if let Err(reason) = template(workspace, &out).and_then(|()| filter(workspace, &out)) {
+    if let Err(reason) = static_unwinder(&out)
+        .and_then(|()| template(workspace, &out))
+        .and_then(|()| FORMS.iter().try_for_each(|form| embed(form, workspace, &out)))
+    {
         println!("cargo::error={reason}");
     }
+}
+
+/// Images without a shell or compiler lack `libgcc_s.so.1`: the linker finds a script of that name
+/// which refers to the static library.
+fn static_unwinder(out: &Path) -> Result<(), String> {
+    if std::env::var_os("CARGO_CFG_TARGET_ENV").is_some_and(|env| env == "gnu") {
+        fs::write(out.join("libgcc_s.so"), "INPUT(-lgcc_eh)\n")
+            .map_err(|error| format!("libgcc_s.so: {error}"))?;
+        println!("cargo::rustc-link-search=native={}", out.display());
+    }
+    Ok(())
 }
 
 fn template(workspace: &Path, out: &Path) -> Result<(), String> {
@@ -37,28 +85,41 @@ fn template(workspace: &Path, out: &Path) -> Result<(), String> {
         .map_err(|error| format!("bootstrap.json: {error}"))
 }
 
-fn filter(workspace: &Path, out: &Path) -> Result<(), String> {
-    println!("cargo::rerun-if-env-changed={FILTER_ENV}");
-    let file = std::env::var_os(FILTER_ENV).map_or_else(|| workspace.join(FILTER_FILE), PathBuf::from);
+fn embed(form: &Form, workspace: &Path, out: &Path) -> Result<(), String> {
+    let Form { env, file, sources, recipe, name, extension } = form;
+    println!("cargo::rerun-if-env-changed={env}");
+    let file = std::env::var_os(env).map_or_else(|| workspace.join(file), PathBuf::from);
     println!("cargo::rerun-if-changed={}", file.display());
-    for source in FILTER_SOURCES {
+    for source in *sources {
         println!("cargo::rerun-if-changed={}", workspace.join(source).display());
     }
 
-    let recipe = "run `./justw wasm` first";
     let built = modified(&file).map_err(|_| format!("{} is missing: {recipe}", file.display()))?;
-    for source in FILTER_SOURCES {
+    for source in *sources {
         if let Some(newer) = newer_than(&workspace.join(source), built) {
             return Err(format!("{} is older than {}: {recipe}", file.display(), newer.display()));
         }
     }
 
-    let wasm = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let digest = Sha256::digest(&wasm);
-    let digits: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    println!("cargo::rustc-env=FILTER_FILE_NAME=app_health_filter-{digits}.wasm");
-    fs::write(out.join("app_health_filter.wasm"), wasm)
-        .map_err(|error| format!("app_health_filter.wasm: {error}"))
+    let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    check_machine(&bytes).map_err(|error| format!("{}: {error}; set {env}", file.display()))?;
+    let digits: String = Sha256::digest(&bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    println!("cargo::rustc-env={name}=app_health_filter-{digits}.{extension}");
+    let embedded = format!("app_health_filter.{extension}");
+    fs::write(out.join(&embedded), bytes).map_err(|error| format!("{embedded}: {error}"))
+}
+
+/// Checks that an ELF file is for the machine that this binary is built for.
+fn check_machine(bytes: &[u8]) -> Result<(), String> {
+    let target = std::env::var_os("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    // `e_machine` of the ELF header.
+    let machine = match (bytes.get(..4), bytes.get(18..20)) {
+        (Some(b"\x7fELF"), Some([0x3e, 0])) => "x86_64",
+        (Some(b"\x7fELF"), Some([0xb7, 0])) => "aarch64",
+        (Some(b"\x7fELF"), _) => "another architecture",
+        _ => return Ok(()),
+    };
+    if machine == target { Ok(()) } else { Err(format!("it is for {machine}, not for {target:?}")) }
 }
 
 /// Returns the first file at or below `path` that was modified after `built`. Unit tests do not

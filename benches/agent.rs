@@ -27,38 +27,44 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use kit::envoy::workspace;
+use kit::quiet_rounds::QuietRounds;
 use kit::report::{self, Row};
 
 use crate::arguments::Arguments;
 
-/// /// Path of the agent's readiness endpoint.
+/// Path of the agent's readiness endpoint.
 const READY: &str = "/healthz/ready";
 
 const NOTES: &str = "\
 the agent as it is shipped, on loopback; each request uses a new connection, timed from before it to the end of the response
-admin port: scripted; each figure is the worse of two, before Envoy is first ready (503) and after it (200)
+admin port: scripted; each figure is the worse of two, before Envoy is first ready (503) and after it (200); medians of all rounds
+answer from memory: the same client and a server that does nothing else, in turn with the agent
 killed: from the signal to the first 503, slowest of all rounds
 wait: from the admin port's last response, after which the agent is ready, to the exit of the process; or the whole process
+an empty process: /bin/true, in turn with wait
 delay: Envoy started by the agent, from the start to the first 200, minus the same Envoy alone to its first LIVE; medians";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let rows = runtime.block_on(measure(Arguments::parse()))?;
+    let (rows, quiet) = runtime.block_on(measure(Arguments::parse()))?;
     let file = report::write(&workspace().join("target"), "agent", &rows)?;
-    writeln!(std::io::stdout(), "{}\n\n{NOTES}\n{}", report::table(&rows), file.display())?;
+    let table = report::table(&rows);
+    writeln!(std::io::stdout(), "{table}\n\n{NOTES}\n{}\n{}", quiet.summary(), file.display())?;
     Ok(())
 }
 
-async fn measure(arguments: Arguments) -> std::io::Result<Vec<Row>> {
+async fn measure(arguments: Arguments) -> std::io::Result<(Vec<Row>, QuietRounds)> {
     let Arguments { requests, questions, waits, rounds, seconds, bench: _ } = arguments;
+    let mut quiet = QuietRounds::default();
     let mut rows = memory::measure(requests, Duration::from_secs(seconds)).await?;
     rows.push(scrape::measure().await?);
-    rows.extend(admin::measure(questions).await?);
-    rows.push(idle::measure().await?);
-    rows.extend(death::measure(rounds).await?);
-    rows.extend(wait::measure(waits).await?);
-    rows.extend(startup::measure(rounds).await?);
-    Ok(rows)
+    rows.extend(admin::measure(&mut quiet, rounds, questions).await?);
+    rows.push(quiet.round(idle::measure).await?);
+    rows.extend(death::measure(&mut quiet, rounds).await?);
+    rows.extend(wait::measure(&mut quiet, rounds, waits).await?);
+    rows.extend(startup::measure(&mut quiet, rounds).await?);
+    rows.extend(quiet.rows());
+    Ok((rows, quiet))
 }
 
 fn millis(duration: Duration) -> f64 {

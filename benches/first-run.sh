@@ -51,7 +51,7 @@ for part in $parts; do
     bench)
         ./justw wasm >/dev/null 2>&1
         cargo fetch --locked --quiet
-        timed "compilation of ./justw bench probe" 180 cargo bench --locked --package benches --bench probe --no-run
+        timed "compilation of ./justw bench probe" 180 cargo bench --locked --package benches --no-default-features --bench probe --no-run
         ;;
     *) echo "first-run: unknown part: $part (demo, test, bench)" >&2; exit 64 ;;
     esac

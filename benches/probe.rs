@@ -1,7 +1,7 @@
 //! Benchmark of the cost of a probe, sent by kubelet's own prober: directly to the application, by
-//! a plain Envoy route, through the filter, and by Istio's pilot-agent if one runs. It prints a
-//! table and writes `target/bench/probe.json`. A missed target is reported and is not an error; a
-//! measurement that fails is an error.
+//! a plain Envoy route, through both forms of the filter, and by Istio's pilot-agent. It prints a table
+//! and writes `target/bench/probe.json`. A missed target is reported and is not an error; a measurement
+//! that fails is an error.
 
 #[path = "probe/arguments.rs"]
 mod arguments;
@@ -11,49 +11,60 @@ mod caller;
 mod client;
 #[path = "probe/deadlines.rs"]
 mod deadlines;
-#[path = "probe/lab.rs"]
-mod lab;
+#[path = "probe/kinds.rs"]
+mod kinds;
 #[path = "probe/memory.rs"]
 mod memory;
-#[path = "probe/owner.rs"]
-mod owner;
+#[path = "probe/pilot_agent.rs"]
+mod pilot_agent;
 #[path = "probe/rounds.rs"]
 mod rounds;
+#[path = "probe/route.rs"]
+mod route;
 #[path = "probe/rows.rs"]
 mod rows;
+#[path = "probe/setup.rs"]
+mod setup;
 
 use std::io::Write as _;
 
 use clap::Parser as _;
 use kit::envoy::workspace;
+use kit::quiet_rounds::QuietRounds;
 use kit::report::{self, Row};
 
 use crate::arguments::Arguments;
 use crate::client::Client;
 
 const NOTES: &str = "\
-plain: a listener of the same Envoy with the same settings, without rate limit and wasm filter, and a STATIC cluster
-filter: the shipped probe listener, with its rate limit raised so far that it is never reached
+plain: an Envoy with the settings of the probe listener, without rate limit and filter, and a STATIC cluster
+wasm, native: the shipped probe listener with the filter in this form, and a rate limit that is never reached
 p50, p99: with kubelet's own prober as the client; ratio: to the plain route in each round, the median of all rounds
-cpu: of the whole process, for each probe; a process of another user has no rows
-application: the default one is a thread of the benchmark, so its cpu and memory are those of that process
+pilot-agent: Istio's agent as built for its releases, without Envoy; kubelet's prober asks it, and it asks the application
+cpu: of the whole process, for each probe; the application is a thread of the benchmark, so its cpu and memory are those of that process
+memory, Pod: the Envoy and app-health-agent, or for Istio's Pod the Envoy without the filter and pilot-agent, after all probes
 light caller: sends the same requests as kubelet's prober with less overhead, so that ratios show the route more clearly";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let rows = runtime.block_on(measure(Arguments::parse()))?;
+    let (rows, quiet) = runtime.block_on(measure(Arguments::parse()))?;
     let file = report::write(&workspace().join("target"), "probe", &rows)?;
-    writeln!(std::io::stdout(), "{}\n\n{NOTES}\n{}", report::table(&rows), file.display())?;
+    let table = report::table(&rows);
+    writeln!(std::io::stdout(), "{table}\n\n{NOTES}\n{}\n{}", quiet.summary(), file.display())?;
     Ok(())
 }
 
-async fn measure(arguments: Arguments) -> std::io::Result<Vec<Row>> {
-    let Arguments { rounds, probes, application, pilot_agent, bench: _ } = arguments;
-    let lab = lab::Lab::start(application, pilot_agent).await;
-    let mut rows = rows::kubelet(&rounds::measure(&lab, Client::Kubelet, rounds, probes).await?);
-    rows.extend(rows::light(&rounds::measure(&lab, Client::Light, rounds, probes).await?));
-    rows.extend(deadlines::measure(&lab)?);
-    rows.extend(memory::measure(&lab).await?);
-    lab.stop().await;
-    Ok(rows)
+async fn measure(arguments: Arguments) -> std::io::Result<(Vec<Row>, QuietRounds)> {
+    let Arguments { rounds, probes, bench: _ } = arguments;
+    let mut quiet = QuietRounds::default();
+    let setup = setup::Setup::start().await;
+    let kubelet = rounds::measure(&setup, Client::Kubelet, &mut quiet, (rounds, probes)).await?;
+    let light = rounds::measure(&setup, Client::Light, &mut quiet, (rounds, probes)).await?;
+    let mut rows = [rows::kubelet(&kubelet), rows::light(&light)].concat();
+    rows.extend(kinds::measure(&setup, &mut quiet, rounds).await?);
+    rows.extend(quiet.round(async || deadlines::measure(&setup)).await?);
+    rows.extend(memory::measure(&setup).await);
+    setup.stop().await;
+    rows.extend(quiet.rows());
+    Ok((rows, quiet))
 }

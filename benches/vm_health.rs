@@ -29,8 +29,9 @@ use std::time::Duration;
 use clap::Parser as _;
 use kit::app::tls;
 use kit::envoy::workspace;
+use kit::quiet_rounds::QuietRounds;
 use kit::report::{self, Row};
-use kit::vm::fleet::{Crowd, Size};
+use kit::vm::fleet::{LoadSize, LoadTest};
 
 use crate::arguments::{Arguments, Part};
 
@@ -44,38 +45,42 @@ const NOTES: &str = "\
 all components as shipped, on loopback, over mutual TLS; the load generator runs on the same machine as the server
 flips: from the application's response to the probe that reaches the threshold, to the first response of Envoy's /clusters, polled
   every millisecond, that shows it; real agents, one probe per second, each with a different phase
-departures: observed in the same way; silent: iptables drops every packet of the connection, in a separate network namespace
-crowd: each simulated agent has the real reporter and messages, and a connection from a separate address, all in one process;
+departures: observed in the same subscription; silent: iptables drops every packet of the connection, in a separate network namespace
+load: each simulated agent has the real reporter and messages, and a connection from a separate address, all in one process;
   one EDS client receives the endpoints, and must not lose any while the server is down
 CPU time: of the whole process, by its CPU clock; of the load generator: what it used of the same machine";
 
 fn main() -> Result<(), Failure> {
     tls::install_provider();
     let arguments = Arguments::parse();
-    let rows = measure(&arguments)?;
+    let mut quiet = QuietRounds::default();
+    let mut rows = measure(&arguments, &mut quiet)?;
+    rows.extend(quiet.rows());
     let file = report::write(&workspace().join("target"), "vm-health", &rows)?;
-    writeln!(std::io::stdout(), "{}\n\n{NOTES}\n{}", report::table(&rows), file.display())?;
+    let table = report::table(&rows);
+    writeln!(std::io::stdout(), "{table}\n\n{NOTES}\n{}\n{}", quiet.summary(), file.display())?;
     Ok(())
 }
 
-fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
+fn measure(arguments: &Arguments, quiet: &mut QuietRounds) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    if arguments.wants(Part::Departures) {
-        rows.extend(departures::measure()?);
-    }
+    let span = Duration::from_secs(arguments.seconds);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
+        if arguments.wants(Part::Departures) {
+            rows.extend(quiet.round(async || departures::measure()).await?);
+        }
         if arguments.wants(Part::Flips) {
-            rows.extend(flips::measure(arguments.flips).await?);
+            rows.extend(flips::measure(quiet, arguments.flips).await?);
         }
         if arguments.wants(Part::Agent) {
-            rows.extend(agent::measure(Duration::from_secs(arguments.seconds)).await?);
+            rows.extend(quiet.round(async || agent::measure(span).await).await?);
         }
-        if Part::CROWD.iter().any(|part| arguments.wants(*part)) {
-            rows.extend(measure_crowd(arguments).await?);
+        if Part::LOAD.iter().any(|part| arguments.wants(*part)) {
+            rows.extend(measure_load(arguments, quiet).await?);
         }
         if arguments.wants(Part::Reports) {
-            rows.extend(reports::measure(arguments).await?);
+            rows.extend(quiet.once(async || reports::measure(arguments).await).await?);
         }
         Ok::<_, Failure>(())
     })?;
@@ -83,30 +88,33 @@ fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
 }
 
 /// Runs every part that uses the same simulated agents. `cold` comes last because it stops them.
-async fn measure_crowd(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
-    let mut crowd = crowd(arguments, "b-crowd", steady::HEARTBEAT).await?;
+async fn measure_load(arguments: &Arguments, quiet: &mut QuietRounds) -> Result<Vec<Row>, Failure> {
+    let mut load = load(arguments, "b-load", steady::HEARTBEAT).await?;
     let mut rows = Vec::new();
     if arguments.wants(Part::Steady) {
-        rows.extend(steady::measure(&crowd, Duration::from_secs(arguments.seconds)).await?);
+        let span = Duration::from_secs(arguments.seconds);
+        rows.extend(quiet.round(async || steady::measure(&load, span).await).await?);
     }
     if arguments.wants(Part::Flapping) {
-        rows.extend(flapping::measure(&crowd, Duration::from_secs(arguments.flapping)).await?);
+        let span = Duration::from_secs(arguments.flapping);
+        rows.extend(quiet.round(async || flapping::measure(&load, span).await).await?);
     }
     if arguments.wants(Part::Storm) {
         for outage in [0, arguments.outage] {
-            rows.extend(storm::measure(&mut crowd, Duration::from_secs(outage)).await?);
+            let outage = Duration::from_secs(outage);
+            rows.extend(quiet.once(async || storm::measure(&mut load, outage).await).await?);
         }
     }
     if arguments.wants(Part::Cold) {
-        rows.extend(cold::measure(crowd).await?);
+        rows.extend(cold::measure(quiet, load).await?);
     }
     Ok(rows)
 }
 
-async fn crowd(arguments: &Arguments, name: &str, heartbeat: Duration) -> Result<Crowd, Failure> {
+async fn load(arguments: &Arguments, name: &str, heartbeat: Duration) -> Result<LoadTest, Failure> {
     let Arguments { agents, services, .. } = *arguments;
     say(&format!("{agents} agents register"));
-    Ok(Crowd::start(name, Size { agents, services, arrivals: ARRIVALS, heartbeat }).await?)
+    Ok(LoadTest::start(name, LoadSize { agents, services, arrivals: ARRIVALS, heartbeat }).await?)
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -29,6 +29,8 @@ pub enum AddressError {
     UnexpectedPath,
     #[error("must be a CIDR block such as 10.0.0.0/8 or fd00::/8, or one address")]
     InvalidCidr,
+    #[error("must be `node`, a CIDR block such as 10.0.0.0/8 or fd00::/8, or one address")]
+    InvalidClients,
 }
 
 /// Address on this host: a Unix socket or a loopback address, such as `unix:/run/admin.sock`,
@@ -175,6 +177,19 @@ pub struct Cidr {
     pub prefix_len: u8,
 }
 
+impl Cidr {
+    pub fn contains(&self, address: IpAddr) -> bool {
+        // The bits of an IPv4 address are the highest ones, as those of a prefix.
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let difference = bits(self.address) ^ bits(address);
+        self.address.is_ipv4() == address.is_ipv4()
+            && difference.leading_zeros() >= u32::from(self.prefix_len)
+    }
+}
+
 impl FromStr for Cidr {
     type Err = AddressError;
 
@@ -185,6 +200,31 @@ impl FromStr for Cidr {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let prefix_len = length.map_or(Ok(most), str::parse).map_err(|_| AddressError::InvalidCidr)?;
         if prefix_len > most { Err(AddressError::InvalidCidr) } else { Ok(Self { address, prefix_len }) }
+    }
+}
+
+/// Clients that may call the probe listener: a CIDR block, or the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clients {
+    Block(Cidr),
+    /// The node's addresses and the Pod's gateways, from which kubelet sends its requests.
+    Node,
+}
+
+impl FromStr for Clients {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        match text {
+            "node" => Ok(Self::Node),
+            block => block.parse().map(Self::Block).map_err(|_| AddressError::InvalidClients),
+        }
+    }
+}
+
+impl From<IpAddr> for Cidr {
+    fn from(address: IpAddr) -> Self {
+        Self { address, prefix_len: if address.is_ipv4() { 32 } else { 128 } }
     }
 }
 

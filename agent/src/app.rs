@@ -11,14 +11,16 @@ use serving::http_server::{self, Limits, Listener, Plaintext, Server, Stages};
 use serving::runtime;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use crate::address::{Endpoint, HttpUrl};
 use crate::awaited_pids::AwaitedPids;
 use crate::config::{BootstrapConfig, EnvoyConfigSource, RunConfig, SidecarConfig};
+use crate::envoy_files::{self, DebugInfo};
 use crate::exit::{self, Failure};
+use crate::filter_choice::FilterChoice;
+use crate::local_peer::LocalPeers;
 use crate::local_server::{self, LocalServer};
 use crate::log::LogLevelHandle;
 use crate::metrics::Metrics;
@@ -28,9 +30,8 @@ use crate::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
 use crate::scrape::Scraper;
 use crate::signals::Signals;
 use crate::state::AgentState;
-use crate::supervisor::{self, Inputs};
-use crate::{health, log, machine, output, report};
-use prepare::Prepared;
+use crate::supervisor::{self, EnvoyStart, Inputs};
+use crate::{log, machine, output, tasks, vm};
 
 const COMMANDS: usize = 8;
 
@@ -41,7 +42,7 @@ pub fn bootstrap(config: BootstrapConfig) -> Result<(), Failure> {
     for warning in &sidecar.warnings {
         exit::stderr_line(warning);
     }
-    prepare::write_filter(&sidecar)?;
+    envoy_files::write_filter(&sidecar)?;
     let SidecarConfig { bootstrap, .. } = sidecar;
     let text = bootstrap.render();
     match output {
@@ -74,6 +75,9 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
         return Ok(());
     }
     log_configuration(&config);
+    if let Some(FilterChoice { form, reason }) = config.filter_choice() {
+        info!(form = form.word(), %reason, "filter chosen");
+    }
     // The ports are bound before anything is written or started, so that no request is refused from
     // now on.
     let ready = http_server::bind(config.ready_address).map_err(|error| {
@@ -92,7 +96,7 @@ pub fn run(mut config: RunConfig) -> Result<(), Failure> {
     }));
     // A hanging name lookup must not delay the exit.
     runtime.shutdown_background();
-    served.unwrap_or_else(|_| Err(task_error("supervisor", None)))
+    served.unwrap_or_else(|_| Err(tasks::error("supervisor", None)))
 }
 
 fn bind_error(address: SocketAddr, error: &std::io::Error, hint: &str) -> Failure {
@@ -125,7 +129,7 @@ fn log_configuration(config: &RunConfig) {
 
 async fn serve(
     config: RunConfig,
-    prepared: Prepared,
+    (envoy, debug_info): (Option<EnvoyStart>, DebugInfo),
     (ready, local): (TcpListener, Listener),
     signals: Signals,
     log: LogLevelHandle,
@@ -140,6 +144,10 @@ async fn serve(
     for key in &config.metrics.rejected {
         metrics.config_rejected(key);
     }
+    if let Some(choice) = debug_info.filter {
+        metrics.filter_chosen(choice);
+    }
+    let (debug_info_sender, debug_info) = watch::channel(debug_info);
     let state = Arc::new(AgentState::new(policy, metrics.clone()));
     let admin = HttpUrl {
         endpoint: Endpoint::from(&config.admin),
@@ -153,16 +161,7 @@ async fn serve(
         child: policy.child,
     };
     let awaited_pids = AwaitedPids::default();
-    // The probe may come from the file or from a discovery server.
-    let is_probing = config.health.group.is_some() || config.discovery.is_some();
-    let (health, mut probing) = is_probing
-        .then(|| health::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
-        .unzip();
-    let reports = config.discovery.zip(health.clone());
-    let reports = reports
-        .map(|(discovery, health)| report::start(discovery, health, state.clone(), metrics.clone()))
-        .transpose()?;
-    let (stream, mut reporting) = reports.unzip();
+    let (view, mut vm) = vm::start(config.vm, &state, &awaited_pids, &metrics)?;
     let (command, commands) = mpsc::channel(COMMANDS);
     let (stages, connections) = (Stages::default(), connections(machine::descriptor_limit()));
     let limits = Limits { connections, ..Limits::ONE_REQUEST };
@@ -175,49 +174,45 @@ async fn serve(
     let server = LocalServer {
         state: state.clone(),
         commands: command,
-        bootstrap: prepared.bootstrap_for_debug,
+        debug_info,
         admin: admin.clone(),
         scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
-        health,
-        stream,
+        vm: view,
     };
     let answers = move |request| server.clone().answer(request);
     let name = named("local", &local_server::PATHS);
-    let mut local = tokio::spawn(http_server::serve(local, Plaintext, name, stages.clone(), answers));
+    let peers = LocalPeers::new(config.local_group);
+    let mut local = tokio::spawn(http_server::serve(local, peers, name, stages.clone(), answers));
     let polled = state.clone();
     let mut polling = tokio::spawn(async move { poller::run(&polled, targets).await });
 
     let broken = async {
         tokio::select! {
-            failure = task_failure("poller", &mut polling) => failure,
-            failure = task_failure("readiness server", &mut readiness) => failure,
-            failure = task_failure("local server", &mut local) => failure,
-            failure = optional_task_failure("health", &mut probing) => failure,
-            failure = optional_task_failure("reporter", &mut reporting) => failure,
+            failure = tasks::failure("poller", &mut polling) => failure,
+            failure = tasks::failure("readiness server", &mut readiness) => failure,
+            failure = tasks::failure("local server", &mut local) => failure,
+            failure = vm.failure() => failure,
         }
     };
     let parts = Inputs {
         state: state.clone(),
         admin,
         drain: config.drain,
-        envoy: prepared.envoy,
+        envoy,
+        debug_info: debug_info_sender,
         commands,
         signals,
         awaited_pids,
     };
     let ended = supervisor::run(parts, broken).await;
     state.apply(Observation::Terminating);
-    if let Some(reporting) = reporting.filter(|reporting| !reporting.is_finished()) {
-        // The reporter's limit is --final-report-timeout, which includes the time that Envoy took to
-        // exit.
-        reporting.await.map_err(|error| task_error("reporter", Some(error)))?;
-    }
+    vm.finish().await?;
     stages.closing.cancel();
     if ended.is_ok() {
         let (readiness, local) = tokio::join!(readiness, local);
-        readiness.map_err(|error| task_error("readiness server", Some(error)))?;
-        local.map_err(|error| task_error("local server", Some(error)))?;
+        readiness.map_err(|error| tasks::error("readiness server", Some(error)))?;
+        local.map_err(|error| tasks::error("local server", Some(error)))?;
     }
     ended
 }
@@ -227,27 +222,3 @@ async fn serve(
 fn connections(descriptors: u64) -> usize {
     usize::try_from(descriptors.saturating_sub(40).clamp(8, 64)).expect("at most 64")
 }
-
-/// Waits for a task that must run as long as the agent. When it ends, the agent exits too, because
-/// nothing else would detect it.
-async fn task_failure(part: &str, task: &mut JoinHandle<()>) -> Failure {
-    task_error(part, task.await.err())
-}
-
-/// Like [`task_failure`], for a task that may be absent.
-async fn optional_task_failure(part: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
-    match task {
-        Some(task) => task_failure(part, task).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn task_error(part: &str, error: Option<JoinError>) -> Failure {
-    let how = error.map_or_else(|| "the task returned".to_owned(), |error| error.to_string());
-    Failure::General(format!(
-        "{part}: {how}; this is a bug in app-health-agent, which now exits to be restarted"
-    ))
-}
-
-#[cfg(test)]
-mod tests;

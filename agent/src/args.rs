@@ -4,21 +4,22 @@
 //! of a flag that ends in `-port` is in the plural, and `SERVICE` is joined with the next word.
 
 mod bootstrap;
-mod discovery;
 mod drain_quit;
-mod health;
 mod run;
 mod values;
+#[cfg_attr(not(feature = "vm"), path = "args/vm_absent.rs")]
+mod vm;
 mod wait;
 
 use clap::{Parser, Subcommand};
 
 pub use bootstrap::{BootstrapArgs, SidecarArgs, SourceBind};
-pub use discovery::{DiscoveryArgs, Xds};
-pub use drain_quit::{DrainArgs, QuitArgs};
-pub use health::{HealthArgs, OnOff};
+pub use drain_quit::{DrainArgs, QuitArgs, UndrainArgs};
 pub use run::{DrainScope, Dynamic, EnvoyRestart, LOG_LEVELS, LogFormat, RunArgs};
 pub use values::go_duration;
+pub use vm::VmArgs;
+#[cfg(feature = "vm")]
+pub use vm::{DiscoveryArgs, HealthArgs, OnOff, Xds};
 pub use wait::{OnTimeout, WaitArgs};
 
 #[derive(Debug, Parser)]
@@ -52,6 +53,8 @@ pub enum Command {
     Wait(WaitArgs),
     /// Request the running agent to drain Envoy; for a preStop hook
     Drain(DrainArgs),
+    /// Request the running agent to reverse a drain, for a machine that stays in use
+    Undrain(UndrainArgs),
     /// Request the running agent to exit, together with Envoy; for a Job that has finished its work
     Quit(QuitArgs),
     /// Execute a program that is terminated when its parent process exits; `run` starts Envoy this

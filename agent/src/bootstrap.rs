@@ -1,6 +1,7 @@
 //! Renders the Envoy bootstrap by filling values into the template `envoy-config/bootstrap.yaml`,
 //! which the build script converts to JSON.
 
+mod filter_chains;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::address::{Cidr, LocalAddress};
 use crate::envoy_version::EnvoyVersion;
+use filter_chains::Clients;
 use template::fill;
 
 /// The template `envoy-config/bootstrap.yaml`, converted to JSON by the build script.
@@ -22,7 +24,7 @@ const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/bootstrap.json"))
 
 /// Default `timeoutSeconds` of a kubelet probe.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// Connect timeout for lifecycle hooks, for which the kubelet sets no timeout.
+/// Connect timeout for lifecycle hooks, for which kubelet sets no timeout.
 const HOOK_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Margin by which Envoy's connect timeout exceeds the longest probe timeout.
 const AFTER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -41,13 +43,31 @@ pub struct Bootstrap {
     /// Sources that may call the probe listener besides loopback; if empty, all sources are
     /// allowed.
     pub allow_from: Vec<Cidr>,
+    /// The node's addresses, whose clients have separate connections on the probe listener; empty
+    /// if unknown.
+    pub node: Vec<IpAddr>,
+    /// Clients that may call lifecycle hooks besides loopback; `None` means all that may connect.
+    pub hook_callers: Option<Vec<IpAddr>>,
     /// Additional ports of the proxy that no probe may target; none is 0.
     pub reserved_ports: Vec<u16>,
+    /// Whether probes use a connection to the application again, which kubelet never does.
+    pub reuse_connections: bool,
     /// Source addresses of probes, at most one per address family; if empty, the kernel chooses.
     pub sources: Vec<IpAddr>,
     pub instance_ip: IpAddr,
     pub envoy_version: EnvoyVersion,
     pub app_probers: Option<String>,
+    /// The agent's xDS socket; `None` if all resources are static.
+    pub xds: Option<XdsSocket>,
+}
+
+/// The Unix socket on which the agent serves xDS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct XdsSocket {
+    pub path: PathBuf,
+    /// True for the incremental variant of the protocol.
+    pub is_delta: bool,
+    pub node_id: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,18 +75,33 @@ pub enum FilterCode {
     /// Absolute path of the Wasm file.
     File(PathBuf),
     Inline(Vec<u8>),
+    /// Absolute path of the dynamic module.
+    Module(PathBuf),
 }
+
+/// Names of the two forms of the filter in Envoy's configuration.
+const WASM: &str = "envoy.filters.http.wasm";
+const NATIVE: &str = "envoy.filters.http.dynamic_modules";
+/// The header by which the native form passes a declared `x-forwarded-for` to the clusters of callouts.
+const FORWARDED_FOR: &str = "x-app-health-forwarded-for";
 
 impl Bootstrap {
     /// Returns the filter's configuration as JSON with sorted keys:
-    /// `{"podIP":…,"probers":…,"reservedPorts":[…],"statusPort":…}`. The prober table stays the
-    /// string that was given, so that error messages refer to that string.
+    /// `{"hookCallers":[…],"podIP":…,"probers":…,"reservedPorts":[…],"reuseConnections":true,
+    /// "statusPort":…}`. The prober table stays the string that was given, so that error messages refer
+    /// to that string.
     pub fn plugin_configuration(&self) -> String {
         let mut configuration = json!({
             "podIP": self.instance_ip.to_string(),
             "statusPort": self.probe_address.port(),
             "reservedPorts": self.reserved(),
         });
+        if let Some(callers) = &self.hook_callers {
+            configuration["hookCallers"] = callers.iter().map(IpAddr::to_string).collect();
+        }
+        if self.reuse_connections {
+            configuration["reuseConnections"] = true.into();
+        }
         if let Some(table) = &self.app_probers {
             configuration["probers"] = table.as_str().into();
         }
@@ -111,6 +146,16 @@ impl Bootstrap {
         // A disabled listener has no address, because null removes the key.
         if let Some(Value::Array(listeners)) = bootstrap.pointer_mut("/static_resources/listeners") {
             listeners.retain(|listener| listener.get("address").is_some());
+            if let Some(probes) = listeners.first_mut() {
+                self.clients().add_node_chain(probes);
+            }
+        }
+        if !self.reuse_connections {
+            remove_reuse(&mut bootstrap);
+        }
+        remove_filter(&mut bootstrap, if self.is_native() { WASM } else { NATIVE });
+        if self.is_native() {
+            replace_forwarded_for(&mut bootstrap);
         }
         if self.envoy_version < EnvoyVersion::CAPABILITIES_IN_VM_CONFIG {
             capabilities_outside_vm_config(&mut bootstrap);
@@ -119,6 +164,14 @@ impl Bootstrap {
         // `preserve_order`.
         bootstrap.sort_all_objects();
         bootstrap
+    }
+
+    fn clients(&self) -> Clients {
+        Clients::new(&self.allow_from, &self.node)
+    }
+
+    fn is_native(&self) -> bool {
+        matches!(self.filter, FilterCode::Module(_))
     }
 
     /// Renders the bootstrap for display: the values of probe headers, which may be tokens, become
@@ -146,25 +199,68 @@ impl Bootstrap {
         let (probe, probe_additional) = listener(self.probe_address);
         let (stats, stats_additional) = self.stats_address.map_or((Value::Null, Value::Null), listener);
         let filter = match &self.filter {
-            FilterCode::File(file) => json!({"filename": file.to_string_lossy()}),
+            FilterCode::File(file) | FilterCode::Module(file) => json!({"filename": file.to_string_lossy()}),
             FilterCode::Inline(bytes) => json!({"inline_bytes": STANDARD.encode(bytes)}),
         };
+        let [node, dynamic_resources, xds_cluster, sds_cluster] =
+            self.xds.as_ref().map_or([const { Value::Null }; 4], xds_values);
         BTreeMap::from([
+            ("NODE", node),
+            ("DYNAMIC_RESOURCES", dynamic_resources),
+            ("XDS_CLUSTER", xds_cluster),
+            ("SDS_CLUSTER", sds_cluster),
             ("ADMIN_LISTENER", admin_listener(&self.admin)),
             ("ADMIN_ADDRESS", local_address(&self.admin)),
             ("AGENT_ADDRESS", local_address(&self.local_address)),
             ("PROBE_LISTENER", probe),
             ("PROBE_ADDITIONAL_ADDRESSES", probe_additional),
-            ("PROBE_FILTER_CHAIN_MATCH", filter_chain_match(&self.allow_from)),
+            ("PROBE_FILTER_CHAIN_MATCH", self.clients().general_match()),
             ("STATS_LISTENER", stats),
             ("STATS_ADDITIONAL_ADDRESSES", stats_additional),
             ("UPSTREAM_BIND_CONFIG", upstream_bind_config(&self.sources)),
             ("ROUTE_CONNECT_TIMEOUT", seconds(by_route)),
             ("CALLOUT_CONNECT_TIMEOUT", seconds(by_callout)),
             ("FILTER_CODE", filter),
+            ("IS_NATIVE", if self.is_native() { true.into() } else { Value::Null }),
             ("PLUGIN_CONFIGURATION", self.plugin_configuration().into()),
         ])
     }
+}
+
+/// Returns node, dynamic resources, and the clusters of the agent's socket. The names of the clusters are
+/// those of Istio, because resources from istiod refer to them.
+fn xds_values(xds: &XdsSocket) -> [Value; 4] {
+    let XdsSocket { path, is_delta, node_id } = xds;
+    let ads = json!({"ads": {}, "resource_api_version": "V3"});
+    let dynamic_resources = json!({
+        "ads_config": {
+            "api_type": if *is_delta { "DELTA_GRPC" } else { "GRPC" },
+            "transport_api_version": "V3",
+            "set_node_on_first_message_only": true,
+            "grpc_services": [{"envoy_grpc": {
+                "cluster_name": "xds-grpc",
+                "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
+            }}],
+        },
+        "cds_config": ads,
+        "lds_config": ads,
+    });
+    let cluster = |name: &str| {
+        json!({
+            "name": name,
+            "type": "STATIC",
+            "connect_timeout": "1s",
+            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }},
+            "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [
+                {"endpoint": {"address": {"pipe": {"path": path.to_string_lossy()}}}},
+            ]}]},
+        })
+    };
+    let node = json!({"id": node_id, "cluster": "app-health"});
+    [node, dynamic_resources, cluster("xds-grpc"), cluster("sds-grpc")]
 }
 
 fn without_secrets(table: &str) -> String {
@@ -208,6 +304,57 @@ fn capabilities_outside_vm_config(value: &mut Value) {
     }
 }
 
+/// Removes the clusters of `--reuse-connections`, and the routes to them.
+fn remove_reuse(value: &mut Value) {
+    match value {
+        Value::Array(elements) => {
+            let is_reuse = |name: Option<&Value>| {
+                name.and_then(Value::as_str).is_some_and(|name| name.starts_with("app_health_reuse_"))
+            };
+            elements.retain(|element| {
+                !is_reuse(element.get("name")) && !is_reuse(element.pointer("/route/cluster"))
+            });
+            elements.iter_mut().for_each(remove_reuse);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(remove_reuse),
+        _ => {}
+    }
+}
+
+/// Removes an HTTP filter from every filter chain, and its settings from every route.
+fn remove_filter(value: &mut Value, name: &str) {
+    match value {
+        Value::Array(elements) => {
+            elements.retain(|element| element.get("name").is_none_or(|found| found != name));
+            elements.iter_mut().for_each(|element| remove_filter(element, name));
+        }
+        Value::Object(fields) => {
+            fields.remove(name);
+            fields.values_mut().for_each(|field| remove_filter(field, name));
+        }
+        _ => {}
+    }
+}
+
+/// Makes the clusters of callouts remove the `x-forwarded-for` that Envoy adds to every callout of a
+/// dynamic module. One that the Pod declares arrives under another name.
+fn replace_forwarded_for(bootstrap: &mut Value) {
+    let clusters = bootstrap.pointer_mut("/static_resources/clusters").and_then(Value::as_array_mut);
+    let callouts =
+        clusters.into_iter().flatten().filter(|cluster| cluster.get("original_dst_lb_config").is_some());
+    for cluster in callouts {
+        let options = &mut cluster["typed_extension_protocol_options"];
+        let filters = &mut options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]["http_filters"];
+        let mutations = filters[0].pointer_mut("/typed_config/mutations/request_mutations");
+        if let Some(Value::Array(mutations)) = mutations {
+            let value = format!("%REQ({FORWARDED_FOR})%");
+            let header = json!({"key": "x-forwarded-for", "value": value});
+            mutations.insert(0, json!({"remove_on_match": {"key_matcher": {"exact": "x-forwarded-for"}}}));
+            mutations.insert(1, json!({"append": {"header": header}}));
+        }
+    }
+}
+
 /// Returns `address` and `additional_addresses` of a listener.
 fn listener(address: SocketAddr) -> (Value, Value) {
     if address.ip() == Ipv6Addr::UNSPECIFIED {
@@ -235,29 +382,6 @@ fn admin_listener(admin: &LocalAddress) -> Value {
         pipe["mode"] = 0o600.into();
     }
     address
-}
-
-/// The result always contains 127.0.0.1 and ::1, because the agent checks the listener from there.
-/// It does not contain all of 127.0.0.0/8, because captured traffic of other clients arrives from
-/// 127.0.0.6.
-fn filter_chain_match(allow_from: &[Cidr]) -> Value {
-    if allow_from.is_empty() {
-        return Value::Null;
-    }
-    let loopback = [
-        Cidr { address: Ipv4Addr::LOCALHOST.into(), prefix_len: 32 },
-        Cidr { address: Ipv6Addr::LOCALHOST.into(), prefix_len: 128 },
-    ];
-    let range =
-        |block: &Cidr| json!({"address_prefix": block.address.to_string(), "prefix_len": block.prefix_len});
-    let mut ranges: Vec<Value> = Vec::new();
-    for block in loopback.iter().chain(allow_from).map(range) {
-        // Envoy rejects a filter chain that matches the same range twice.
-        if !ranges.contains(&block) {
-            ranges.push(block);
-        }
-    }
-    json!({"source_prefix_ranges": ranges})
 }
 
 fn upstream_bind_config(sources: &[IpAddr]) -> Value {

@@ -1,12 +1,15 @@
-//! The commands `drain` and `quit`, which send a request to the local server of the running agent.
+//! The commands `drain`, `undrain` and `quit`, which send a request to the local server of the running agent.
 
 pub mod drain;
 pub mod quit;
+pub mod undrain;
+
+use std::io;
 
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::HttpUrl;
-use crate::http_client;
+use crate::http_client::{self, ConnectError};
 
 const RESPONSE_LIMIT: usize = 4 * 1024;
 
@@ -27,6 +30,9 @@ async fn post(url: &HttpUrl, path: &str, deadline: Instant) -> LocalCallResult {
     };
     let connection = match timeout_at(deadline, resolved.dial()).await {
         Ok(Ok(connection)) => connection,
+        Ok(Err(ConnectError::Refused(error))) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return LocalCallResult::Failed(format!("{error}; see --local-group of `run`"));
+        }
         Ok(Err(_)) => return LocalCallResult::NotRunning,
         Err(_) => return timed_out(),
     };

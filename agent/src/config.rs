@@ -1,11 +1,11 @@
 //! Converts the command line and the environment to validated configuration.
 
 mod bootstrap;
-mod discovery;
-mod health;
 mod istio;
 mod metrics;
 mod run;
+#[cfg_attr(not(feature = "vm"), path = "config/vm_absent.rs")]
+mod vm;
 mod wait;
 
 pub use bootstrap::{BootstrapConfig, SidecarConfig};

@@ -85,6 +85,17 @@ impl Drain {
         self.shutdown_not_before.get_or_insert(now + minimum);
     }
 
+    /// Reverses the drain of `POST /drain`. Returns whether there was one, or `None` if the agent exits
+    /// after the drain, which cannot be reversed.
+    pub fn cancel(&mut self) -> Option<bool> {
+        if self.is_shutting_down() {
+            return None;
+        }
+        let was_draining = self.started.is_some();
+        *self = Self::new(self.settings);
+        Some(was_draining)
+    }
+
     pub fn is_shutting_down(&self) -> bool {
         self.shutdown_not_before.is_some()
     }

@@ -29,6 +29,12 @@ impl EnvoyVersion {
     pub const OLDEST: Self = Self(1, 36);
     /// First version that reads the filter's `capability_restriction_config` from `vm_config`.
     pub const CAPABILITIES_IN_VM_CONFIG: Self = Self(1, 40);
+    /// Oldest version with which the native form of the filter is tested.
+    const OLDEST_WITH_NATIVE: Self = Self(1, 39);
+
+    pub fn is_tested_with_native(self) -> bool {
+        (Self::OLDEST_WITH_NATIVE..=Self::NEWEST).contains(&self)
+    }
 }
 
 /// First patch releases with the fixes that the probe path needs; in older ones a failure of the
@@ -44,6 +50,24 @@ pub fn lacks_fixes(version: &str) -> bool {
         || FIXED.iter().any(|(fixed_major, fixed_minor, fixed)| {
             (major, minor) == (fixed_major, fixed_minor) && patch < fixed
         })
+}
+
+/// A build of Envoy, as `envoy --version` or the flag `--envoy-version` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnvoyBuild {
+    /// `1.41.0-dev` counts as 1.41.
+    pub version: EnvoyVersion,
+    /// False between two releases, and for a release that [`lacks_fixes`].
+    pub is_fixed_release: bool,
+}
+
+impl FromStr for EnvoyBuild {
+    type Err = NotEnvoyVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotEnvoyVersion> {
+        let number = text.split('-').next().unwrap_or_default();
+        Ok(Self { version: number.parse()?, is_fixed_release: number == text && !lacks_fixes(text) })
+    }
 }
 
 impl FromStr for EnvoyVersion {

@@ -15,12 +15,17 @@ use hyper::{Method, Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::address::Endpoint;
 
 /// Maximum size of a response head in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
+/// Number of bytes of a body after which other tasks run; all tasks share one thread.
+const BYTES_PER_TURN: usize = 64 * 1024;
+/// Size of a TCP connection's receive buffer in bytes. Without a limit the kernel buffers megabytes of a
+/// response that the client stops reading, and to free them takes milliseconds of the only thread.
+const RECEIVE_BUFFER: u32 = 256 * 1024;
 
 /// Connection on which no request has been sent yet.
 pub struct Connection(Box<dyn Stream>);
@@ -63,6 +68,11 @@ pub enum RequestFailure {
 }
 
 impl RequestFailure {
+    /// Returns true if the peer responded, although not as expected.
+    pub fn is_response(self) -> bool {
+        matches!(self, Self::BadStatus | Self::TooLarge)
+    }
+
     /// Returns the outcome of a request as a metric label.
     pub fn outcome(result: Result<(), Self>) -> &'static str {
         match result {
@@ -124,12 +134,25 @@ impl Resolved<'_> {
         let stream: Box<dyn Stream> = match self {
             Self::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(ConnectError::Refused)?),
             Self::Addresses(addresses) => {
-                let stream = TcpStream::connect(addresses.as_slice()).await;
-                Box::new(stream.map_err(ConnectError::Refused)?)
+                Box::new(connect_tcp(&addresses).await.map_err(ConnectError::Refused)?)
             }
         };
         Ok(Connection(stream))
     }
+}
+
+/// Connects to the first address that accepts.
+async fn connect_tcp(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        match socket.connect(*address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 impl Connection {
@@ -220,12 +243,17 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<HttpResponse
     let status = response.status().as_u16();
     let mut incoming = response.into_body();
     let mut body = Vec::new();
+    let mut turn_end = BYTES_PER_TURN;
     while let Some(frame) = incoming.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         let room = limit - body.len();
         body.extend_from_slice(&data[..room.min(data.len())]);
         if data.len() > room {
             return Ok(HttpResponse { status, body, truncated: true });
+        }
+        if body.len() > turn_end {
+            turn_end = body.len() + BYTES_PER_TURN;
+            tokio::task::yield_now().await;
         }
     }
     Ok(HttpResponse { status, body, truncated: false })

@@ -1,4 +1,4 @@
-//! The agent's admin server on port 15004: drain, quit, debug and metrics. It accepts requests from
+//! The agent's local server on port 15004: drain, quit, debug and metrics. It accepts requests from
 //! this host only, and rejects those that a proxy forwarded or a browser sent.
 
 use std::sync::Arc;
@@ -7,23 +7,25 @@ use std::time::Duration;
 use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
 use crate::envoy::admin_client;
-use crate::health::HealthHandle;
+use crate::envoy_files::DebugInfo;
+use crate::filter_choice::FilterChoice;
 use crate::log::LogLevelHandle;
 use crate::readiness::{Observation, Phase};
-use crate::report::StreamStatus;
 use crate::scrape::Scraper;
 use crate::state::AgentState;
-use crate::supervisor::AdminCommand;
+use crate::supervisor::LocalCommand;
+use crate::vm::VmView;
 
 /// Paths of this port, as they appear in metrics.
-pub const PATHS: [&str; 8] = [DRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, LOG, MERGED, OWN];
+pub const PATHS: [&str; 10] = [DRAIN, UNDRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, XDS, LOG, MERGED, OWN];
 pub const DRAIN: &str = "/drain";
+pub const UNDRAIN: &str = "/undrain";
 /// Path that terminates the agent; the name is Istio's.
 pub const QUIT: &str = "/quitquitquit";
 /// Interval between two queries for open connections, and the timeout of each query.
@@ -32,6 +34,7 @@ const LONGEST_WAIT: u64 = 3_600_000;
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
 const HEALTH: &str = "/debug/vm-health";
+const XDS: &str = "/debug/xds";
 const LOG: &str = "/debug/log";
 const MERGED: &str = "/stats/prometheus";
 const OWN: &str = "/metrics";
@@ -39,17 +42,13 @@ const OWN: &str = "/metrics";
 #[derive(Clone)]
 pub struct LocalServer {
     pub state: Arc<AgentState>,
-    pub commands: mpsc::Sender<AdminCommand>,
-    /// Rendered bootstrap without secrets.
-    pub bootstrap: Option<Arc<str>>,
+    pub commands: mpsc::Sender<LocalCommand>,
+    pub debug_info: watch::Receiver<DebugInfo>,
     /// URL of Envoy's admin interface; its path is ignored.
     pub admin: HttpUrl,
     pub scraper: Scraper,
     pub log: LogLevelHandle,
-    /// `None` if the agent runs no health checks.
-    pub health: Option<HealthHandle>,
-    /// `None` if the agent reports no health to a discovery server.
-    pub stream: Option<watch::Receiver<StreamStatus>>,
+    pub vm: VmView,
 }
 
 /// Parses `wait=N`, which ranges from 1 ms to one hour.
@@ -65,9 +64,9 @@ impl LocalServer {
             return text(StatusCode::FORBIDDEN, "allowed from this host only\n");
         }
         let (method, allow) = match request.path() {
-            DRAIN | QUIT => (Method::POST, "POST"),
+            DRAIN | UNDRAIN | QUIT => (Method::POST, "POST"),
             LOG => (Method::PUT, "PUT"),
-            STATE | BOOTSTRAP | HEALTH | MERGED | OWN => (Method::GET, "GET"),
+            STATE | BOOTSTRAP | HEALTH | XDS | MERGED | OWN => (Method::GET, "GET"),
             _ => return not_found(),
         };
         if request.method != method {
@@ -76,44 +75,59 @@ impl LocalServer {
         match request.path() {
             DRAIN => {
                 self.state.apply(Observation::Draining);
-                let response = self.command(AdminCommand::Drain).await;
+                let response = self.command(LocalCommand::Drain).await;
                 if let Some(wait) = wait(request.query()) {
                     request.slot.release();
                     self.wait_until_unused(wait).await;
                 }
                 response
             }
+            UNDRAIN => self.undrain().await,
             QUIT => {
                 info!("quit requested by POST /quitquitquit");
-                self.command(AdminCommand::Quit).await
+                self.command(LocalCommand::Quit).await
             }
             STATE => {
                 let now = self.state.now();
-                json(StatusCode::OK, self.state.with_readiness(|ready| ready.detailed(now)))
+                let mut state = self.state.with_readiness(|ready| ready.detailed(now));
+                if let Some(FilterChoice { form, reason }) = self.debug_info.borrow().filter {
+                    state["filter"] = serde_json::json!({"form": form.word(), "reason": reason.word()});
+                }
+                json(StatusCode::OK, format!("{state:#}\n").into())
             }
-            BOOTSTRAP => match &self.bootstrap {
+            BOOTSTRAP => match &self.debug_info.borrow().bootstrap {
                 Some(bootstrap) => json(StatusCode::OK, bootstrap.as_bytes().to_vec().into()),
                 None => text(StatusCode::NOT_FOUND, "no bootstrap was rendered\n"),
             },
-            HEALTH => match &self.health {
-                Some(health) => json(StatusCode::OK, health.view(&self.stream_view())),
+            HEALTH => match self.vm.to_json() {
+                Some(view) => json(StatusCode::OK, view),
                 None => text(StatusCode::NOT_FOUND, "no workload is probed\n"),
             },
-            MERGED => self.scraper.merged(&request.headers, request.query()).await,
+            XDS => match self.vm.xds_json() {
+                Some(view) => json(StatusCode::OK, view),
+                None => text(StatusCode::NOT_FOUND, "the agent does not proxy xDS\n"),
+            },
+            MERGED => {
+                let slot = request.slot.clone();
+                self.scraper.merged(&request.headers, request.query(), move || slot.evict()).await
+            }
             OWN => self.scraper.own(),
             _ => self.log_level(request.query()),
         }
     }
 
-    fn stream_view(&self) -> serde_json::Value {
-        let status = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
-        status.unwrap_or_default()
-    }
-
-    async fn command(&self, command: AdminCommand) -> Response {
+    async fn command(&self, command: LocalCommand) -> Response {
         match self.commands.send(command).await {
             Ok(()) => text(StatusCode::OK, "OK"),
             Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "terminating\n"),
+        }
+    }
+
+    async fn undrain(&self) -> Response {
+        let (response, received) = oneshot::channel();
+        match (self.commands.send(LocalCommand::Undrain(response)).await, received.await) {
+            (Ok(()), Ok(true)) => text(StatusCode::OK, "OK"),
+            _ => text(StatusCode::CONFLICT, "terminating\n"),
         }
     }
 

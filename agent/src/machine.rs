@@ -22,6 +22,8 @@ pub struct Machine {
     pub probe_source4: bool,
     /// True if ::6 is an address of this host.
     pub probe_source6: bool,
+    /// The gateways of the default routes.
+    pub gateways: Vec<IpAddr>,
     /// First address, in the kernel's order, that is neither loopback nor link-local.
     pub address: Option<IpAddr>,
 }
@@ -32,6 +34,7 @@ impl Machine {
             ipv6: is_bindable(Ipv6Addr::UNSPECIFIED.into()),
             probe_source4: is_bindable(PROBE_SOURCE4.into()),
             probe_source6: is_bindable(PROBE_SOURCE6.into()),
+            gateways: gateways(),
             address: first_address(),
         }
     }
@@ -45,6 +48,32 @@ impl Machine {
             address
         }
     }
+}
+
+/// Returns the gateways of the default routes, from the kernel's tables of routes.
+fn gateways() -> Vec<IpAddr> {
+    let read = |file: &str| std::fs::read_to_string(Path::new("/proc/net").join(file)).unwrap_or_default();
+    let v4 = read("route").lines().filter_map(gateway4).map(IpAddr::V4).collect::<Vec<_>>();
+    let v6 = read("ipv6_route").lines().filter_map(gateway6).map(IpAddr::V6).collect::<Vec<_>>();
+    [v4, v6].concat()
+}
+
+/// Returns the gateway of a line of `/proc/net/route` if it is a default route:
+/// `eth0 00000000 0100A8C0 …`, interface, destination and gateway. The address is the number of which
+/// the memory has the address's bytes.
+fn gateway4(line: &str) -> Option<Ipv4Addr> {
+    let mut fields = line.split_whitespace().skip(1);
+    let mut field = || u32::from_str_radix(fields.next()?, 16).ok();
+    let (destination, gateway) = (field()?, field()?);
+    (destination == 0 && gateway != 0).then(|| Ipv4Addr::from(gateway.to_ne_bytes()))
+}
+
+/// Returns the gateway of a line of `/proc/net/ipv6_route` if it is a default route: destination and
+/// its prefix length, source and its prefix length, gateway, each in hexadecimal digits.
+fn gateway6(line: &str) -> Option<Ipv6Addr> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let gateway = u128::from_str_radix(fields.get(4)?, 16).ok()?;
+    (fields.get(1) == Some(&"00") && gateway != 0).then(|| Ipv6Addr::from(gateway))
 }
 
 /// Returns the soft limit of open file descriptors of this process.

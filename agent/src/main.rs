@@ -27,6 +27,7 @@ fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Bootstrap(args) => app::bootstrap(BootstrapConfig::new(*args, environment)?),
         Command::Wait(args) => wait::run(WaitConfig::new(args, environment)),
         Command::Drain(args) => cli::drain::run(&args),
+        Command::Undrain(args) => cli::undrain::run(&args),
         Command::Quit(args) => cli::quit::run(&args),
         Command::Launch { parent, command } => exec_with_pdeathsig::run(parent, &command),
     }

@@ -1,9 +1,9 @@
 //! The agent's metrics. Every label has a fixed set of values, so that clients cannot create
 //! series.
 
-pub mod health;
 mod process;
-mod reports;
+#[cfg_attr(not(feature = "vm"), path = "metrics/vm_absent.rs")]
+pub mod vm;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -18,10 +18,10 @@ use prometheus_client::registry::{Metric, Registry};
 use serving::http_server::{GaugeGuard, ServerMetrics};
 
 use crate::envoy::process::ExitReason;
+use crate::filter_choice::FilterChoice;
 use crate::http_client::RequestFailure;
-use crate::metrics::health::HealthMetrics;
 use crate::readiness::{Phase, Snapshot};
-use reports::ReportMetrics;
+use vm::VmMetrics;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -33,11 +33,22 @@ const PREFIX: &str = "app_health_agent";
 /// Upper bounds of the histogram buckets for admin requests, in seconds.
 const ADMIN_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
+/// Why Envoy exited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCause {
+    /// The agent stopped it.
+    Requested,
+    /// The agent killed it because it did not respond.
+    Hung,
+    Unexpected(ExitReason),
+}
+
 #[derive(Debug)]
 pub struct Metrics {
-    pub health: HealthMetrics,
+    pub vm: VmMetrics,
     registry: Registry,
     envoy_info: Gauges<1>,
+    filter_info: Gauges<2>,
     ready: Gauge,
     condition: Gauges<1>,
     startup_seconds: Seconds,
@@ -55,7 +66,6 @@ pub struct Metrics {
     resident_memory_bytes: Gauge,
     cpu_seconds: Counter<f64, AtomicU64>,
     open_fds: Gauge,
-    pub reports: ReportMetrics,
     /// CPU time in seconds that was added to the counter so far.
     cpu_counted: Mutex<f64>,
 }
@@ -75,6 +85,7 @@ impl Metrics {
         );
         Self {
             envoy_info: register(to, "envoy_info", "Version of Envoy, once it is known"),
+            filter_info: register(to, "filter_info", "Form of the filter that was rendered, and why"),
             ready: register(to, "ready", "1 if all readiness conditions are met"),
             condition: register(to, "condition", "1 if this readiness condition is met"),
             startup_seconds: register(
@@ -112,8 +123,7 @@ impl Metrics {
             resident_memory_bytes: register(to, "resident_memory_bytes", "Resident memory of this process"),
             cpu_seconds: register(to, "cpu_seconds", "CPU time of this process"),
             open_fds: register(to, "open_fds", "Open file descriptors of this process"),
-            reports: ReportMetrics::new(to),
-            health: HealthMetrics::new(to),
+            vm: VmMetrics::new(to),
             cpu_counted: Mutex::new(0.0),
             registry,
         }
@@ -150,16 +160,23 @@ impl Metrics {
         }
     }
 
+    pub fn filter_chosen(&self, choice: FilterChoice) {
+        let labels = [("form", choice.form.word().to_owned()), ("reason", choice.reason.word().to_owned())];
+        self.filter_info.clear();
+        self.filter_info.get_or_create(&labels).set(1);
+    }
+
     pub fn config_rejected(&self, key: &str) {
         self.config_rejected.get_or_create(&[("key", key.to_owned())]).set(1);
     }
 
-    /// Records an exit of Envoy; `requested` means that the agent requested it.
-    pub fn envoy_exited(&self, reason: ExitReason, requested: bool) {
-        let cause = match reason {
-            _ if requested => "requested",
-            ExitReason::Code(_) => "code",
-            ExitReason::Signal(_) | ExitReason::Unknown => "signal",
+    /// Records an exit of Envoy.
+    pub fn envoy_exited(&self, cause: ExitCause) {
+        let cause = match cause {
+            ExitCause::Requested => "requested",
+            ExitCause::Hung => "hung",
+            ExitCause::Unexpected(ExitReason::Code(_)) => "code",
+            ExitCause::Unexpected(ExitReason::Signal(_) | ExitReason::Unknown) => "signal",
         };
         self.envoy_exits.get_or_create(&[("cause", cause.to_owned())]).inc();
     }
@@ -195,7 +212,7 @@ impl Metrics {
             self.cpu_seconds.inc_by((usage.cpu_seconds - *counted).max(0.0));
             *counted = usage.cpu_seconds;
         }
-        self.reports.update();
+        self.vm.update();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a String cannot fail");
         text

@@ -13,7 +13,7 @@ use crate::address::HttpUrl;
 use crate::envoy::admin::AdminRequest;
 use crate::envoy::admin_client;
 use crate::http_client::{RequestFailure, ReservedFd, ReservedFdGuard};
-use crate::readiness::{Channel, Observation, Readiness};
+use crate::readiness::{Channel, Observation, Readiness, Silence};
 use crate::state::AgentState;
 use intervals::{AdminIntervals, DATA_PATH_TIMEOUT, DataPathIntervals};
 
@@ -53,7 +53,8 @@ async fn poll_admin(state: &AgentState, url: HttpUrl, mut intervals: AdminInterv
             failure = sending => failure,
             () = state.wait_until(|ready| ready.generation() != process.0) => continue,
         };
-        let pause = intervals.pause(failure, state.now());
+        let in_silence = state.with_readiness(|ready| ready.silence().has_begun());
+        let pause = intervals.pause(failure, in_silence, state.now());
         if request == AdminRequest::ServerInfo && silent != failure.is_some() {
             silent = !silent;
             match failure {
@@ -70,6 +71,7 @@ async fn poll_admin(state: &AgentState, url: HttpUrl, mut intervals: AdminInterv
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = state.wait_until(|ready| ready.process_key() != process_now) => {}
+            () = state.wait_for_silence(Silence::has_begun), if !in_silence => {}
         }
     }
 }

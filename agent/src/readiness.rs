@@ -9,15 +9,17 @@ mod data_path;
 mod liveness;
 mod observation;
 mod process_state;
+mod silence;
 mod snapshot;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 pub use condition::Condition;
 pub use observation::{Channel, Observation};
 use process_state::EnvoyProcessState;
+use serde_json::Value;
+pub use silence::Silence;
 pub use snapshot::{Pending, Phase, Snapshot};
 
 use crate::args::Dynamic;
@@ -107,6 +109,11 @@ impl Readiness {
         self.envoy.data_path.is_failing()
     }
 
+    /// Returns the period in which Envoy has not responded on any channel.
+    pub fn silence(&self) -> Silence {
+        self.envoy.silence
+    }
+
     /// Returns true if a stats matcher excludes `workers_started`, so that the data path is used
     /// instead.
     pub fn workers_hidden(&self) -> bool {
@@ -129,7 +136,7 @@ impl Readiness {
 
     /// Returns the snapshot as JSON with the policy and the last observation of each channel, for
     /// clients on this host only.
-    pub fn detailed(&self, now: Duration) -> Bytes {
+    pub fn detailed(&self, now: Duration) -> Value {
         let mut json = self.snapshot.json(now);
         json["generation"] = self.generation.into();
         json["policy"] = format!("{:?}", self.policy).into();
@@ -137,7 +144,7 @@ impl Readiness {
             let seconds_ago = now.saturating_sub(*at).as_secs_f64();
             json["last"][*channel] = serde_json::json!({"answer": response, "secondsAgo": seconds_ago});
         }
-        format!("{json:#}\n").into()
+        json
     }
 
     /// Applies one observation; `generation` is the one at the start of the request.
@@ -149,6 +156,7 @@ impl Readiness {
         };
         match observation {
             Observation::Draining => self.draining = true,
+            Observation::Undrained => self.draining = false,
             Observation::Terminating => self.terminating = true,
             Observation::Started => {
                 if self.envoy.exited {
@@ -165,6 +173,7 @@ impl Readiness {
             Observation::Accepted(channel) => self.accepted(channel),
             Observation::Admin(Ok(response)) => {
                 self.envoy.admin_unresponsive_since = None;
+                self.envoy.silence.admin(true);
                 self.accepted(Channel::Admin);
                 match response {
                     AdminResponse::Ready(state) => self.envoy.state(state),
@@ -174,6 +183,7 @@ impl Readiness {
             }
             Observation::Admin(Err(failure)) => {
                 self.envoy.admin_unresponsive_since.get_or_insert(now);
+                self.envoy.silence.admin(failure.is_response());
                 if failure == RequestFailure::Refused {
                     self.refused(Channel::Admin, now);
                 }
@@ -182,6 +192,7 @@ impl Readiness {
                 if response.is_ok() {
                     self.accepted(Channel::DataPath);
                 }
+                self.envoy.silence.data_path(response.is_ok(), self.envoy.was_ready, now);
                 self.envoy.data_path.observe(response, self.envoy.was_ready, now);
                 if response == Err(RequestFailure::Refused) {
                     self.refused(Channel::DataPath, now);

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::config::LivenessConfig;
 use crate::readiness::{Phase, Snapshot};
-use crate::state::AgentState;
+use crate::state::{AgentState, age_text};
 
 pub const READY_PATH: &str = "/healthz/ready";
 /// Path of the liveness endpoint, which is optional.
@@ -92,8 +92,12 @@ impl ReadinessServer {
         }
         let snapshot = self.state.subscribe().borrow().clone();
         let status = if snapshot.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let body: Bytes =
-            if query.verbose { snapshot.verbose(self.state.now()) } else { snapshot.body.clone() };
+        let stale = self.state.stale();
+        let body = match (query.verbose, stale) {
+            (true, _) => snapshot.verbose(self.state.now(), stale),
+            (false, None) => snapshot.body.clone(),
+            (false, Some(age)) => with_age(&snapshot.body, age),
+        };
         if query.verbose { json(status, body) } else { text(status, body) }
     }
 
@@ -105,6 +109,12 @@ impl ReadinessServer {
         // After a timeout the response is the current state.
         let _ = timeout(wait, snapshots.wait_for(over)).await;
     }
+}
+
+/// Appends that Envoy uses a stored configuration.
+fn with_age(body: &Bytes, age: Duration) -> Bytes {
+    let line = format!("configuration from cache, stale: {}\n", age_text(age));
+    [body, line.as_bytes()].concat().into()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `GET /stats/prometheus` on the admin server: the metrics of agent, Envoy and application in one
+//! `GET /stats/prometheus` on the local server: the metrics of agent, Envoy and application in one
 //! response. All sources are scraped concurrently; their metrics are streamed in order and in
 //! chunks.
 
@@ -6,8 +6,10 @@ mod families;
 mod labels;
 mod line;
 mod merge;
+mod places;
 mod request;
 mod source;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +20,6 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serving::http_server::{Body, Chunks, Response, ResponseTimeout, text};
 use serving::log_limiter::LogLimiter;
-use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -27,14 +28,15 @@ use crate::address::{Endpoint, HttpUrl};
 use crate::config::{MetricsConfig, Target};
 use crate::http_client::RequestFailure;
 use crate::metrics::Metrics;
-use families::FamilyLimit;
-use line::Format;
-use merge::{Merge, SourceState};
-use request::{envoy_path, timeout};
-use source::{Chunk, ScrapeRequest, ScrapeResult, Source};
+pub use families::FamilyLimit;
+pub use line::Format;
+pub use merge::{Merge, SourceState};
+use places::Places;
+use request::{client, envoy_path, timeout};
+pub use source::ScrapeResult;
+use source::{Chunk, ScrapeRequest, Source};
+use turns::Turns;
 
-/// Maximum number of concurrent scrapes.
-const SCRAPES: usize = 2;
 /// Minimum deadline of a scrape, and the time by which the deadline precedes the scraper's timeout.
 const SLACK: Duration = Duration::from_millis(500);
 /// Maximum size of Envoy's metrics in bytes.
@@ -51,7 +53,8 @@ pub struct Scraper {
     metrics: Arc<Metrics>,
     config: Arc<MetricsConfig>,
     admin: HttpUrl,
-    permits: Arc<Semaphore>,
+    places: Places,
+    envoy_turns: Arc<Turns>,
     /// Limiters of the warnings about incomplete sources, by source and target.
     warnings: Arc<Mutex<BTreeMap<String, LogLimiter>>>,
 }
@@ -63,7 +66,8 @@ impl Scraper {
             metrics,
             config: Arc::new(config),
             admin,
-            permits: Arc::new(Semaphore::new(SCRAPES)),
+            places: Places::default(),
+            envoy_turns: Arc::default(),
             warnings: Arc::default(),
         }
     }
@@ -75,11 +79,17 @@ impl Scraper {
         response(Body::from(Bytes::from(out)))
     }
 
-    /// Returns the metrics of all sources. The status is 200 once a scrape has started. Two scrapes
-    /// may run at a time; a third one gets 503 with Retry-After.
-    pub async fn merged(&self, headers: &HeaderMap, query: &str) -> Response {
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
-            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "two scrapes are in progress\n");
+    /// Returns the metrics of all sources. The status is 200 once a scrape has started, and 503 with
+    /// Retry-After if 24 are in progress and those of other clients are not more than this client's.
+    /// `disconnect` is called if another client gets the place of this scrape.
+    pub async fn merged(
+        &self,
+        headers: &HeaderMap,
+        query: &str,
+        disconnect: impl FnOnce() + Send + 'static,
+    ) -> Response {
+        let Some(place) = self.places.take(client(headers)) else {
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes are in progress\n");
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return response;
         };
@@ -89,12 +99,16 @@ impl Scraper {
         let closed = chunks.clone();
         let write = self.clone().write(sources, chunks);
         tokio::spawn(async move {
-            let _permit = permit;
-            // When the scraper disconnects, its permit is released immediately, whatever a source
-            // does.
+            // When the scraper disconnects, its place is free immediately, whatever a source does.
             tokio::select! {
                 () = write => {}
                 () = closed.closed() => debug!("scraper disconnected"),
+                () = place.superseded() => {
+                    debug!("scrape ended because another client needs its place");
+                    disconnect();
+                    // Without a sender, the response would end here as if it were complete.
+                    closed.closed().await;
+                }
             }
         });
         let mut response = response(body);
@@ -106,7 +120,8 @@ impl Scraper {
         let mut sources = Vec::new();
         if self.config.envoy {
             let url = HttpUrl { path: envoy_path(query), ..self.admin.clone() };
-            let request = ScrapeRequest { url, limit: ENVOY_LIMIT, deadline };
+            let request =
+                ScrapeRequest { url, limit: ENVOY_LIMIT, deadline, turns: Some(self.envoy_turns.clone()) };
             sources.push(Source::spawn("envoy", String::new(), FamilyLimit::ENVOY, request));
         }
         for Target { port, path } in &self.config.targets {
@@ -115,7 +130,7 @@ impl Scraper {
                 authority: format!("localhost:{port}"),
                 path: path.clone(),
             };
-            let request = ScrapeRequest { url, limit: TARGET_LIMIT, deadline };
+            let request = ScrapeRequest { url, limit: TARGET_LIMIT, deadline, turns: None };
             let target = label(&sources, *port, path);
             sources.push(Source::spawn("application", target, FamilyLimit::TARGET, request));
         }

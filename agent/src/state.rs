@@ -9,12 +9,15 @@ use tracing::{info, warn};
 
 use crate::envoy_version::lacks_fixes;
 use crate::metrics::Metrics;
-use crate::readiness::{Condition, Observation, Phase, Policy, Readiness, Snapshot};
+use crate::readiness::{Condition, Observation, Phase, Policy, Readiness, Silence, Snapshot};
 
 /// Shared readiness state and its subscribers.
 pub struct AgentState {
     ready: Mutex<Readiness>,
     snapshots: watch::Sender<Arc<Snapshot>>,
+    silence: watch::Sender<Silence>,
+    /// Age of the xDS configuration that came from the cache, and the time at which it had that age.
+    stale: Mutex<Option<(Duration, Duration)>>,
     started: Instant,
     metrics: Arc<Metrics>,
 }
@@ -24,7 +27,15 @@ impl AgentState {
         let ready = Readiness::new(policy, Duration::ZERO);
         metrics.observe(ready.snapshot(), ready.snapshot(), Duration::ZERO);
         let snapshots = watch::Sender::new(Arc::new(ready.snapshot().clone()));
-        Self { ready: Mutex::new(ready), snapshots, started: Instant::now(), metrics }
+        let silence = watch::Sender::new(ready.silence());
+        Self {
+            ready: Mutex::new(ready),
+            snapshots,
+            silence,
+            stale: Mutex::default(),
+            started: Instant::now(),
+            metrics,
+        }
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -39,6 +50,18 @@ impl AgentState {
     /// Returns the time since the agent's start, by the monotonic clock.
     pub fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Records whether Envoy uses a stored xDS configuration, and how old it is.
+    pub fn set_stale(&self, age: Option<Duration>) {
+        *self.stale.lock().expect("nothing panics while it holds this lock") =
+            age.map(|age| (age, self.now()));
+    }
+
+    /// Returns the age of the stored xDS configuration that Envoy uses; `None` if it uses none.
+    pub fn stale(&self) -> Option<Duration> {
+        let stale = *self.stale.lock().expect("nothing panics while it holds this lock");
+        stale.map(|(age, at)| age.saturating_add(self.now().saturating_sub(at)))
     }
 
     /// Applies an observation that is not the result of a request, and publishes it immediately.
@@ -62,6 +85,8 @@ impl AgentState {
                 "listener_manager.workers_started is hidden by Envoy's stats matcher, the data path is checked instead"
             );
         }
+        self.silence
+            .send_if_modified(|silence| std::mem::replace(silence, ready.silence()) != ready.silence());
         self.snapshots.send_if_modified(|snapshot| {
             let changed = **snapshot != *ready.snapshot();
             if changed {
@@ -84,6 +109,22 @@ impl AgentState {
         while !condition(&self.ready()) {
             snapshots.changed().await.expect("the sender is dropped only with self");
         }
+    }
+
+    /// Waits until `condition` is true for the period in which Envoy does not respond.
+    pub async fn wait_for_silence(&self, condition: impl Fn(&Silence) -> bool) {
+        let mut silence = self.silence.subscribe();
+        silence.wait_for(condition).await.expect("the sender is dropped only with self");
+    }
+}
+
+/// Writes an age in its largest whole unit, for example `12m`.
+pub fn age_text(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..172_800 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86400),
     }
 }
 

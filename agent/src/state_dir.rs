@@ -6,15 +6,30 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
 use thiserror::Error;
 
 use crate::output;
 
-pub const FILTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm"));
-/// File name of the filter, `app_health_filter-<12 digits of its sha256>.wasm`. Another filter has
-/// another name, so a running Envoy keeps its file.
-pub const FILTER_FILE_NAME: &str = env!("FILTER_FILE_NAME");
+/// A form of the filter that this binary contains.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EmbeddedFilter {
+    /// File name with 12 digits of the sha256 of the bytes. Another filter has another name, so a
+    /// running Envoy keeps its file.
+    pub file_name: &'static str,
+    pub bytes: &'static [u8],
+}
+
+pub static WASM: EmbeddedFilter = EmbeddedFilter {
+    file_name: env!("WASM_FILE_NAME"),
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.wasm")),
+};
+/// The dynamic module.
+pub static MODULE: EmbeddedFilter = EmbeddedFilter {
+    file_name: env!("MODULE_FILE_NAME"),
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/app_health_filter.so")),
+};
 const BOOTSTRAP_FILE_NAME: &str = "envoy.json";
 
 #[derive(Debug, Error)]
@@ -50,19 +65,19 @@ pub fn create(state_dir: &Path) -> Result<(), StateDirError> {
     Ok(())
 }
 
-/// Creates `state_dir` and writes this binary's filter into it, unless the file already has these
-/// bytes and no other user can change it.
-pub fn write_filter(state_dir: &Path) -> Result<(), StateDirError> {
+/// Creates `state_dir` and writes the filter into it, unless the file already has these bytes and no
+/// other user can change it.
+pub fn write_filter(state_dir: &Path, filter: &EmbeddedFilter) -> Result<(), StateDirError> {
     create(state_dir)?;
-    let file = state_dir.join(FILTER_FILE_NAME);
+    let file = state_dir.join(filter.file_name);
     let is_trusted = |found: Metadata| {
         found.is_file() && trusted_owner(found.uid(), geteuid().as_raw()) && !open_to_others(found.mode())
     };
-    if fs::symlink_metadata(&file).is_ok_and(is_trusted) && fs::read(&file).is_ok_and(|bytes| bytes == FILTER)
-    {
+    let is_equal = || fs::read(&file).is_ok_and(|bytes| bytes == filter.bytes);
+    if fs::symlink_metadata(&file).is_ok_and(is_trusted) && is_equal() {
         return Ok(());
     }
-    output::replace(&file, FILTER).map_err(failed(&file))
+    output::replace(&file, filter.bytes).map_err(failed(&file))
 }
 
 /// Creates `state_dir`, writes the bootstrap into it with mode 0600 and returns its path.
@@ -71,6 +86,12 @@ pub fn write_bootstrap(state_dir: &Path, bootstrap: &str) -> Result<PathBuf, Sta
     let file = state_dir.join(BOOTSTRAP_FILE_NAME);
     output::replace(&file, bootstrap.as_bytes()).map_err(failed(&file))?;
     Ok(file)
+}
+
+/// Returns true if programs in `state_dir`, which need not exist yet, cannot be mapped for execution.
+pub fn is_noexec(state_dir: &Path) -> bool {
+    let existing = state_dir.ancestors().find_map(|path| statvfs(path).ok());
+    existing.is_some_and(|found| found.flags().contains(FsFlags::ST_NOEXEC))
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> StateDirError {

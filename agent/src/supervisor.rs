@@ -1,5 +1,5 @@
 //! The main loop of `run`: it starts and restarts Envoy, handles signals and the commands of the
-//! admin server, and performs the drain. [`Drain`] and [`Backoff`] decide what to do and when.
+//! local server, and performs the drain. [`Drain`] and [`RestartPolicy`] decide what to do and when.
 
 mod drain_requests;
 mod envoy_state;
@@ -9,19 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use pacing::Backoff;
 use serving::log_limiter::LogLimiter;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::address::HttpUrl;
-use crate::args::EnvoyRestart;
 use crate::awaited_pids::AwaitedPids;
 use crate::drain::{Drain, DrainSettings, Step};
 use crate::envoy::process::EnvoyCommand;
+use crate::envoy_files::{DebugInfo, Fallback};
 use crate::exit::Failure;
+use crate::metrics::ExitCause;
 use crate::readiness::{Observation, Readiness};
+use crate::restart_policy::{RestartMode, RestartPolicy};
 use crate::signals::{Signalled, Signals};
 use crate::state::AgentState;
 use drain_requests::{DrainRequests, DrainResponse};
@@ -29,15 +30,13 @@ use envoy_state::{EnvoyState, Event};
 
 /// Time for Envoy to exit between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// The first and the largest upper bound of the pauses between restarts of Envoy. An Envoy that ran
-/// for the largest one resets them.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdminCommand {
+#[derive(Debug)]
+pub enum LocalCommand {
     /// Drain Envoy and keep running.
     Drain,
+    /// Reverse a drain. The response is false if the agent is shutting down.
+    Undrain(oneshot::Sender<bool>),
     /// Exit without a drain.
     Quit,
 }
@@ -48,20 +47,33 @@ pub struct Inputs {
     pub admin: HttpUrl,
     pub drain: DrainSettings,
     /// `None` for an external Envoy, which is drained but never started or stopped.
-    pub envoy: Option<(EnvoyCommand, EnvoyRestart)>,
-    pub commands: mpsc::Receiver<AdminCommand>,
+    pub envoy: Option<EnvoyStart>,
+    /// Where to announce that other files were written for Envoy.
+    pub debug_info: watch::Sender<DebugInfo>,
+    pub commands: mpsc::Receiver<LocalCommand>,
     pub signals: Signals,
     /// Child processes that other tasks wait for.
     pub awaited_pids: AwaitedPids,
 }
 
+/// How Envoy is started.
+pub struct EnvoyStart {
+    pub command: EnvoyCommand,
+    pub restart: RestartMode,
+    /// Time without any response after which Envoy is killed; `None` disables that.
+    pub hang_limit: Option<Duration>,
+    pub fallback: Option<Fallback>,
+}
+
 /// Starts Envoy and returns when it has exited, either on request or with a failure. `broken` is
 /// the failure of another task, upon which Envoy is stopped gracefully.
 pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Result<(), Failure> {
-    let Inputs { state, admin, drain, envoy, commands, signals, awaited_pids } = inputs;
-    let (command, restart) = match envoy {
-        Some((command, restart)) => (Some(command), restart),
-        None => (None, EnvoyRestart::Never),
+    let Inputs { state, admin, drain, envoy, debug_info, commands, signals, awaited_pids } = inputs;
+    let (command, restart, hang_limit, fallback) = match envoy {
+        Some(EnvoyStart { command, restart, hang_limit, fallback }) => {
+            (Some(command), restart, hang_limit, fallback)
+        }
+        None => (None, RestartMode::Never, None, None),
     };
     let mut supervisor = Supervisor {
         state,
@@ -69,10 +81,14 @@ pub async fn run(inputs: Inputs, broken: impl Future<Output = Failure>) -> Resul
         path: drain.path(),
         drain: Drain::new(drain),
         command,
-        restart,
+        restarts: RestartPolicy::new(restart),
+        hang_limit,
+        fallback,
+        debug_info,
         envoy: EnvoyState::Stopped,
+        is_hung: false,
+        is_replaced: false,
         was_started: false,
-        backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
         commands,
         signals,
         awaited_pids,
@@ -100,11 +116,17 @@ struct Supervisor {
     path: &'static str,
     drain: Drain,
     command: Option<EnvoyCommand>,
-    restart: EnvoyRestart,
+    restarts: RestartPolicy,
+    hang_limit: Option<Duration>,
+    fallback: Option<Fallback>,
+    debug_info: watch::Sender<DebugInfo>,
     envoy: EnvoyState,
+    /// True if the running Envoy was killed because it hung.
+    is_hung: bool,
+    /// True if the running Envoy was stopped to reverse its drain.
+    is_replaced: bool,
     was_started: bool,
-    backoff: Backoff,
-    commands: mpsc::Receiver<AdminCommand>,
+    commands: mpsc::Receiver<LocalCommand>,
     signals: Signals,
     awaited_pids: AwaitedPids,
     hang_ups: LogLimiter,
@@ -133,11 +155,16 @@ impl Supervisor {
                     }
                 }
                 Some(command) = self.commands.recv() => match command {
-                    AdminCommand::Drain => {
+                    LocalCommand::Drain => {
                         self.announce_drain("POST /drain");
                         self.drain.begin(self.state.now());
                     }
-                    AdminCommand::Quit => return Ok(Stop::Graceful),
+                    LocalCommand::Undrain(response) => {
+                        requests = DrainRequests::default();
+                        // Sending fails if the client has disconnected.
+                        let _ = response.send(self.undrain());
+                    }
+                    LocalCommand::Quit => return Ok(Stop::Graceful),
                 },
                 event = self.envoy.event() => {
                     let end = match event {
@@ -149,6 +176,7 @@ impl Supervisor {
                     }
                 }
                 response = requests.recv() => self.on_response(&response),
+                () = until_hung(&self.state, self.hang_limit), if !self.is_hung => self.kill_hung(),
                 () = until(wake, now) => self.start_if_due()?,
             }
         }
@@ -191,6 +219,30 @@ impl Supervisor {
         self.state.apply(Observation::Draining);
     }
 
+    /// Returns false if the agent is shutting down. Envoy has no request that reverses a drain, so an
+    /// Envoy that the agent started is replaced.
+    fn undrain(&mut self) -> bool {
+        let Some(was_draining) = self.drain.cancel() else { return false };
+        if !was_draining {
+            return true;
+        }
+        info!("drain reversed");
+        self.state.apply(Observation::Undrained);
+        match &self.envoy {
+            EnvoyState::Running(process, _) => {
+                self.is_replaced = true;
+                process.signal(Signal::SIGTERM);
+            }
+            _ if self.command.is_none() => {
+                warn!(
+                    "an external Envoy keeps closing connections after each response until it is restarted"
+                );
+            }
+            _ => {}
+        }
+        true
+    }
+
     fn on_response(&mut self, response: &DrainResponse) {
         match response {
             DrainResponse::DrainSent(accepted) => {
@@ -209,9 +261,17 @@ impl Supervisor {
     async fn stop_envoy(&mut self, grace: Duration) {
         let EnvoyState::Running(process, _) = &mut self.envoy else { return };
         if let Some(reason) = envoy_state::stop(process, grace, &mut self.signals).await {
-            self.state.metrics().envoy_exited(reason, true);
+            self.state.metrics().envoy_exited(ExitCause::Requested);
             info!(status = %reason, "envoy exited");
         }
+    }
+}
+
+/// Waits until Envoy has been silent for `limit`.
+async fn until_hung(state: &AgentState, limit: Option<Duration>) {
+    match limit {
+        Some(limit) => state.wait_for_silence(|silence| silence.is_hang(limit)).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -52,30 +52,31 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
     let mut attempts = Attempts::new(&config.url);
     let mut pauses = RetryPauses::new(config.period);
     let mut accepted = false;
-    let mut said: Option<(String, Instant)> = None;
+    let mut last_logged: Option<(String, Instant)> = None;
     let mut before: Option<String> = None;
     loop {
         let left = config.timeout.saturating_sub(started.elapsed());
-        // With `--timeout 0` there is one attempt, which only its own timeout limits.
+        // With `--timeoutSeconds 0` there is one attempt, which only its own timeout limits.
         let within =
             if config.timeout.is_zero() { config.request_timeout } else { config.request_timeout.min(left) };
         let attempt = attempts.next(within).await;
         let Some(reason) = attempt.reason() else {
-            return Ok(format!("ready after {:.1}s", started.elapsed().as_secs_f64()));
+            let note = attempt.note().map(|note| format!(", {note}")).unwrap_or_default();
+            return Ok(format!("ready after {:.1}s{note}", started.elapsed().as_secs_f64()));
         };
         // An attempt that the overall timeout cut short says less than the previous one.
         let cut_short = within < config.request_timeout && matches!(attempt, Attempt::TimedOut(_));
         let reason = before.take().filter(|_| cut_short).unwrap_or(reason);
         accepted |= attempt.accepted();
         let elapsed = started.elapsed();
-        if let Some(end) = end(config, accepted, elapsed, &reason) {
-            return end;
+        if let Some(outcome) = outcome(config, accepted, elapsed, &reason) {
+            return outcome;
         }
         let is_news =
-            said.as_ref().is_none_or(|(before, at)| *before != reason && at.elapsed() >= LOG_INTERVAL);
+            last_logged.as_ref().is_none_or(|(before, at)| *before != reason && at.elapsed() >= LOG_INTERVAL);
         if is_news {
             say(&reason);
-            said = Some((reason.clone(), Instant::now()));
+            last_logged = Some((reason.clone(), Instant::now()));
         }
         let mut ends = vec![latest_retry(config.timeout, elapsed)];
         ends.extend(config.optional.filter(|optional| !accepted && *optional > elapsed));
@@ -84,9 +85,9 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
         // No time is left for another attempt.
         let elapsed = started.elapsed();
         if elapsed >= config.timeout
-            && let Some(end) = end(config, accepted, elapsed, &reason)
+            && let Some(outcome) = outcome(config, accepted, elapsed, &reason)
         {
-            return end;
+            return outcome;
         }
         before = Some(reason);
     }
@@ -94,7 +95,7 @@ async fn wait(config: &WaitConfig, mut say: impl FnMut(&str)) -> Result<String, 
 
 /// Returns how the wait ends after `elapsed`, if it does: there is no sidecar, or the timeout has
 /// expired.
-fn end(
+fn outcome(
     config: &WaitConfig,
     accepted: bool,
     elapsed: Duration,
@@ -132,7 +133,7 @@ impl RetryPauses {
 
     fn after(&mut self, attempt: &Attempt) -> Duration {
         match attempt {
-            Attempt::Ready
+            Attempt::Ready { .. }
             | Attempt::NotReady { held: true, .. }
             | Attempt::TimedOut(_)
             | Attempt::WaitParameterRejected(_) => {

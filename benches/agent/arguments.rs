@@ -8,14 +8,14 @@ pub(crate) struct Arguments {
     /// Requests to send before memory is read
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: u64,
-    /// Requests for each misbehaviour of the admin port, before Envoy is first ready and again
+    /// Requests in a round for each behavior of the admin port, before Envoy is first ready and again
     /// after it
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) questions: u32,
-    /// Runs of `wait` of each kind
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Runs of `wait` of each kind in a round
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) waits: u32,
-    /// Starts and deaths of Envoy of each kind
+    /// Rounds; each starts and kills an Envoy of each kind
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
     /// Seconds over which the CPU time of an idle agent is measured

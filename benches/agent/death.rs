@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kit::net;
 use kit::pod::Pod;
+use kit::quiet_rounds::QuietRounds;
 use kit::report::Row;
 use kit::sidecar::{Builder, Sidecar};
 use nix::sys::signal::{Signal, kill};
@@ -17,29 +18,34 @@ use crate::{READY, millis};
 
 /// Returns the slowest of `rounds` deaths, for an Envoy that the agent started and for an external
 /// one.
-pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
+pub(crate) async fn measure(quiet: &mut QuietRounds, rounds: u32) -> Result<Vec<Row>> {
     let (mut child, mut theirs) = (Duration::ZERO, Duration::ZERO);
-    for round in 0..rounds {
-        // `--envoy-restart always` keeps the agent running after Envoy has died, so that it can
-        // answer.
-        let sidecar = Builder::new(&format!("b-death-{round}")).args(&["--envoy-restart", "always"]).start();
-        sidecar.until(200, "ready").await;
-        child = child.max(killed(&sidecar, sidecar.envoy_pid())?);
-
-        let pod = Pod::start(&format!("b-pod-{round}"), net::loopback(), &json!({})).await;
-        let admin = format!("unix:{}", pod.envoy.folder.join("admin.sock").display());
-        let data_path = format!("http://{}", pod.listener);
-        let sidecar = Builder::bare(&format!("b-theirs-{round}"))
-            .args(&["--no-envoy", "--admin", &admin, "--data-path", &data_path])
-            .start_plain();
-        sidecar.until(200, "ready").await;
-        theirs = theirs.max(killed(&sidecar, Pid::from_raw(pod.envoy.pid().cast_signed()))?);
+    for _ in 0..rounds {
+        let (of_child, of_theirs) = quiet.round(round).await?;
+        (child, theirs) = (child.max(of_child), theirs.max(of_theirs));
     }
     let row = |name: &str, time| Row::new(name, millis(time), "ms").at_most(1000.0);
     Ok(vec![
         row("503 after Envoy, a child, is killed", child),
         row("503 after Envoy is killed, --no-envoy", theirs),
     ])
+}
+
+/// Kills an Envoy that the agent started, and an external one.
+async fn round() -> Result<(Duration, Duration)> {
+    // `--envoy-restart always` keeps the agent running after Envoy has died, so that it can answer.
+    let sidecar = Builder::new("b-death").args(&["--envoy-restart", "always"]).start();
+    sidecar.until(200, "ready").await;
+    let child = killed(&sidecar, sidecar.envoy_pid())?;
+
+    let pod = Pod::start("b-pod", net::loopback(), &json!({})).await;
+    let admin = format!("unix:{}", pod.envoy.folder.join("admin.sock").display());
+    let data_path = format!("http://{}", pod.listener);
+    let sidecar = Builder::bare("b-theirs")
+        .args(&["--no-envoy", "--admin", &admin, "--data-path", &data_path])
+        .start_plain();
+    sidecar.until(200, "ready").await;
+    Ok((child, killed(&sidecar, Pid::from_raw(pod.envoy.pid().cast_signed()))?))
 }
 
 fn killed(sidecar: &Sidecar, envoy: Pid) -> Result<Duration> {

@@ -22,7 +22,7 @@ pub(crate) async fn measure(requests: u64, span: Duration) -> Result<Vec<Row>> {
     sidecar.until(200, "ready").await;
     let process = process(&sidecar);
     sleep(SETTLE).await;
-    let mut rows = vec![memory("idle", process.rss(), 5.0)];
+    let mut rows = vec![memory("idle", process.rss(), 4.0)];
     let before = process.cpu();
     sleep(span).await;
     let share = (process.cpu() - before).as_secs_f64() / span.as_secs_f64() * 100.0;

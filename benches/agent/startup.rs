@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use kit::caller;
 use kit::envoy::Version;
-use kit::report::{Row, median};
+use kit::quiet_rounds::QuietRounds;
+use kit::report::{Row, median, median_ratio};
 use kit::sidecar::Builder;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
@@ -19,26 +20,34 @@ use crate::millis;
 const PACE: Duration = Duration::from_millis(5);
 
 /// Returns the medians over `rounds`, and the median of the differences within a round.
-pub(crate) async fn measure(rounds: u32) -> Result<Vec<Row>> {
+pub(crate) async fn measure(quiet: &mut QuietRounds, rounds: u32) -> Result<Vec<Row>> {
     let (mut with, mut bare) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let began = Instant::now();
-        let sidecar = Builder::new(&format!("b-start-{round}")).args(&["--concurrency", "1"]).start();
-        while sidecar.ready("").await.status != 200 {
-            sleep(PACE).await;
-        }
-        with.push(millis(began.elapsed()));
-        let state = sidecar.folder.join("state");
-        sidecar.local("POST /quitquitquit", "").await;
-        sidecar.end().await;
-        bare.push(millis(alone(&state).await?));
+    for _ in 0..rounds {
+        let (with_agent, alone) = quiet.round(round).await?;
+        with.push(millis(with_agent));
+        bare.push(millis(alone));
     }
     let later: Vec<f64> = with.iter().zip(&bare).map(|(with, bare)| with - bare).collect();
     Ok(vec![
         Row::new("first LIVE of Envoy alone", median(&bare), "ms"),
         Row::new("first readiness of Envoy started by the agent", median(&with), "ms"),
+        Row::new("first readiness, by the agent / Envoy alone", median_ratio(&with, &bare), "ratio"),
         Row::new("delay by the agent, in the same round", median(&later), "ms").at_most(300.0),
     ])
+}
+
+/// Starts Envoy by the agent, and then alone.
+async fn round() -> Result<(Duration, Duration)> {
+    let began = Instant::now();
+    let sidecar = Builder::new("b-start").args(&["--concurrency", "1"]).start();
+    while sidecar.ready("").await.status != 200 {
+        sleep(PACE).await;
+    }
+    let with_agent = began.elapsed();
+    let state = sidecar.folder.join("state");
+    sidecar.local("POST /quitquitquit", "").await;
+    sidecar.end().await;
+    Ok((with_agent, alone(&state).await?))
 }
 
 /// Starts Envoy without the agent, with the bootstrap that the agent left in `state`.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use kit::oracle::{ProbeResult, Question};
 use serde_json::json;
 
-use crate::arguments::Target;
 use crate::caller::Caller;
-use crate::lab::Lab;
+use crate::route::Target;
+use crate::setup::Setup;
 
 /// Kubelet's deadline: one second more than the declared timeout.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,9 +22,9 @@ pub(crate) enum Client {
 
 impl Client {
     /// Sends `probes` requests in sequence and returns the duration of each in microseconds.
-    pub(crate) async fn ask(self, lab: &Lab, target: &Target, probes: u32) -> Result<Vec<f64>> {
+    pub(crate) async fn ask(self, setup: &Setup, target: &Target, probes: u32) -> Result<Vec<f64>> {
         let latencies = match self {
-            Self::Kubelet => kubelet(lab, target, probes).await?,
+            Self::Kubelet => kubelet(setup, target, probes).await?,
             Self::Light => {
                 let caller = Caller::new(target.address, &target.path);
                 (0..probes).map(|_| caller.ask(200)).collect::<Result<_>>()?
@@ -34,10 +34,10 @@ impl Client {
     }
 }
 
-async fn kubelet(lab: &Lab, target: &Target, probes: u32) -> Result<Vec<Duration>> {
+async fn kubelet(setup: &Setup, target: &Target, probes: u32) -> Result<Vec<Duration>> {
     let handler = json!({"httpGet": {"port": target.address.port(), "path": target.path}});
     let question = Question { repeat: probes, ..Question::once(target.address.ip(), TIMEOUT, handler) };
-    let answer = lab.oracle.ask(question).await.map_err(Error::other)?;
+    let answer = setup.oracle.ask(question).await.map_err(Error::other)?;
     if answer.results != [(ProbeResult::Success, u64::from(probes))].into() {
         let Target { address, path } = target;
         return Err(Error::other(format!("{address}{path}: {:?}, {}", answer.results, answer.output)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kit::report::{Row, median, quantile};
 
-use crate::lab::{Lab, SILENT};
+use crate::setup::{SILENT, Setup};
 
 /// Bounds for the shipped listener, in milliseconds: a refused port is answered within 10 ms, a
 /// timeout within 50 ms of the declared one.
@@ -17,15 +17,15 @@ const REFUSED_PROBES: usize = 1000;
 /// Timeouts to measure for each silent prober, in sequence.
 const TIMEOUTS: usize = 5;
 
-pub(crate) fn measure(lab: &Lab) -> Result<Vec<Row>> {
-    let refused = lab.prober("refused");
+pub(crate) fn measure(setup: &Setup) -> Result<Vec<Row>> {
+    let refused = setup.prober("refused");
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let answers = (0..REFUSED_PROBES).map(|_| refused.ask(502).map(millis)).collect::<Result<Vec<_>>>()?;
 
     let late = std::thread::scope(|scope| {
         let askers: Vec<_> = (0..SILENT * 2)
             .map(|number| {
-                let caller = lab.prober(&format!("silent-{}", number % SILENT));
+                let caller = setup.prober(&format!("silent-{}", number % SILENT));
                 scope.spawn(move || {
                     let late = |took: Duration| millis(took.abs_diff(DECLARED));
                     (0..TIMEOUTS).map(|_| caller.ask(504).map(late)).collect::<Result<Vec<_>>>()

@@ -31,7 +31,7 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&files);
     discovery.start().await?;
     let mut machine = Machine::new(&folder, "machine", net::loopback()).await;
-    machine.join_secure(&discovery, &workload);
+    machine.report_tls(&discovery, &workload);
     machine.start_agent()?;
     let begin = Instant::now();
     while discovery.workload(machine.ip).await["condition"]["status"] != "True" {
@@ -63,7 +63,7 @@ pub(crate) async fn measure(span: Duration) -> Result<Vec<Row>, Failure> {
     let each = millis(probing.saturating_sub(besides)) / f64::from(u32::try_from(probes)?);
     Ok(vec![
         Row::new("agent, memory (RSS) idle, probe and stream", bytes(rss) / 1_048_576.0, "MiB").at_most(7.0),
-        Row::new(format!("agent, CPU time for an HTTP probe, mean of {probes}"), each, "ms").at_most(1.0),
+        Row::new("agent, CPU time for an HTTP probe", each, "ms").at_most(1.0),
         Row::new(
             "agent, CPU time without probes",
             besides.as_secs_f64() / span.as_secs_f64() * 100.0,

@@ -58,7 +58,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// The parts that share the same simulated agents.
-    pub(crate) const CROWD: [Self; 4] = [Self::Steady, Self::Flapping, Self::Storm, Self::Cold];
+    pub(crate) const LOAD: [Self; 4] = [Self::Steady, Self::Flapping, Self::Storm, Self::Cold];
 }
 
 impl Arguments {

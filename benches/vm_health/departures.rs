@@ -1,16 +1,16 @@
 //! Measures machines that stop in every way, until a real Envoy no longer has their endpoints.
 //! Everything runs in a separate network namespace, where packets can be dropped.
 
-use std::process::Command;
 use std::time::Duration;
 
+use kit::container_tools;
 use kit::envoy;
 use kit::net;
 use kit::report::Row;
 use kit::vm::certificates::{Authority, DISCOVERY_NAME};
-use kit::vm::client::{Client, Way};
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use kit::vm::envoy_client::{EnvoyClient, Subscription};
 use kit::vm::machine::Machine;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
@@ -35,8 +35,8 @@ pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
         run("ip", "link set lo up")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let mut rows = gone().await?;
-            rows.extend(hung().await?);
+            let mut rows = killed_silent_and_clean().await?;
+            rows.extend(stopped().await?);
             Ok(rows)
         })
     });
@@ -44,51 +44,51 @@ pub(crate) fn measure() -> Result<Vec<Row>, Failure> {
 }
 
 /// Measures agents that are killed, lose their network, or shut down cleanly.
-async fn gone() -> Result<Vec<Row>, Failure> {
+async fn killed_silent_and_clean() -> Result<Vec<Row>, Failure> {
     say("departures: killed, silent network, clean shutdown");
-    let mut scene = Scene::start("b-gone", &["--restart-grace", "1s"]).await?;
+    let mut fixture = Fixture::start("b-gone", &["--restart-grace", "1s"]).await?;
     let (polite, killed, silent) =
-        (scene.join(false).await?, scene.join(false).await?, scene.join(true).await?);
+        (fixture.join(false).await?, fixture.join(false).await?, fixture.join(true).await?);
 
     let begin = Instant::now();
-    scene.machines[polite].signal(Signal::SIGTERM);
-    let goodbye = scene.until_gone(polite, begin).await?;
+    fixture.machines[polite].signal(Signal::SIGTERM);
+    let final_report = fixture.until_gone(polite, begin).await?;
 
     let begin = Instant::now();
     // Only this machine uses TLS, so the rule drops its packets alone.
     for end in ["--sport", "--dport"] {
-        let port = scene.discovery.secure().port();
+        let port = fixture.discovery.secure().port();
         run("iptables", &format!("-I INPUT -p tcp {end} {port} -j DROP"))?;
     }
     let closed = Instant::now();
-    scene.machines[killed].kill_agent().await;
-    let closed = scene.until_gone(killed, closed).await?;
-    let silent = scene.until_gone(silent, begin).await?;
+    fixture.machines[killed].kill_agent().await;
+    let closed = fixture.until_gone(killed, closed).await?;
+    let silent = fixture.until_gone(silent, begin).await?;
     run("iptables", "-F INPUT")?;
     let row = |name: &str, time: Duration| Row::new(name, time.as_secs_f64(), "s");
     Ok(vec![
-        row("clean shutdown (SIGTERM) -> gone", goodbye).at_most(1.0),
+        row("clean shutdown (SIGTERM) -> gone", final_report).at_most(1.0),
         row("agent killed, connection closed -> gone", closed).at_most(GRACE + 1.0),
         row("silent network -> gone", silent).at_most(31.0),
     ])
 }
 
 /// Measures an agent that is stopped by SIGSTOP while its connection stays open.
-async fn hung() -> Result<Vec<Row>, Failure> {
+async fn stopped() -> Result<Vec<Row>, Failure> {
     say("departures: hung");
     let heartbeat = format!("{HEARTBEAT}s");
-    let mut scene = Scene::start("b-hung", &["--restart-grace", "1s", "--heartbeat", &heartbeat]).await?;
-    let hung = scene.join(true).await?;
+    let mut fixture = Fixture::start("b-hung", &["--restart-grace", "1s", "--heartbeat", &heartbeat]).await?;
+    let hung = fixture.join(true).await?;
     let begin = Instant::now();
-    scene.machines[hung].signal(Signal::SIGSTOP);
-    let gone = scene.until_gone(hung, begin).await;
-    scene.machines[hung].signal(Signal::SIGCONT);
+    fixture.machines[hung].signal(Signal::SIGSTOP);
+    let gone = fixture.until_gone(hung, begin).await;
+    fixture.machines[hung].signal(Signal::SIGCONT);
     let heartbeats = gone?.as_secs_f64() / HEARTBEAT;
     Ok(vec![Row::new("agent stopped -> gone, in heartbeats", heartbeats, "").at_most(3.6)])
 }
 
 fn run(program: &str, arguments: &str) -> Result<(), Failure> {
-    let output = Command::new(program).args(arguments.split(' ')).output();
+    let output = container_tools::command(program).args(arguments.split(' ')).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
@@ -96,23 +96,28 @@ fn run(program: &str, arguments: &str) -> Result<(), Failure> {
     Err(format!("{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr)).into())
 }
 
-struct Scene {
+struct Fixture {
     folder: std::path::PathBuf,
     authority: Authority,
     discovery: Discovery,
-    client: Client,
+    client: EnvoyClient,
     machines: Vec<Machine>,
 }
 
-impl Scene {
+impl Fixture {
     async fn start(name: &str, flags: &[&str]) -> Result<Self, Failure> {
         let folder = envoy::folder(name);
         let authority = Authority::new();
         let files = authority.issue(&folder, "discovery", DISCOVERY_NAME);
         let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).flags(flags).tls(&files);
         discovery.start().await?;
-        let client =
-            Client::start(&folder, "client", net::loopback(), &Way::sotw(discovery.plaintext())).await;
+        let client = EnvoyClient::start(
+            &folder,
+            "client",
+            net::loopback(),
+            &Subscription::sotw(discovery.plaintext()),
+        )
+        .await;
         Ok(Self { folder, authority, discovery, client, machines: Vec::new() })
     }
 
@@ -122,9 +127,9 @@ impl Scene {
         let mut machine = Machine::new(&self.folder, &format!("m{number}"), net::loopback()).await;
         if secure {
             let files = self.authority.workload(&self.folder, GROUP, NAMESPACE, GROUP);
-            machine.join_secure(&self.discovery, &files);
+            machine.report_tls(&self.discovery, &files);
         } else {
-            machine.join_plaintext(&self.discovery);
+            machine.report_plaintext(&self.discovery);
         }
         machine.start_agent()?;
         self.machines.push(machine);

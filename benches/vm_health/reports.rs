@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use kit::report::Row;
-use kit::vm::fleet::Crowd;
+use kit::vm::fleet::LoadTest;
 use tokio::time::{Instant, sleep};
 
 use crate::arguments::Arguments;
 use crate::steady::bytes;
-use crate::{Failure, crowd, say};
+use crate::{Failure, load, say};
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// Pause between two polls of the counter.
@@ -22,19 +22,19 @@ const MIB: f64 = 1_048_576.0;
 /// memory after half of them and after all. Connection buffers stop growing at the size that they
 /// need; a leak does not.
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> {
-    let crowd = crowd(arguments, "b-reports", HEARTBEAT).await?;
+    let load = load(arguments, "b-reports", HEARTBEAT).await?;
     say("reports");
-    let tally = crowd.fleet.tally.clone();
-    let first = tally.acknowledgements();
-    until(&crowd, first + arguments.reports / 10).await?;
+    let stats = load.fleet.stats.clone();
+    let first = stats.acknowledgements();
+    until(&load, first + arguments.reports / 10).await?;
     let (early, begin, cpu, counted) =
-        (crowd.process().rss(), Instant::now(), crowd.process().cpu(), tally.acknowledgements());
-    until(&crowd, first + arguments.reports / 2).await?;
-    let half = crowd.process().rss();
-    until(&crowd, first + arguments.reports).await?;
-    let reports = bytes(tally.acknowledgements() - counted);
-    let cpu = (crowd.process().cpu() - cpu).as_secs_f64();
-    let late = crowd.process().rss();
+        (load.process().rss(), Instant::now(), load.process().cpu(), stats.acknowledgements());
+    until(&load, first + arguments.reports / 2).await?;
+    let half = load.process().rss();
+    until(&load, first + arguments.reports).await?;
+    let reports = bytes(stats.acknowledgements() - counted);
+    let cpu = (load.process().cpu() - cpu).as_secs_f64();
+    let late = load.process().rss();
     let (reported, rate) = (arguments.reports, reports / begin.elapsed().as_secs_f64());
     Ok(vec![
         Row::new(format!("server, memory after a tenth of {reported} reports"), bytes(early) / MIB, "MiB"),
@@ -47,17 +47,17 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Row>, Failure> 
 }
 
 /// Waits until this number of reports has been acknowledged.
-async fn until(crowd: &Crowd, reports: u64) -> Result<(), Failure> {
+async fn until(load: &LoadTest, reports: u64) -> Result<(), Failure> {
     let (mut seen, mut moved) = (0, Instant::now());
     loop {
-        let now = crowd.fleet.tally.acknowledgements();
+        let now = load.fleet.stats.acknowledgements();
         if now >= reports {
             return Ok(());
         }
         if now > seen {
             (seen, moved) = (now, Instant::now());
         } else if moved.elapsed() > PATIENCE {
-            let why = crowd.fleet.tally.failure().unwrap_or_default();
+            let why = load.fleet.stats.failure().unwrap_or_default();
             return Err(format!("no progress for {PATIENCE:?} after {now} reports; last error: {why}").into());
         }
         sleep(PAUSE).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kit::process::Process;
 use kit::report::{Row, quantile};
-use kit::vm::fleet::Crowd;
+use kit::vm::fleet::LoadTest;
 use tokio::time::sleep;
 
 use crate::{Failure, say};
@@ -13,30 +13,30 @@ use crate::{Failure, say};
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// The server is down for `outage`. Times count from the moment at which it is ready again.
-pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<Row>, Failure> {
+pub(crate) async fn measure(load: &mut LoadTest, outage: Duration) -> Result<Vec<Row>, Failure> {
     let name = format!("storm after {} s down", outage.as_secs());
     say(&name);
-    let tally = crowd.fleet.tally.clone();
-    crowd.discovery.kill().await;
-    let killed = tally.now();
+    let stats = load.fleet.stats.clone();
+    load.discovery.kill().await;
+    let killed = stats.now();
     sleep(outage).await;
-    let shrinks = crowd.observer.sets().shrinks.len();
-    tally.take_attempts();
-    tally.take_connections();
-    let load = Process::new(std::process::id());
-    let load_before = load.cpu();
-    let restarted = tally.now();
-    crowd.discovery.start().await?;
-    let ready = tally.now();
-    let back = crowd.until_registered(killed).await?;
-    let (server, load) = (crowd.process().cpu(), load.cpu() - load_before);
-    let took = tally.now() - restarted;
+    let removals = load.eds_client.state().removals.len();
+    stats.take_attempts();
+    stats.take_connections();
+    let own = Process::new(std::process::id());
+    let own_before = own.cpu();
+    let restarted = stats.now();
+    load.discovery.start().await?;
+    let ready = stats.now();
+    let back = load.until_registered(killed).await?;
+    let (server, own) = (load.process().cpu(), own.cpu() - own_before);
+    let took = stats.now() - restarted;
     sleep(AFTERWARDS).await;
-    crowd.until_exact(AFTERWARDS).await?;
-    let lost: usize = crowd.observer.sets().shrinks.iter().skip(shrinks).map(|shrink| shrink.lost).sum();
+    load.until_endpoints_match(AFTERWARDS).await?;
+    let lost: usize = load.eds_client.state().removals.iter().skip(removals).map(|shrink| shrink.lost).sum();
     let back: Vec<f64> = back.iter().map(|time| time.saturating_sub(ready).as_secs_f64()).collect();
-    let attempts = Rate::of(&tally.take_attempts(), restarted);
-    let connections = Rate::of(&tally.take_connections(), restarted);
+    let attempts = Rate::of(&stats.take_attempts(), restarted);
+    let connections = Rate::of(&stats.take_connections(), restarted);
     let share = |cpu: Duration| cpu.as_secs_f64() / took.as_secs_f64();
     let number = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     Ok(vec![
@@ -45,7 +45,7 @@ pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<R
         Row::new(format!("{name}, reconnected, last"), quantile(&back, 1.0), "s"),
         Row::new(
             format!("{name}, attempts of an agent, mean"),
-            attempts.all / f64::from(crowd.plan.agents),
+            attempts.all / f64::from(load.settings.agents),
             "",
         ),
         Row::new(format!("{name}, attempts in a second, maximum"), attempts.peak, "/s"),
@@ -58,7 +58,7 @@ pub(crate) async fn measure(crowd: &mut Crowd, outage: Duration) -> Result<Vec<R
         .at_most(2.0),
         Row::new(format!("{name}, endpoints lost"), number(lost), "").at_most(0.0),
         Row::new(format!("{name}, CPU time of the server"), share(server), "cores"),
-        Row::new(format!("{name}, CPU time of the load generator"), share(load), "cores"),
+        Row::new(format!("{name}, CPU time of the load generator"), share(own), "cores"),
     ])
 }
 

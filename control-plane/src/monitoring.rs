@@ -6,11 +6,21 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use hyper::StatusCode;
 use serving::http_server::{
-    HttpRequest, Limits, Response, Server, ServerMetrics, not_allowed, not_found, response, text,
+    HttpRequest, Limits, Reserved, Response, Server, ServerMetrics, not_allowed, not_found, response, text,
 };
 
-/// Maximum number of connections to the monitoring port.
-const CONNECTIONS: usize = 64;
+const METRICS: &str = "/metrics";
+const LIVE: &str = "/healthz/live";
+pub const READY: &str = "/healthz/ready";
+
+/// Limits of the monitoring port. No client keeps a connection, and health checks have slots of
+/// their own.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    source_connections: 16,
+    reserved: Reserved { connections: 16, paths: &[LIVE, READY] },
+    ..Limits::ONE_REQUEST
+};
 
 /// Named conditions that readiness waits for; the process is ready if the set is empty.
 #[derive(Clone, Debug)]
@@ -39,26 +49,25 @@ impl Pending {
 }
 
 /// Settings of the server on the monitoring port.
-pub fn server() -> Server {
-    let limits = Limits { connections: CONNECTIONS, ..Limits::KEEP_ALIVE };
-    Server { name: "monitoring", paths: &[], limits, metrics: ServerMetrics::default() }
+pub fn server(metrics: ServerMetrics) -> Server {
+    Server { name: "monitoring", paths: &[METRICS, LIVE, READY], limits: LIMITS, metrics }
 }
 
 /// Answers one request; `metrics` returns the text for `/metrics`.
 pub fn answer(request: &HttpRequest, pending: &Pending, metrics: impl Fn() -> String) -> Response {
     let path = request.path();
-    if !matches!(path, "/metrics" | "/healthz/live" | "/healthz/ready") {
+    if !matches!(path, METRICS | LIVE | READY) {
         return not_found();
     }
     if !request.is_read() {
         return not_allowed("GET, HEAD");
     }
     match path {
-        "/metrics" => {
+        METRICS => {
             let body = Bytes::from(metrics());
             response(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", body)
         }
-        "/healthz/live" => text(StatusCode::OK, "live\n"),
+        LIVE => text(StatusCode::OK, "live\n"),
         _ => match pending.reasons().as_slice() {
             [] => text(StatusCode::OK, "ready\n"),
             reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n"),

@@ -2,8 +2,10 @@
 
 pub mod api_client;
 pub mod authority;
+mod body_memory;
 mod certificates;
 pub mod handler;
+mod json_values;
 pub mod metrics;
 pub mod review;
 mod x509;
@@ -24,14 +26,22 @@ use handler::Handler;
 use injector::settings::{InjectionMode, Settings, SidecarMode};
 use metrics::Metrics;
 use serving::exit::Failure;
-use serving::http_server::{self, Limits, Plaintext, Server, ServerMetrics, Stages, Tls};
+use serving::http_server::{self, Limits, Plaintext, Rate, Server, Stages, Tls};
 use serving::runtime;
 use serving::shutdown::Shutdown;
 use serving::tls;
 use serving::watched::Watched;
 
-/// Maximum number of connections of API servers.
-const CONNECTIONS: usize = 512;
+/// Limits of the port for reviews. An API server opens a connection for each concurrent review, at
+/// most 600 by default, and keeps 25 idle ones. The rate limits the CPU time of TLS handshakes.
+const LIMITS: Limits = Limits {
+    connections: 1024,
+    source_connections: 640,
+    source_rate: Some(Rate { per_second: 200, burst: 640 }),
+    ..Limits::KEEP_ALIVE
+};
+/// File descriptors for the connections of both ports and for files.
+const DESCRIPTORS: usize = LIMITS.connections + 256;
 /// Worker threads. One is enough for the load of an API server; the second one answers while the
 /// first is busy with a TLS handshake.
 const THREADS: usize = 2;
@@ -63,6 +73,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     let bind =
         |address| http_server::bind(address).map_err(|error| Failure::Os(format!("port {address}: {error}")));
     let (listener, monitoring) = (bind(address)?, bind(monitoring_address)?);
+    raise_descriptors();
     let metrics = Arc::new(Metrics::default());
     let pending = Pending::new([certificates::CERTIFICATE]);
     let stages = Stages::default();
@@ -72,7 +83,7 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         let answer = monitoring_port::answer(&request, &reasons, || page.text());
         async move { answer }
     };
-    let server = monitoring_port::server();
+    let server = monitoring_port::server(metrics.servers.clone());
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, Stages::default(), watch));
 
     let api_client = api_client(&namespace, webhook_configuration).await;
@@ -95,11 +106,12 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
         Some(template) => watch_template(template, settings, metrics.clone()),
         None => watch::channel(Arc::new(settings)).1,
     };
+    let servers = metrics.servers.clone();
     let handler = Handler::new(settings, metrics);
     let answer = move |request| handler.clone().answer(request);
-    let limits = Limits { connections: CONNECTIONS, ..Limits::KEEP_ALIVE };
-    let server = Server { name: "webhook", paths: &[], limits, metrics: ServerMetrics::default() };
-    let mut serving = tokio::spawn(http_server::serve(listener, Tls(tls), server, stages.clone(), answer));
+    let server = Server { name: "webhook", paths: &[handler::PATH], limits: LIMITS, metrics: servers };
+    let mut serving =
+        tokio::spawn(http_server::serve(listener, Tls::new(tls), server, stages.clone(), answer));
     info!(%address, %monitoring_address, "webhook started");
     tokio::select! {
         (signal, _) = shutdown.signalled() => info!(signal, "signal received, shutting down"),
@@ -113,6 +125,18 @@ async fn serve(config: WebhookConfig) -> Result<(), Failure> {
     }
     stages.closing.cancel();
     serving.await.map_err(|error| Failure::Software(format!("server: {error}")))
+}
+
+/// Raises the file descriptor limit: each connection uses one descriptor, and the soft limit of most
+/// systems is 1024.
+fn raise_descriptors() {
+    match runtime::raise_descriptors() {
+        Ok(limit) if usize::try_from(limit).is_ok_and(|limit| limit < DESCRIPTORS) => {
+            warn!(limit, "file descriptor limit is lower than {DESCRIPTORS}; raise the hard limit");
+        }
+        Ok(limit) => info!(limit, "file descriptor limit set"),
+        Err(error) => warn!(%error, "file descriptor limit not raised"),
+    }
 }
 
 /// Replaces the settings when the content of the template's file changes.

@@ -8,7 +8,7 @@ use comfy_table::{Table, presets};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper::header::HOST;
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -37,10 +37,14 @@ pub fn run(config: WorkloadsConfig) -> Result<(), Failure> {
 }
 
 async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
-    let WorkloadsConfig { authority, path, output, watch } = config;
+    let WorkloadsConfig { authority, path, releases, output, watch } = config;
+    if releases {
+        let text = fetch(Method::POST, &authority, &path).await?;
+        return write_stdout(&String::from_utf8_lossy(&text));
+    }
     let mut last = None;
     loop {
-        let text = fetch(&authority, &path).await?;
+        let text = fetch(Method::GET, &authority, &path).await?;
         let view: Value = serde_json::from_slice(&text).map_err(|error| {
             Failure::Unavailable(format!("--url: {authority}: the response is not JSON: {error}"))
         })?;
@@ -61,11 +65,11 @@ async fn print(config: WorkloadsConfig) -> Result<(), Failure> {
     }
 }
 
-async fn fetch(authority: &str, path: &str) -> Result<Bytes, Failure> {
+async fn fetch(method: Method, authority: &str, path: &str) -> Result<Bytes, Failure> {
     let unavailable = |error: String| {
         Failure::Unavailable(format!("--url: {authority}: {error}; is app-health discovery running there?"))
     };
-    match timeout(DEADLINE, send_request(authority, path)).await {
+    match timeout(DEADLINE, send_request(method, authority, path)).await {
         Err(_) => Err(unavailable("no response within 5 s".to_owned())),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Ok(Ok((StatusCode::OK, body))) => Ok(body),
@@ -77,13 +81,15 @@ async fn fetch(authority: &str, path: &str) -> Result<Bytes, Failure> {
 }
 
 async fn send_request(
+    method: Method,
     authority: &str,
     path: &str,
 ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
     let stream = TcpStream::connect(authority).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let driven = tokio::spawn(connection);
-    let request = Request::get(path).header(HOST, authority).body(Empty::<Bytes>::new())?;
+    let request = Request::builder().method(method).uri(path).header(HOST, authority);
+    let request = request.body(Empty::<Bytes>::new())?;
     let (head, body) = sender.send_request(request).await?.into_parts();
     let body = Limited::new(body, LIMIT).collect().await?.to_bytes();
     driven.abort();
@@ -119,6 +125,11 @@ fn table(view: &Value) -> String {
         let lines = table.lines().map(|line| format!("{}\n", line.trim()));
         lines.collect()
     };
+    for service in view["heldServices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        lines.push_str(&format!(
+            "held: {service}: too many machines became silent; if they are gone, run `app-health workloads release`\n"
+        ));
+    }
     for error in view["configErrors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         lines.push_str(&format!("error: {error}\n"));
     }

@@ -10,20 +10,20 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use kit::terminal::{say, unless_interrupted};
 
+pub mod demo;
 pub mod keys;
-pub mod look;
-pub mod once;
-pub mod stage;
+pub mod observer;
+pub mod scripted;
 pub mod table;
 
+use demo::Demo;
 use keys::Keys;
-use look::Watch;
-use stage::Stage;
+use observer::Observer;
 
 /// Pause between two polls of Envoy's endpoints.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The table is printed once per this number of polls.
-const LOOKS: u32 = 5;
+const POLLS_PER_TABLE: u32 = 5;
 
 /// Shows virtual machines that report their health, and an Envoy that sends requests to the healthy
 /// ones
@@ -52,35 +52,35 @@ pub async fn run(arguments: Arguments) -> Result<bool, String> {
 async fn show(arguments: Arguments) -> Result<bool, String> {
     say("starting discovery, three machines and Envoy ...\n");
     let begin = Instant::now();
-    let mut stage = Stage::start(arguments.addresses).await?;
+    let mut demo = Demo::start(arguments.addresses).await?;
     if arguments.once {
-        return Ok(once::run(&mut stage, begin).await);
+        return Ok(scripted::run(&mut demo, begin).await);
     }
-    watch(&mut stage).await;
+    watch(&mut demo).await;
     Ok(true)
 }
 
 /// Prints the table until the user presses `q`.
-async fn watch(stage: &mut Stage) {
+async fn watch(demo: &mut Demo) {
     let mut keys = Keys::listen();
-    let mut watch = Watch::new(stage);
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut observer = Observer::new(demo);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0_u32.. {
         let key = tokio::select! {
-            _ = looks.tick() => None,
+            _ = ticks.tick() => None,
             key = keys.next() => Some(key),
         };
         match key {
             Some('q') => return,
             Some(key) => {
-                let done = stage.press(key).await;
-                watch.note(done);
+                let done = demo.press(key).await;
+                observer.note(done);
             }
-            None => watch.look(stage).await,
+            None => observer.poll(demo).await,
         }
-        if round.is_multiple_of(LOOKS) || key.is_some() {
-            let table = watch.table(stage).await;
+        if round.is_multiple_of(POLLS_PER_TABLE) || key.is_some() {
+            let table = observer.table(demo).await;
             say(&keys.screen(&table));
         }
     }

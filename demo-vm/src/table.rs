@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
-use super::stage::{GRACE, MACHINES, Stage};
-use kit::app::switched::Behaviour;
+use super::demo::{Demo, GRACE, MACHINES};
+use kit::app::switched::Behavior;
 
 /// The current state of a machine.
 pub struct Row {
@@ -14,7 +14,7 @@ pub struct Row {
     pub name: String,
     /// The address of its application.
     pub address: String,
-    pub behaviour: Behaviour,
+    pub behavior: Behavior,
     /// Whether its agent runs.
     pub has_agent: bool,
     pub health: String,
@@ -46,7 +46,7 @@ pub fn render(rows: &[Row]) -> String {
         table.add_row([
             row.name.clone(),
             row.address.clone(),
-            word(row.behaviour).into(),
+            word(row.behavior).into(),
             if row.has_agent { "runs" } else { "killed" }.into(),
             row.health.clone(),
             format!("{} s", row.since.as_secs()),
@@ -68,14 +68,14 @@ pub fn render(rows: &[Row]) -> String {
 
 fn keys(row: &Row) -> String {
     let (fail, hang, kill) = (row.number, row.number + MACHINES, row.number + 2 * MACHINES);
-    let fail_word = if row.behaviour == Behaviour::Failing { "heal" } else { "fail" };
-    let hang_word = if row.behaviour == Behaviour::Hanging { "heal" } else { "hang" };
+    let fail_word = if row.behavior == Behavior::Failing { "heal" } else { "fail" };
+    let hang_word = if row.behavior == Behavior::Hanging { "heal" } else { "hang" };
     let kill_word = if row.has_agent { "kill" } else { "start" };
     format!("{fail} {fail_word} {hang} {hang_word} {kill} {kill_word}")
 }
 
 /// Formats the text below the table.
-pub fn foot(stage: &Stage, events: &[&str]) -> String {
+pub fn footer(demo: &Demo, events: &[&str]) -> String {
     let events =
         if events.is_empty() { "        no events yet: press a key".to_owned() } else { events.join("\n") };
     format!(
@@ -87,17 +87,17 @@ pub fn foot(stage: &Stage, events: &[&str]) -> String {
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",
         GRACE.as_secs(),
-        stage.client.listener,
-        stage.discovery.monitoring(),
-        stage.folder.display(),
+        demo.client.listener,
+        demo.discovery.monitoring(),
+        demo.folder.display(),
     )
 }
 
-fn word(behaviour: Behaviour) -> &'static str {
-    match behaviour {
-        Behaviour::Serving => "serves",
-        Behaviour::Failing => "answers 503",
-        Behaviour::Hanging => "hangs",
+fn word(behavior: Behavior) -> &'static str {
+    match behavior {
+        Behavior::Serving => "serves",
+        Behavior::Failing => "answers 503",
+        Behavior::Hanging => "hangs",
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) async fn serve(
     is_serving: impl Fn() -> bool + Clone + Send + Sync + 'static,
 ) {
     while let Ok((stream, _)) = listener.accept().await {
+        // As gRPC servers do: otherwise the answer, which has several frames, may wait for a delayed
+        // acknowledgement.
+        let _ = stream.set_nodelay(true);
         let is_serving = is_serving.clone();
         tokio::spawn(async move {
             let service = service_fn(move |_: Request<Incoming>| {

@@ -46,7 +46,7 @@ fn is_alive(pid: Pid) -> bool {
 }
 
 #[tokio::test]
-async fn every_verdict_is_right_also_if_ports_are_in_use() {
+async fn all_verdicts_are_correct_even_if_ports_are_in_use() {
     let _one = ONE.lock().await;
     // A port that another process uses already is as good.
     let _taken = [15020, 15021, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());

@@ -8,7 +8,8 @@
 //! [`Entries::step`] takes an [`Input`] and returns [`Effect`]s. `registration` binds streams to
 //! entries, `sessions` selects the stream that reports, `reports` applies its reports,
 //! `acknowledgements` acknowledges them once they are stored, `disconnects` handles streams that
-//! end, `deadlines` handles timeouts, `configuration` and `observed` handle changes by the operator
+//! end, `deadlines` handles timeouts, `held` those of endpoints that snapshots keep,
+//! `configuration` and `observed` handle changes by the operator
 //! and by other instances, and `reconcile` emits the writes, pushes and events that follow from a
 //! change.
 
@@ -19,6 +20,7 @@ mod deadlines;
 mod disconnects;
 mod entry;
 mod event;
+mod held;
 mod name;
 mod node;
 mod observed;
@@ -50,19 +52,19 @@ use super::objects::{Config, Key};
 pub use event::{DeletionReason, Event, RejectionReason, ReportOutcome};
 pub use node::{Identity, Node};
 pub use protocol::{Code, Effect, Input, Report, StreamCommand, StreamId};
-pub use record::{Auto, Before, Condition, Reason, Record, Status};
-pub use settings::{PeerAddressCheck, Settings, UnknownPolicy};
+pub use record::{Auto, Before, Condition, ConditionReason, Record, Status};
+pub use settings::{Brake, PeerAddressCheck, Settings, UnknownPolicy};
 pub use timestamp::Timestamp;
 pub use view::{AgentView, ConditionView, WorkloadView};
-pub use workload::Workload;
+pub use workload::{Kept, Presence, Workload};
 
 /// All entries and the streams of their agents.
 #[derive(Debug)]
 pub struct Entries {
-    /// `settings.restart_grace` is the end of the grace period as a time since the start. A pause
-    /// of the process restarts the period, whose length is kept in the field `restart_grace`.
+    /// Here `restart_grace` is the end of the grace period, as a time since the start; a suspension
+    /// of the process restarts the period.
     settings: Settings,
-    restart_grace: Duration,
+    restart_grace_length: Duration,
     ownership: Ownership,
     config: Arc<Config>,
     is_configured: bool,
@@ -73,11 +75,14 @@ pub struct Entries {
     waiting_streams: BTreeSet<(WaitingFor, StreamId)>,
     deadlines: Deadlines,
     /// Entries whose last stream was lost and that are not deleted yet, because they may be kept as
-    /// the last endpoint of a service.
+    /// endpoints of a service.
     disconnected_candidates: BTreeSet<Key>,
-    kept: BTreeSet<Key>,
+    /// The entries that the last snapshot needs although they are silent or unhealthy.
+    kept: BTreeMap<Key, Kept>,
     is_store_unreachable: bool,
     writes: u64,
+    /// Wall-clock time at the start of the process, as of the first step.
+    started_at: Option<Timestamp>,
     at: StepTime,
     effects: Vec<Effect>,
 }
@@ -89,6 +94,9 @@ struct StepTime {
     now: Duration,
     /// Wall-clock time, used only in what is stored and shown.
     wall: Timestamp,
+    /// Wall-clock time of the first step and the time that has passed since, for comparisons with
+    /// stored timestamps. A change of the system clock does not change it.
+    steady: Timestamp,
 }
 
 impl Entries {
@@ -97,7 +105,7 @@ impl Entries {
     pub fn new(settings: Settings, stored: Vec<(Key, Record)>) -> Self {
         let mut entries = Self {
             ownership: Ownership::new(&settings),
-            restart_grace: settings.restart_grace,
+            restart_grace_length: settings.restart_grace,
             settings,
             config: Arc::default(),
             is_configured: false,
@@ -107,9 +115,10 @@ impl Entries {
             waiting_streams: BTreeSet::new(),
             deadlines: Deadlines::default(),
             disconnected_candidates: BTreeSet::new(),
-            kept: BTreeSet::new(),
+            kept: BTreeMap::new(),
             is_store_unreachable: false,
             writes: 0,
+            started_at: None,
             at: StepTime::default(),
             effects: Vec::new(),
         };
@@ -123,7 +132,10 @@ impl Entries {
 
     /// Processes one input. `now` must not decrease; `wall` is only stored and shown.
     pub fn step(&mut self, now: Duration, wall: Timestamp, input: Input) -> Vec<Effect> {
-        self.at = StepTime { now: now.max(self.at.now), wall };
+        let now = now.max(self.at.now);
+        let steady = self.steady_time(now, wall);
+        self.started_at.get_or_insert(steady.minus(now));
+        self.at = StepTime { now, wall, steady };
         match input {
             Input::Config(config) => self.configure(config),
             Input::Opened { stream, peer, identity, node } => self.open(stream, peer, identity, *node),
@@ -133,14 +145,22 @@ impl Entries {
             Input::Closed { stream } => self.close(stream),
             Input::Stored { key, write } => self.stored(&key, write),
             Input::Observed { key, record } => self.observe(key, record.map(|record| *record)),
-            Input::Replicas { alive } => self.set_live_instances(alive),
+            Input::Replicas { alive, released } => self.set_live_instances(alive, &released),
+            Input::EndReporters => self.end_reporters(),
             Input::StoreUnreachable(is_away) => self.set_store_unreachable(is_away),
-            Input::LastEndpointsKept(kept) => self.set_kept(kept),
+            Input::Kept(kept) => self.set_kept(kept),
+            Input::Release { namespace, group } => self.release_held(namespace.as_deref(), group.as_deref()),
             Input::ProcessResumed => self.resume(),
             Input::Tick => {}
         }
         self.pass_deadlines();
         mem::take(&mut self.effects)
+    }
+
+    /// Returns the time for [`SnapshotSettings::now`](crate::snapshot::SnapshotSettings): `wall`, without
+    /// the changes of the system clock since the first step.
+    pub fn steady_time(&self, now: Duration, wall: Timestamp) -> Timestamp {
+        self.started_at.map_or(wall, |started_at| started_at.plus(now))
     }
 
     /// Returns when the next [`Input::Tick`] is due, on the clock of [`Entries::step`].
@@ -156,7 +176,7 @@ impl Entries {
     /// Returns the entries of `/debug/workloads`, sorted by key.
     pub fn view(&self, now: Duration) -> Vec<WorkloadView> {
         let view = |(key, entry): (&Key, &Entry)| {
-            view::of(key, entry, &self.settings, self.kept.contains(key), now, &self.streams)
+            view::of(key, entry, &self.settings, self.kept.get(key).copied(), now, &self.streams)
         };
         self.entries.iter().filter_map(view).collect()
     }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::entries::{Node, Report};
 
-/// The resource types that this server supports. Any other type is [`TypeUrl::Other`] and gets no
-/// response.
+/// The resource types that this server supports. Any other type is [`TypeUrl::Other`], and its
+/// response is an empty set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TypeUrl {
     /// Clusters (CDS).
@@ -20,7 +20,7 @@ pub enum TypeUrl {
     Probe,
     /// Health reports from agents and their acknowledgements.
     Health,
-    /// An unsupported type URL, cut to 256 printable bytes.
+    /// A type URL that is not served, cut to 256 printable bytes.
     Other(String),
 }
 

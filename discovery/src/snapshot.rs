@@ -4,6 +4,8 @@
 //! resources are taken from the previous snapshot. Which stream has received what is tracked in
 //! `stream`.
 
+mod brake;
+mod changes;
 mod endpoints;
 mod namespace;
 
@@ -12,11 +14,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::entries::Workload;
+use crate::entries::{Brake, Kept, Timestamp, Workload};
 use crate::message::{Resource, Version};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service};
 use crate::xds::{self, ClusterSpec};
 
+use changes::Changes;
+pub use changes::SnapshotId;
 pub use endpoints::Assignment;
 use endpoints::{Assignments, Members, State};
 use namespace::Namespaces;
@@ -30,6 +34,9 @@ pub struct SnapshotSettings {
     /// a client that has more endpoints of an assignment than the server knows gets no response for
     /// it.
     pub startup_grace: bool,
+    pub brake: Brake,
+    /// The time of [`Entries::steady_time`](crate::entries::Entries::steady_time).
+    pub now: Timestamp,
 }
 
 /// The client that a snapshot is viewed as; namespace and network decide what it sees.
@@ -49,8 +56,11 @@ pub struct Snapshot {
     clusters: BTreeMap<Arc<str>, Vec<Arc<Cluster>>>,
     /// The same clusters by service, to reuse them in the next snapshot.
     services: BTreeMap<Key, Arc<BuiltService>>,
-    kept: BTreeSet<Key>,
+    kept: BTreeMap<Key, Kept>,
+    /// The services with endpoints that are held although their agents are silent.
+    held_services: BTreeSet<Key>,
     startup_grace: bool,
+    changes: Changes,
 }
 
 /// One service, with the state that its clusters were built from.
@@ -80,16 +90,38 @@ impl Snapshot {
     ) -> Self {
         let namespaces = Namespaces::new(workloads);
         let mut snapshot = Self { startup_grace: settings.startup_grace, ..Self::default() };
+        let mut changed = BTreeSet::new();
         for service in config.services.values() {
             let last_endpoint = service.last_endpoint.unwrap_or(settings.last_endpoint);
-            let members = Members::of(&service.source, &namespaces, &service.key.namespace, last_endpoint);
+            let held_before = |key: &Key| {
+                previous.and_then(|previous| previous.kept.get(key)).is_some_and(|kept| kept.is_held())
+            };
+            let brake = |machines| settings.brake.kept(machines, &held_before, settings.now);
+            let members = Members::of(service, &namespaces, last_endpoint, brake);
             let before = previous.and_then(|previous| previous.services.get(&service.key));
             let served = match before {
                 Some(before) if before.is_same(service, &members) => before.clone(),
-                before => Arc::new(BuiltService::new(service, &members, before.map(AsRef::as_ref))),
+                before => {
+                    let built = BuiltService::new(service, &members, before.map(AsRef::as_ref));
+                    changed.extend(before.into_iter().flat_map(|before| before.names()));
+                    changed.extend(built.names());
+                    Arc::new(built)
+                }
             };
-            snapshot.kept.extend(members.kept().cloned());
+            for (key, kept) in members.kept() {
+                if kept.is_held() {
+                    snapshot.held_services.insert(service.key.clone());
+                }
+                // What keeps it in one service keeps the entry.
+                snapshot.kept.entry(key.clone()).and_modify(|of| *of = kept.min(*of)).or_insert(kept);
+            }
             snapshot.add(served);
+        }
+        if let Some(previous) = previous {
+            let services = &snapshot.services;
+            let deleted = previous.services.iter().filter(|(key, _)| !services.contains_key(*key));
+            changed.extend(deleted.flat_map(|(_, service)| service.names()));
+            snapshot.changes = Changes::after(&previous.changes, changed);
         }
         snapshot
     }
@@ -104,6 +136,16 @@ impl Snapshot {
             }
         }
         self.services.insert(served.service.key.clone(), served);
+    }
+
+    pub fn id(&self) -> &SnapshotId {
+        self.changes.id()
+    }
+
+    /// Returns the names whose clusters or assignments may differ from those of an earlier snapshot,
+    /// or `None` if that is not known.
+    pub fn changed_since(&self, id: &SnapshotId) -> Option<impl Iterator<Item = &Arc<str>>> {
+        self.changes.since(id)
     }
 
     /// Returns the clusters visible to `viewer`, sorted by name.
@@ -129,9 +171,14 @@ impl Snapshot {
         Some(visible_cluster(self.clusters.get(name)?, viewer)?.assignments.of(viewer.network.as_deref()))
     }
 
-    /// Returns the unhealthy entries that are kept as the last endpoint of a service.
-    pub fn kept(&self) -> &BTreeSet<Key> {
+    /// Returns the entries that the snapshot needs although they are silent or unhealthy.
+    pub fn kept(&self) -> &BTreeMap<Key, Kept> {
         &self.kept
+    }
+
+    /// Returns the services with endpoints that are held although their agents are silent.
+    pub fn held_services(&self) -> &BTreeSet<Key> {
+        &self.held_services
     }
 
     /// Returns true if a client that has more endpoints than the server knows gets no response yet.
@@ -158,6 +205,11 @@ impl BuiltService {
             }
         }
         Self { service: service.clone(), states: members.states().cloned().collect(), clusters }
+    }
+
+    /// Returns the names of its clusters, which are also those of its assignments.
+    fn names(&self) -> impl Iterator<Item = Arc<str>> {
+        self.clusters.iter().map(|cluster| cluster.resource.name.clone())
     }
 
     /// Returns true if the clusters built from this state need not be built again.

@@ -4,28 +4,30 @@
 //! and reports are effects, and time is an argument. There is no queue: at most one response of
 //! each type is unacknowledged, and the next response is computed as the difference between what
 //! the peer has and the newest snapshot. Encoding (`crate::xds`), sockets (`server`) and the effect
-//! of reports (`entries`) are other_networks.
+//! of reports (`entries`) are elsewhere.
 
 mod subscription;
+mod unserved_type;
 mod version_counts;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use workload_health::{Hello, WorkloadProbe};
 
 use crate::entries::{Code, Node, Report, StreamCommand};
-use crate::message::{Request, Resource, Response, TypeUrl, Variant, Version};
+use crate::message::{Request, Resource, ResourceSubscription, Response, TypeUrl, Variant, Version};
 use crate::objects::Group;
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
 
 pub use subscription::SubscriptionView;
 use subscription::{Context, RequestResult, Subscription};
+use unserved_type::UnservedType;
 
-/// Maximum number of types that a stream may request.
-const TYPES: usize = 32;
+/// Maximum number of types on one stream that this server does not serve.
+const UNSERVED_TYPES: usize = 32;
 /// Resource name in a hello.
 const PROBE_NAME: &str = "probe";
 
@@ -70,10 +72,8 @@ pub enum Event {
         /// False if the previous rejection had the same text.
         is_new: bool,
     },
-    /// The first request on this stream for an unsupported type.
+    /// The first request on this stream for a type that this server does not serve.
     UnknownType(String),
-    /// A repeated request for an unsupported type.
-    UnknownTypeAgain,
 }
 
 #[derive(Debug)]
@@ -83,9 +83,9 @@ pub struct AdsStream {
     viewer: Option<Viewer>,
     clusters: Subscription,
     endpoints: Subscription,
+    unserved: BTreeMap<TypeUrl, UnservedType>,
     /// Nonce and version of the hello that is not acknowledged yet.
     hello: Option<(String, String)>,
-    types: BTreeSet<TypeUrl>,
     nonces: u64,
 }
 
@@ -98,8 +98,8 @@ impl AdsStream {
             viewer: None,
             clusters: Subscription::new(TypeUrl::Cluster, variant),
             endpoints: Subscription::new(TypeUrl::Endpoint, variant),
+            unserved: BTreeMap::new(),
             hello: None,
-            types: BTreeSet::new(),
             nonces: 0,
         }
     }
@@ -120,7 +120,9 @@ impl AdsStream {
             Input::Command(StreamCommand::Close { code, text }) => effects.push(Effect::Close(code, text)),
             Input::Poll => {}
         }
-        self.respond(now, snapshot, &mut effects);
+        if !matches!(effects.last(), Some(Effect::Close(..))) {
+            self.respond(now, snapshot, &mut effects);
+        }
         effects
     }
 
@@ -146,14 +148,6 @@ impl AdsStream {
 
     fn request(&mut self, request: Request, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
         let Request { node, type_url, nonce, error, subscription, report } = request;
-        let new_type = !self.types.contains(&type_url);
-        if new_type {
-            if self.types.len() >= TYPES {
-                let text = format!("type_url: more than {TYPES} types on one stream");
-                return effects.push(Effect::Close(Code::InvalidArgument, text));
-            }
-            self.types.insert(type_url.clone());
-        }
         if self.viewer.is_none() {
             let Some(node) = node else {
                 let text = "node: must be set in the first request".to_owned();
@@ -170,18 +164,49 @@ impl AdsStream {
             // With a nonce, the message acknowledges the server's acknowledgement and is no report.
             TypeUrl::Health if !nonce.is_empty() => return,
             TypeUrl::Health => return effects.extend(report.map(Effect::Report)),
-            TypeUrl::Other(_) if !new_type => return effects.push(Effect::Event(Event::UnknownTypeAgain)),
-            TypeUrl::Other(text) => return effects.push(Effect::Event(Event::UnknownType(text))),
+            TypeUrl::Other(_) => {
+                return self.unserved_request(type_url, subscription, &nonce, error, effects);
+            }
         };
-        match state.request(subscription, &nonce, error, snapshot.startup_grace()) {
+        let viewer = self.viewer.as_ref();
+        let exists = |name: &str| viewer.is_some_and(|viewer| snapshot.cluster(viewer, name).is_some());
+        match state.request(subscription, &nonce, error, snapshot.startup_grace(), exists) {
             RequestResult::Taken => {}
             RequestResult::Nacked { text, is_new } => {
                 effects.push(Effect::Event(Event::Nacked { type_url, text, is_new }));
+            }
+            RequestResult::TooManyUnknown => {
+                let limit = xds::UNKNOWN_NAMES_LIMIT;
+                let text = format!("resource_names: more than {limit} names do not exist");
+                effects.push(Effect::Close(Code::InvalidArgument, text));
             }
             RequestResult::TooMany => {
                 let text = format!("resource_names: more than {} or 4 MiB on one stream", xds::NAMES_LIMIT);
                 effects.push(Effect::Close(Code::InvalidArgument, text));
             }
+        }
+    }
+
+    fn unserved_request(
+        &mut self,
+        type_url: TypeUrl,
+        subscription: ResourceSubscription,
+        nonce: &str,
+        error: Option<String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !self.unserved.contains_key(&type_url) {
+            if self.unserved.len() >= UNSERVED_TYPES {
+                let text = format!("type_url: more than {UNSERVED_TYPES} types that are not served");
+                return effects.push(Effect::Close(Code::InvalidArgument, text));
+            }
+            effects.push(Effect::Event(Event::UnknownType(type_url.as_str().to_owned())));
+        }
+        let unserved = self.unserved.entry(type_url.clone()).or_default();
+        if unserved.request(subscription, nonce)
+            && let Some(text) = error
+        {
+            effects.push(Effect::Event(Event::Nacked { type_url, text, is_new: true }));
         }
     }
 
@@ -205,6 +230,13 @@ impl AdsStream {
         if let Some(response) = self.endpoints.respond(&context(&blocked), nonce) {
             self.nonces += 1;
             effects.push(Effect::Send(response));
+        }
+        for (type_url, unserved) in &mut self.unserved {
+            let nonce = (self.nonces + 1).to_string();
+            if let Some(response) = unserved.respond(type_url, nonce) {
+                self.nonces += 1;
+                effects.push(Effect::Send(response));
+            }
         }
     }
 

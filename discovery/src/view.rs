@@ -14,6 +14,9 @@ pub struct WorkloadsResponse<C> {
     /// True while agents may still reconnect after a start with an empty store.
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
+    /// Services with endpoints that are held because too many machines became silent, as
+    /// `namespace/name`.
+    pub held_services: Vec<String>,
     /// Workloads sorted by namespace and name.
     pub workloads: Vec<WorkloadView>,
     /// Streams that subscribe to clusters or endpoints.
@@ -25,6 +28,7 @@ pub struct WorkloadsResponse<C> {
 pub struct RegistryView {
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
+    pub held_services: Vec<String>,
     pub workloads: Vec<WorkloadView>,
 }
 

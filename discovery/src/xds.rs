@@ -23,6 +23,8 @@ pub const MESSAGE_LIMIT: usize = 4 << 20;
 pub const METADATA_LIMIT: usize = 64 << 10;
 /// Maximum number of names in one request.
 pub const NAMES_LIMIT: usize = 1 << 16;
+/// Maximum number of names without a resource that a stream may request of a type.
+pub const UNKNOWN_NAMES_LIMIT: usize = 4096;
 /// Message of an unhealthy report without text: `error_detail` marks a report as unhealthy, and its
 /// absence as healthy.
 const DEFAULT_UNHEALTHY_MESSAGE: &str = "no text";

@@ -15,18 +15,20 @@ pub enum Attribute {
     CodeDetails,
     /// The Envoy attribute `upstream.transport_failure_reason`.
     TransportFailure,
+    /// The Envoy attribute `source.address`: the client's address and port.
+    SourceAddress,
 }
 
 /// Envoy cannot read an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// The reading side of a host: proxy-wasm, or a table in tests.
+/// The reading side of a host: a form of the filter, or a table in tests.
 pub trait Attributes {
     /// Returns a value; `None` if it is absent.
     fn read(&self, attribute: Attribute) -> Result<Option<Vec<u8>>, Unreadable>;
 
-    /// Returns the time since the request arrived, by the wall clock.
+    /// Returns the time since the request arrived; `None` if the host does not know it.
     fn elapsed(&self) -> Option<Duration>;
 
     /// Returns a value; `None` if it is absent or cannot be read.

@@ -1,11 +1,11 @@
 //! The filter's configuration: the validated plugin configuration, and a plan for each prober.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use probe::{Clusters, ConfigError, PluginConfig, ProxyPorts};
+use probe::{Clusters, ConfigError, Connection, PluginConfig, ProxyPorts};
 
+use crate::places::Places;
 use crate::prober_plan::ProberPlan;
 use crate::stats::ProberStats;
 
@@ -21,9 +21,12 @@ pub struct Config {
     pub proxy_ports: ProxyPorts,
     /// The clusters of the callouts.
     pub clusters: Clusters,
+    /// The clients that may call lifecycle hooks, besides loopback; `None` allows any client.
+    hook_callers: Option<Vec<IpAddr>>,
     /// One line for each setting that was accepted but ignored.
     pub warnings: Vec<String>,
-    probes: BTreeMap<Vec<u8>, Rc<DeclaredProbe>>,
+    /// The probes and their paths, in the order of the paths.
+    probes: Vec<(Vec<u8>, Rc<DeclaredProbe>)>,
 }
 
 /// A declared probe with its prepared requests and its state.
@@ -32,38 +35,67 @@ pub struct DeclaredProbe {
     pub plan: ProberPlan,
     /// The counters and the last result of this probe.
     pub stats: ProberStats,
+    /// Limits the probes in flight.
+    pub places: Places,
 }
 
 impl Config {
     /// Parses and validates the plugin configuration. An invalid part rejects all of it.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
-        let PluginConfig { pod_ip, proxy_ports, clusters, probers, warnings } = PluginConfig::parse(bytes)?;
+        let PluginConfig {
+            pod_ip,
+            proxy_ports,
+            clusters,
+            hook_callers,
+            reuse_connections,
+            probers,
+            warnings,
+        } = PluginConfig::parse(bytes)?;
+        let connection = if reuse_connections { Connection::KeepAlive } else { Connection::Close };
         let pod_ip_text = pod_ip.map(|ip| ip.to_string()).unwrap_or_default();
         let pod_host = match pod_ip {
             Some(IpAddr::V6(ip)) => format!("[{ip}]"),
             _ => pod_ip_text.clone(),
         };
-        let probes = probers
+        let mut probes: Vec<_> = probers
             .iter()
             .map(|(path, prober)| {
-                let plan = ProberPlan::new(path, prober, &pod_host);
+                let plan = ProberPlan::new(path, prober, &pod_host, connection);
                 (
                     path.to_string().into_bytes(),
-                    Rc::new(DeclaredProbe { plan, stats: ProberStats::default() }),
+                    Rc::new(DeclaredProbe { plan, stats: ProberStats::default(), places: Places::default() }),
                 )
             })
             .collect();
-        Ok(Self { pod_ip: pod_ip_text, pod_host, proxy_ports, clusters, warnings, probes })
+        probes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Self { pod_ip: pod_ip_text, pod_host, proxy_ports, clusters, hook_callers, warnings, probes })
     }
 
     pub fn probes(&self) -> impl Iterator<Item = &Rc<DeclaredProbe>> {
-        self.probes.values()
+        self.probes.iter().map(|(_, probe)| probe)
+    }
+
+    /// Returns true if a client, `address:port`, may call lifecycle hooks. 127.0.0.1 and ::1 always may;
+    /// other loopback addresses are those from which captured traffic arrives.
+    pub fn may_call_hooks(&self, client: &[u8]) -> bool {
+        let Some(callers) = &self.hook_callers else { return true };
+        let address = without_port(client);
+        let address = address.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(address);
+        let loopback = address == b"127.0.0.1" || address == b"::1";
+        let address = || std::str::from_utf8(address).ok()?.parse().ok();
+        loopback || address().is_some_and(|address: IpAddr| callers.contains(&address))
     }
 
     /// Returns the probe that is declared for exactly this path.
     pub fn probe(&self, path: &[u8]) -> Option<&Rc<DeclaredProbe>> {
-        self.probes.get(path)
+        let place = self.probes.binary_search_by(|(found, _)| found.as_slice().cmp(path)).ok()?;
+        self.probes.get(place).map(|(_, probe)| probe)
     }
+}
+
+/// Returns the address of `address:port`; for IPv6 with its brackets.
+pub fn without_port(client: &[u8]) -> &[u8] {
+    client.rsplitn(2, |byte| *byte == b':').nth(1).unwrap_or_default()
 }
 
 #[cfg(test)]

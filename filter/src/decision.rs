@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use probe::path::PREFIXES;
-use probe::{GrpcMode, Reason, Redirect, Request};
+use probe::{Reason, Redirect, Request};
 
 use crate::attributes::{Attribute, Attributes};
 use crate::config::{Config, DeclaredProbe};
@@ -19,8 +19,8 @@ mod callout;
 
 pub use body::{BodyFilter, ChunkEdit, SPACES};
 pub use callout::{
-    CalloutResponse, CalloutResult, CalloutSize, RedirectRequest, on_grpc_response, on_redirect_response,
-    redirect_callout, remaining,
+    CalloutResponse, CalloutResult, CalloutSize, RedirectRequest, may_be_stale, on_grpc_response,
+    on_redirect_response, redirect_callout, remaining, repeated_grpc_check,
 };
 
 /// The probe to which a request belongs, if any.
@@ -45,6 +45,13 @@ pub fn find_probe<'a>(config: &'a Config, path: &[u8]) -> ProbeMatch<'a> {
     }
 }
 
+/// True for a request that Envoy regards as gRPC by its `content-type`. Envoy answers it with status
+/// 200 whatever the reason, which kubelet would take for success.
+pub fn is_grpc(content_type: Option<&[u8]>) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    content_type.and_then(|text| text.get(..GRPC.len())).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+}
+
 /// Returns the reason for which the filter rejects a declared probe's request.
 pub fn reject(method: Option<&[u8]>, has_body: bool) -> Option<Reason> {
     match (method, has_body) {
@@ -59,8 +66,8 @@ pub fn reject(method: Option<&[u8]>, has_body: bool) -> Option<Reason> {
 pub enum FirstRequest<'a> {
     /// A route forwards the downstream request.
     Forward {
-        /// The argument of `set_envoy_filter_state`, which sets the destination.
-        filter_state: &'a [u8],
+        /// `address:port`, to which the route's cluster connects.
+        destination: &'a str,
         /// They replace all request headers.
         headers: HeaderPairs<'a>,
     },
@@ -84,14 +91,11 @@ pub struct Callout<'a> {
 pub fn first_request<'a>(config: &'a Config, plan: &'a ProberPlan, user_agent: &'a [u8]) -> FirstRequest<'a> {
     let headers = plan.headers(user_agent);
     match &plan.action {
-        Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. } => {
-            FirstRequest::Forward { filter_state, headers }
+        Action::Http { destination, .. } | Action::Tcp { destination } => {
+            FirstRequest::Forward { destination, headers }
         }
         Action::Grpc { message, mode, .. } => {
-            let cluster = match mode {
-                GrpcMode::Plaintext => &config.clusters.grpc,
-                GrpcMode::Tls => &config.clusters.grpc_tls,
-            };
+            let cluster = callout::grpc_cluster(config, *mode, plan.connection);
             FirstRequest::Callout(Callout { cluster, headers, body: message, timeout: plan.timeout })
         }
     }
@@ -124,6 +128,16 @@ impl ProbeResponse {
     /// Returns a local reply for `reason`.
     pub fn reply(reason: Reason) -> Self {
         Self::LocalReply { status: reason.status(), reason }
+    }
+
+    /// Returns the reason with which the probe ends; `None` if it continues.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::ForwardStatus { reason, .. } | Self::LocalReply { reason, .. } | Self::Reset(reason) => {
+                Some(*reason)
+            }
+            Self::FollowRedirect(_) => None,
+        }
     }
 
     /// Returns a local reply for `reason`, or a reset if `plan` is a hook and `reason` a failure.

@@ -34,14 +34,6 @@ pub fn from_code_details(details: &[u8], failure: &[u8]) -> Option<Reason> {
     Some(Reason::Configuration)
 }
 
-/// Returns the reason for a host call that failed with `status`. A callout that fails immediately
-/// with `INTERNAL_FAILURE` found the circuit breaker of its cluster open; with any other status
-/// something that the call needs, such as a cluster, is missing.
-pub fn from_call_status(status: u32) -> Reason {
-    const INTERNAL_FAILURE: u32 = 10;
-    if status == INTERNAL_FAILURE { Reason::Overloaded } else { Reason::Configuration }
-}
-
 /// Returns the reason for which Envoy itself answered a callout, read from the body of its local
 /// reply, for example `upstream connect error or disconnect/reset before headers. reset reason:
 /// remote connection failure`. Returns `None` for other texts.

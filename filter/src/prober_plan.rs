@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use probe::{Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
-
-use crate::encoding;
+use probe::{Connection, Grpc, GrpcMode, Handler, ProbeKind, ProbePath, Prober, Request, Scheme, UserAgent};
 
 /// Header names and values, in the order in which they are sent.
 pub type HeaderPairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
+/// The filter state from which the routes' `ORIGINAL_DST` clusters take the upstream address. Unlike
+/// a header, a client cannot set it.
+pub const DESTINATION_KEY: &str = "envoy.network.transport_socket.original_dst_address";
 /// The header by which Envoy selects the route. The listener removes it from downstream requests
 /// before any filter runs.
 const KIND_HEADER: &[u8] = b"x-app-health-kind";
@@ -17,6 +18,10 @@ const KIND_HEADER: &[u8] = b"x-app-health-kind";
 const DESTINATION_HEADER: &[u8] = b"x-app-health-dst";
 /// The header that sets the timeout of the route for this request.
 const TIMEOUT_HEADER: &[u8] = b"x-envoy-upstream-rq-timeout-ms";
+/// Envoy sends a request again if its connection ends before a response, once. A connection that was
+/// used before may have been closed by the application in the meantime; Go's client treats such a
+/// request alike.
+const RETRY: [(&[u8], &[u8]); 2] = [(b"x-envoy-retry-on", b"reset"), (b"x-envoy-max-retries", b"1")];
 /// Envoy matches no route for a request without it; the routes remove it again.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
@@ -26,6 +31,8 @@ pub struct ProberPlan {
     pub path: ProbePath,
     pub timeout: Duration,
     pub action: Action,
+    /// Whether the connection to the application ends after the first request.
+    pub connection: Connection,
     timeout_text: String,
 }
 
@@ -38,17 +45,17 @@ pub enum Action {
         request: Box<Request>,
         target: Vec<u8>,
         kind: &'static str,
-        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
-        filter_state: Vec<u8>,
+        /// `address:port`.
+        destination: String,
     },
     /// A route opens a TCP connection to the application and sends nothing.
     Tcp {
+        /// `address:port`.
         destination: String,
-        /// The argument of `set_envoy_filter_state`, see [`encoding::destination_filter_state`].
-        filter_state: Vec<u8>,
     },
     /// The filter sends the request as an HTTP callout.
     Grpc {
+        /// `address:port`.
         destination: String,
         scheme: &'static str,
         /// Selects the cluster: plaintext or TLS.
@@ -61,26 +68,26 @@ pub enum Action {
 
 impl ProberPlan {
     /// Prepares a prober. `pod` is the Pod's IP address as written in a URL's authority, with
-    /// brackets for IPv6.
-    pub fn new(path: &ProbePath, prober: &Prober, pod: &str) -> Self {
+    /// brackets for IPv6. An `httpGet` hook always opens a connection: it cannot be sent twice.
+    pub fn new(path: &ProbePath, prober: &Prober, pod: &str, connection: Connection) -> Self {
         let destination = format!("{pod}:{}", prober.port());
+        let is_http_hook = path.kind().is_hook() && matches!(prober.handler, Handler::HttpGet(_));
+        let connection = if is_http_hook { Connection::Close } else { connection };
         let action = match &prober.handler {
             Handler::HttpGet(http) => {
                 let request = Request::new(http, &destination);
                 Action::Http {
                     target: request.url.request_target(),
-                    kind: route_kind(http.scheme, request.declares(FORWARDED_PROTO)),
-                    filter_state: encoding::destination_filter_state(&destination),
+                    kind: route_kind(http.scheme, request.declares(FORWARDED_PROTO), connection),
                     request: Box::new(request),
+                    destination,
                 }
             }
-            Handler::TcpSocket(_) => {
-                Action::Tcp { filter_state: encoding::destination_filter_state(&destination), destination }
-            }
+            Handler::TcpSocket(_) => Action::Tcp { destination },
             Handler::Grpc(grpc) => grpc_action(grpc, destination, prober.timeout),
         };
         let timeout_text = prober.timeout.as_millis().to_string();
-        Self { path: path.clone(), timeout: prober.timeout, action, timeout_text }
+        Self { path: path.clone(), timeout: prober.timeout, action, connection, timeout_text }
     }
 
     /// True for a lifecycle hook. kubelet treats any HTTP response of a hook as success and sets no
@@ -102,7 +109,10 @@ impl ProberPlan {
     pub fn headers<'a>(&'a self, user_agent: &'a [u8]) -> HeaderPairs<'a> {
         match &self.action {
             Action::Http { request, target, kind, .. } => {
-                let mut headers = request_headers(request, target, user_agent);
+                let mut headers = request_headers(request, target, user_agent, self.connection);
+                if self.connection == Connection::KeepAlive {
+                    headers.extend(RETRY);
+                }
                 headers.push((KIND_HEADER, kind.as_bytes()));
                 headers.push((TIMEOUT_HEADER, self.timeout_text.as_bytes()));
                 if !request.declares(FORWARDED_PROTO) {
@@ -112,7 +122,7 @@ impl ProberPlan {
             }
             // The route has `connect_config.allow_post`, so Envoy turns the POST into a TCP
             // connection and sends no byte of the request.
-            Action::Tcp { destination, .. } => vec![
+            Action::Tcp { destination } => vec![
                 (b":method", b"POST"),
                 (b":path", b"/"),
                 (b":authority", destination.as_bytes()),
@@ -143,7 +153,7 @@ pub fn redirect_headers<'a>(
     user_agent: &'a [u8],
     destination: &'a str,
 ) -> HeaderPairs<'a> {
-    let mut headers = request_headers(request, target, user_agent);
+    let mut headers = request_headers(request, target, user_agent, Connection::Close);
     if let Some(referer) = &request.referer {
         headers.push((b"referer", referer));
     }
@@ -156,7 +166,12 @@ pub fn redirect_headers<'a>(
 
 /// Returns the headers that the application receives, in the order in which Go's HTTP client writes
 /// them.
-fn request_headers<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [u8]) -> HeaderPairs<'a> {
+fn request_headers<'a>(
+    request: &'a Request,
+    target: &'a [u8],
+    user_agent: &'a [u8],
+    connection: Connection,
+) -> HeaderPairs<'a> {
     let mut headers: HeaderPairs = vec![
         (b":method", b"GET"),
         (b":path", target),
@@ -166,16 +181,20 @@ fn request_headers<'a>(request: &'a Request, target: &'a [u8], user_agent: &'a [
     if request.user_agent == UserAgent::Kubelet {
         headers.push((b"user-agent", user_agent));
     }
-    headers.extend(request.sent_headers());
+    headers.extend(request.sent_headers(connection));
     headers
 }
 
-fn route_kind(scheme: Scheme, declares_forwarded_proto: bool) -> &'static str {
-    match (scheme, declares_forwarded_proto) {
-        (Scheme::Http, false) => "http",
-        (Scheme::Https, false) => "https",
-        (Scheme::Http, true) => "http-x-forwarded-proto",
-        (Scheme::Https, true) => "https-x-forwarded-proto",
+fn route_kind(scheme: Scheme, declares_forwarded_proto: bool, connection: Connection) -> &'static str {
+    match (scheme, declares_forwarded_proto, connection) {
+        (Scheme::Http, false, Connection::Close) => "http",
+        (Scheme::Https, false, Connection::Close) => "https",
+        (Scheme::Http, true, Connection::Close) => "http-x-forwarded-proto",
+        (Scheme::Https, true, Connection::Close) => "https-x-forwarded-proto",
+        (Scheme::Http, false, Connection::KeepAlive) => "reuse-http",
+        (Scheme::Https, false, Connection::KeepAlive) => "reuse-https",
+        (Scheme::Http, true, Connection::KeepAlive) => "reuse-http-x-forwarded-proto",
+        (Scheme::Https, true, Connection::KeepAlive) => "reuse-https-x-forwarded-proto",
     }
 }
 

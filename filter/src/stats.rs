@@ -1,73 +1,34 @@
-//! Metric names, the state of each prober, and the decision which results are logged.
+//! The state of each prober, and the decision which results are logged.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 
-use probe::{ProbeKind, ProbePath, Reason};
+use probe::{ProbePath, Reason};
 
 /// The maximum number of log lines of one worker in [`WINDOW_NS`].
 const MAX_LINES: u32 = 10;
 /// One minute, in nanoseconds.
 const WINDOW_NS: u64 = 60_000_000_000;
-/// The maximum number of probes in flight for one prober on one worker.
-const MAX_IN_FLIGHT: u32 = 8;
-
-/// Counts the requests that were answered with `unknown_probe`.
-pub const UNKNOWN_PROBES_TOTAL: &str = "app_health_unknown_probes_total";
-/// Counts the plugin configurations that were rejected.
-pub const CONFIG_REJECTED_TOTAL: &str = "app_health_config_rejected_total";
-
-/// Returns the name of the counter of one prober and one reason. Envoy's stats tags turn
-/// `;name=value` into labels.
-pub fn probes_total(path: &ProbePath, reason: Reason) -> String {
-    let (container, kind) = (path.container(), path.kind().word());
-    format!("app_health_probes_total;container={container};kind={kind};reason={}", reason.word())
-}
-
-/// Returns the name of the gauge of one prober's last result: 1 for success, 0 for failure.
-pub fn probe_success(path: &ProbePath) -> String {
-    format!("app_health_probe_success;container={};kind={}", path.container(), path.kind().word())
-}
-
-/// Returns the value of the gauge before the first probe, which is kubelet's initial result
-/// (`pkg/kubelet/prober/worker.go`): a container counts as alive, but not as ready or started. A
-/// hook that has not run yet has not failed.
-pub fn initial_success(kind: ProbeKind) -> bool {
-    !matches!(kind, ProbeKind::Readyz | ProbeKind::Startupz)
-}
 
 /// The state of one prober on one worker.
 #[derive(Debug, Default)]
 pub struct ProberStats {
-    in_flight: Cell<u32>,
     last: Cell<Option<Reason>>,
-    metrics: RefCell<BTreeMap<Option<Reason>, u32>>,
+    /// The ids of the counters by reason, and of the gauge. A prober has few reasons.
+    metrics: RefCell<Vec<(Option<Reason>, usize)>>,
 }
 
 impl ProberStats {
-    /// Takes a slot for one more probe in flight. Returns `false` if all slots are taken.
-    pub fn acquire(&self) -> bool {
-        let free = self.in_flight.get() < MAX_IN_FLIGHT;
-        if free {
-            self.in_flight.set(self.in_flight.get().saturating_add(1));
-        }
-        free
-    }
-
-    /// Frees the slot of a probe that has ended.
-    pub fn release(&self) {
-        self.in_flight.set(self.in_flight.get().saturating_sub(1));
-    }
-
     /// Returns the metric id of the counter for a reason, or of the gauge for `None`, if it is
     /// defined.
-    pub fn metric(&self, reason: Option<Reason>) -> Option<u32> {
-        self.metrics.try_borrow().ok()?.get(&reason).copied()
+    pub fn metric(&self, reason: Option<Reason>) -> Option<usize> {
+        let metrics = self.metrics.try_borrow().ok()?;
+        metrics.iter().find(|(found, _)| *found == reason).map(|(_, id)| *id)
     }
 
-    pub fn set_metric(&self, reason: Option<Reason>, id: u32) {
+    /// Remembers an id that [`ProberStats::metric`] did not find.
+    pub fn set_metric(&self, reason: Option<Reason>, id: usize) {
         if let Ok(mut metrics) = self.metrics.try_borrow_mut() {
-            metrics.insert(reason, id);
+            metrics.push((reason, id));
         }
     }
 

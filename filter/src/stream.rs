@@ -1,17 +1,18 @@
 //! The state machine of one HTTP stream. Each event of Envoy is a method that returns the
-//! [`Effect`] to carry out; the caller reports a failed effect with [`Stream::on_failure`].
+//! [`Effect`] to carry out; the caller reports a failed effect with [`Stream::fail`].
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use probe::{Reason, Request};
 
 use crate::attributes::{Attribute, Attributes};
-use crate::config::{Config, DeclaredProbe};
+use crate::config::{self, Config, DeclaredProbe};
 use crate::decision::{
     self, BodyFilter, Callout, CalloutResult, CalloutSize, ChunkEdit, FirstRequest, ProbeMatch,
     ProbeResponse, RedirectRequest,
 };
-use crate::envoy_error;
+use crate::places::Place;
 use crate::prober_plan::{self, HeaderPairs};
 
 mod orphans;
@@ -23,12 +24,10 @@ pub use orphans::Orphans;
 pub enum Effect<'a> {
     /// Envoy continues with the stream as it is.
     Continue,
-    /// A route forwards the request. The host sets the filter state before the headers: without it,
-    /// the `ORIGINAL_DST` cluster would connect to the address that the downstream connection was
-    /// made to.
+    /// A route forwards the request.
     Forward {
-        /// The argument of `set_envoy_filter_state`.
-        filter_state: &'a [u8],
+        /// `address:port`, to which the route's cluster connects.
+        destination: &'a str,
         /// They replace all request headers.
         headers: HeaderPairs<'a>,
     },
@@ -40,8 +39,12 @@ pub enum Effect<'a> {
     /// The host records the result, sends a local reply and pauses. `probe` is `None` if the path
     /// is not declared.
     LocalReply { status: u16, probe: Option<Rc<DeclaredProbe>>, reason: Reason },
-    /// The host records the result, resets the stream and pauses.
-    Reset { probe: Rc<DeclaredProbe>, reason: Reason },
+    /// The host records that this client, `address:port`, may not call the hook, resets the stream and
+    /// pauses.
+    RefuseHook { client: Vec<u8>, probe: Rc<DeclaredProbe> },
+    /// The host records the result, resets the stream and pauses. `probe` is `None` if the path is not
+    /// declared.
+    Reset { probe: Option<Rc<DeclaredProbe>>, reason: Reason },
 }
 
 /// One HTTP stream.
@@ -62,22 +65,25 @@ enum State {
     ForwardsBody(BodyFilter),
     /// The stream awaits the response to a callout; the token is unknown until the callout has
     /// started.
-    AwaitsCallout(Option<u32>),
+    AwaitsCallout(Option<u64>),
 }
 
-/// A probe in flight. Dropping it frees its slot.
+/// A probe in flight. Dropping it frees its place.
 #[derive(Debug)]
 struct InFlight {
     config: Rc<Config>,
     probe: Rc<DeclaredProbe>,
+    place: Place,
     user_agent: Vec<u8>,
     /// The request of the current callout; `None` for a gRPC check.
     redirect: Option<RedirectRequest>,
+    /// True after the gRPC check was sent again.
+    is_repeated: bool,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.probe.stats.release();
+        self.probe.places.free(&self.place);
     }
 }
 
@@ -92,32 +98,50 @@ impl Stream {
         let Some(path) = envoy.value(Attribute::RequestHeader(":path")) else { return Effect::Continue };
         let probe = match decision::find_probe(config, &path) {
             ProbeMatch::None => return Effect::Continue,
-            ProbeMatch::Undeclared => {
-                let reason = Reason::UnknownProbe;
-                return Effect::LocalReply { status: reason.status(), probe: None, reason };
-            }
-            ProbeMatch::Declared(probe) => Rc::clone(probe),
+            ProbeMatch::Undeclared => None,
+            ProbeMatch::Declared(probe) => Some(Rc::clone(probe)),
+        };
+        if decision::is_grpc(envoy.value(Attribute::RequestHeader("content-type")).as_deref()) {
+            return Effect::Reset { probe, reason: Reason::BadRequest };
+        }
+        let Some(probe) = probe else {
+            let reason = Reason::UnknownProbe;
+            return Effect::LocalReply { status: reason.status(), probe: None, reason };
         };
         let method = envoy.value(Attribute::RequestHeader(":method"));
         if let Some(reason) = decision::reject(method.as_deref(), has_body) {
             return Effect::LocalReply { status: reason.status(), probe: Some(probe), reason };
         }
         let plan = &probe.plan;
-        if !probe.stats.acquire() {
-            return ended(ProbeResponse::of(plan, Reason::Busy), Rc::clone(&probe));
+        let client = || envoy.value(Attribute::SourceAddress).unwrap_or_default();
+        if plan.is_hook() {
+            let client = client();
+            if !config.may_call_hooks(&client) {
+                return Effect::RefuseHook { client, probe };
+            }
         }
+        let Some(place) = probe.places.take(|| config::without_port(&client()).to_vec()) else {
+            return ended(ProbeResponse::of(plan, Reason::Busy), Rc::clone(&probe));
+        };
         let kubelet = match plan.wants_user_agent() {
             true => envoy.value(Attribute::RequestHeader("user-agent")),
             false => None,
         };
         let user_agent = prober_plan::user_agent(kubelet.as_deref(), plan.path.kind()).to_vec();
-        let in_flight = InFlight { config: Rc::clone(config), probe, user_agent, redirect: None };
+        let in_flight = InFlight {
+            config: Rc::clone(config),
+            probe,
+            place,
+            user_agent,
+            redirect: None,
+            is_repeated: false,
+        };
         let in_flight = self.in_flight.insert(in_flight);
         let InFlight { config, probe, user_agent, .. } = in_flight;
         match decision::first_request(config, &probe.plan, user_agent) {
-            FirstRequest::Forward { filter_state, headers } => {
+            FirstRequest::Forward { destination, headers } => {
                 self.state = State::AwaitsResponse;
-                Effect::Forward { filter_state, headers }
+                Effect::Forward { destination, headers }
             }
             FirstRequest::Callout(callout) => {
                 self.state = State::AwaitsCallout(None);
@@ -143,14 +167,14 @@ impl Stream {
         }
     }
 
-    pub fn callout_started(&mut self, token: u32) {
+    pub fn callout_started(&mut self, token: u64) {
         if let State::AwaitsCallout(current) = &mut self.state {
             *current = Some(token);
         }
     }
 
     /// Returns true if the stream awaits the response to the callout with this token.
-    pub fn awaits(&self, token: u32) -> bool {
+    pub fn awaits(&self, token: u64) -> bool {
         matches!(self.state, State::AwaitsCallout(Some(current)) if current == token)
     }
 
@@ -168,15 +192,36 @@ impl Stream {
                 redirect.requests(),
             ),
         };
+        if redirect.is_none() && !in_flight.is_repeated && decision::may_be_stale(plan, &response) {
+            in_flight.is_repeated = true;
+            return self.repeat_grpc_check(envoy);
+        }
         self.respond(response, requests, envoy)
     }
 
-    /// Ends the probe after a host call of the last effect has failed with `status`.
-    pub fn on_failure(&mut self, status: u32) -> Effect<'_> {
-        self.fail(match self.state {
-            State::AwaitsCallout(_) => envoy_error::from_call_status(status),
-            _ => Reason::Configuration,
-        })
+    fn repeat_grpc_check(&mut self, envoy: &impl Attributes) -> Effect<'_> {
+        let timeout = match self.remaining(envoy) {
+            Ok(timeout) => timeout,
+            Err(reason) => return self.fail(reason),
+        };
+        let Some(InFlight { config, probe, user_agent, .. }) = &self.in_flight else {
+            return Effect::Continue;
+        };
+        match decision::repeated_grpc_check(config, &probe.plan, user_agent, timeout) {
+            Some(callout) => {
+                self.state = State::AwaitsCallout(None);
+                Effect::Callout(callout)
+            }
+            None => Effect::Continue,
+        }
+    }
+
+    /// Returns the rest of the probe's timeout, or the reason with which the probe ends without it.
+    fn remaining(&self, envoy: &impl Attributes) -> Result<Duration, Reason> {
+        let timeout =
+            self.in_flight.as_ref().map_or(Duration::ZERO, |in_flight| in_flight.probe.plan.timeout);
+        let elapsed = envoy.elapsed().ok_or(Reason::Configuration)?;
+        decision::remaining(timeout, elapsed).ok_or(Reason::Timeout)
     }
 
     /// `requests` is the number of requests that the probe has sent so far.
@@ -192,10 +237,9 @@ impl Stream {
     }
 
     fn follow_redirect(&mut self, request: Request, requests: u32, envoy: &impl Attributes) -> Effect<'_> {
-        let Some(elapsed) = envoy.elapsed() else { return self.fail(Reason::Configuration) };
-        let timeout = self.in_flight.as_ref().map(|in_flight| in_flight.probe.plan.timeout);
-        let Some(timeout) = timeout.and_then(|timeout| decision::remaining(timeout, elapsed)) else {
-            return self.fail(Reason::Timeout);
+        let timeout = match self.remaining(envoy) {
+            Ok(timeout) => timeout,
+            Err(reason) => return self.fail(reason),
         };
         let Some(InFlight { config, user_agent, redirect, .. }) = &mut self.in_flight else {
             return Effect::Continue;
@@ -205,7 +249,8 @@ impl Stream {
         Effect::Callout(decision::redirect_callout(config, redirect, user_agent, timeout))
     }
 
-    fn fail(&mut self, reason: Reason) -> Effect<'static> {
+    /// Ends the probe for a reason of its own, or because the host could not carry out an effect.
+    pub fn fail(&mut self, reason: Reason) -> Effect<'static> {
         let response = match &self.in_flight {
             Some(in_flight) => ProbeResponse::of(&in_flight.probe.plan, reason),
             None => ProbeResponse::reply(reason),
@@ -225,7 +270,7 @@ impl Stream {
 /// Returns the effect of a response that ends the probe.
 fn ended(response: ProbeResponse, probe: Rc<DeclaredProbe>) -> Effect<'static> {
     match response {
-        ProbeResponse::Reset(reason) => Effect::Reset { probe, reason },
+        ProbeResponse::Reset(reason) => Effect::Reset { probe: Some(probe), reason },
         ProbeResponse::LocalReply { status, reason } | ProbeResponse::ForwardStatus { status, reason } => {
             Effect::LocalReply { status, probe: Some(probe), reason }
         }

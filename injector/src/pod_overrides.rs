@@ -16,6 +16,9 @@ pub(super) const PORT: &str = "status.sidecar.istio.io/port";
 /// The annotation with Istio's proxy configuration, of which `holdApplicationUntilProxyStarts` and
 /// `statusPort` are read.
 pub(super) const PROXY_CONFIG: &str = "proxy.istio.io/config";
+/// Maximum number of YAML nodes in that annotation, with all aliases expanded: any user who can
+/// create a Pod can write one that a million nodes are parsed for.
+const PROXY_CONFIG_NODES: usize = 10_000;
 /// The annotation that selects a native or a classic sidecar.
 pub(super) const NATIVE: &str = "sidecar.istio.io/nativeSidecar";
 
@@ -116,10 +119,12 @@ struct ProxyConfig {
 impl ProxyConfig {
     fn read(pod: &Value, warnings: &mut Vec<Warning>) -> Self {
         let Some(value) = pod::annotation(pod, PROXY_CONFIG) else { return Self::default() };
-        let config = value.as_str().and_then(|text| yaml::value(text).ok());
+        let config = value.as_str().and_then(|text| yaml::value_within(text, PROXY_CONFIG_NODES).ok());
         let Some(config) = config.filter(|config| config.is_object() || config.is_null()) else {
             // The annotation may contain secrets, so the warning does not quote it.
-            let text = format!("{PROXY_CONFIG}: must be a YAML mapping, ignoring it");
+            let text = format!(
+                "{PROXY_CONFIG}: must be a YAML mapping of at most {PROXY_CONFIG_NODES} nodes, ignoring it"
+            );
             warnings.push(Warning::about_pod(Code::Annotation, text));
             return Self::default();
         };

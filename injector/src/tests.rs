@@ -51,7 +51,7 @@ pub(crate) fn settings_of(text: &str) -> Settings {
     settings(first.strip_prefix("# app-health inject").unwrap_or_default())
 }
 
-/// Injects a yaml_documents; returns the comments (the result of each Pod, warnings), and the documents.
+/// Injects into YAML documents; returns the comments (the result of each Pod, warnings), and the documents.
 fn injected(text: &str, settings: &Settings) -> (String, String) {
     let (mut notes, mut yaml_documents) = (String::new(), String::new());
     for document in yaml_documents::read(text) {
@@ -108,7 +108,7 @@ fn goldens() {
 }
 
 #[test]
-fn what_was_injected_once_stays_as_it_is() {
+fn injection_is_idempotent() {
     for (file, text) in inputs() {
         let settings = settings_of(&text);
         let (_, once) = injected(&text, &settings);

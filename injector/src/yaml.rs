@@ -23,11 +23,16 @@ pub struct YamlError {
 /// kubectl, which uses the last value of a duplicate key, duplicate keys are an error, as are more
 /// than a million nodes and more than 128 levels.
 pub fn value(text: &str) -> Result<Value, YamlError> {
+    value_within(text, NODES)
+}
+
+/// Like [`value`], with another maximum number of nodes with all aliases expanded.
+pub fn value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
     let budget = serde_saphyr::budget! {
         max_depth: DEPTH,
         flow_nesting_limit: DEPTH,
-        max_nodes: NODES,
-        max_events: 4 * NODES,
+        max_nodes: nodes,
+        max_events: 4 * nodes,
     };
     let options = serde_saphyr::options! {
         budget: budget,

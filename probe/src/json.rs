@@ -41,6 +41,13 @@ impl Json {
         }
     }
 
+    pub(crate) fn boolean(&self, key: &str) -> Result<bool, ConfigError> {
+        match self {
+            Self::Bool(value) => Ok(*value),
+            other => Err(ConfigError::new(key, other, "must be true or false")),
+        }
+    }
+
     /// Returns an integer, clamped to 64 bits. `80.0`, `8e1` and `"80"` are not integers.
     pub(crate) fn integer(&self, key: &str) -> Result<i64, ConfigError> {
         let wrong = || ConfigError::new(key, self, "must be an integer");

@@ -3,10 +3,10 @@
 //! All functions are pure: no I/O, no clock, no environment. The crate builds natively and for
 //! wasm32.
 //!
-//! Kubernetes probes: [`path`] and [`prober`] define the types; [`app_probers`] and
+//! [`path`] and [`prober`] define the types; [`app_probers`] and
 //! [`plugin_config`] read them from JSON; [`request`], [`url`] and [`redirect`] compute what
-//! kubelet would send; [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the
-//! results.
+//! kubelet would send; [`ports`] lists the proxy's ports, which no probe may target;
+//! [`grpc_health`] encodes and decodes gRPC health checks; [`reason`] lists the results.
 
 #![deny(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -33,4 +33,4 @@ pub use ports::ProxyPorts;
 pub use prober::{Grpc, GrpcMode, Handler, Header, HttpGet, Prober, Scheme, TcpSocket};
 pub use reason::Reason;
 pub use redirect::Redirect;
-pub use request::{Request, UserAgent};
+pub use request::{Connection, Request, UserAgent};

@@ -20,6 +20,10 @@ pub struct PluginConfig {
     pub proxy_ports: ProxyPorts,
     /// The clusters of HTTP callouts.
     pub clusters: Clusters,
+    /// The clients that may call lifecycle hooks, besides loopback; `None` allows any client.
+    pub hook_callers: Option<Vec<IpAddr>>,
+    /// True if probes use a connection to the application again, which kubelet never does.
+    pub reuse_connections: bool,
     /// The declared probes and hooks by path.
     pub probers: AppProbers,
     /// One line for each setting that was accepted but ignored.
@@ -33,6 +37,11 @@ pub struct Clusters {
     pub grpc: String,
     /// The cluster for gRPC checks over TLS, by default `app_health_grpc_tls`.
     pub grpc_tls: String,
+    /// The cluster for gRPC checks in plaintext that use connections again, by default
+    /// `app_health_reuse_grpc`.
+    pub reuse_grpc: String,
+    /// The same over TLS, by default `app_health_reuse_grpc_tls`.
+    pub reuse_grpc_tls: String,
     /// The cluster for redirects in plaintext, by default `app_health_callout_http`.
     pub http: String,
     /// The cluster for redirects over TLS, by default `app_health_callout_https`.
@@ -44,7 +53,8 @@ impl PluginConfig {
     /// of the keys.
     ///
     /// Shape: `{"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": [19000], "clusters":
-    /// {"grpc": …, "grpcTLS": …, "http": …, "https": …}, "probers": {…} or the same as a string}`.
+    /// {"grpc": …, "grpcTLS": …, "reuseGRPC": …, "reuseGRPCTLS": …, "http": …, "https": …},
+    /// "reuseConnections": false, "hookCallers": ["10.0.0.1"], "probers": {…} or the same as a string}`.
     /// All fields are optional, but `podIP` is required if there is a prober. An empty text, `null`
     /// and `{}` are a configuration without probers.
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
@@ -72,12 +82,17 @@ impl PluginConfig {
         let clusters = clusters(fields)?;
         let pod_ip = json::field(fields, "podIP", false).map(pod_ip).transpose()?;
         let proxy_ports = proxy_ports(fields)?;
+        let reuse_connections = match json::field(fields, "reuseConnections", false) {
+            Some(value) => value.boolean("reuseConnections")?,
+            None => false,
+        };
+        let hook_callers = json::field(fields, "hookCallers", false).map(hook_callers).transpose()?;
         let mut warnings = Vec::new();
         let probers = probers(fields, &proxy_ports, &mut warnings)?;
         if pod_ip.is_none() && !probers.is_empty() {
             return Err(ConfigError::new("podIP", &Json::Null, "needed when there are probers"));
         }
-        Ok(Self { pod_ip, proxy_ports, clusters, probers, warnings })
+        Ok(Self { pod_ip, proxy_ports, clusters, hook_callers, reuse_connections, probers, warnings })
     }
 }
 
@@ -87,6 +102,15 @@ fn pod_ip(value: &Json) -> Result<IpAddr, ConfigError> {
     let address: IpAddr = text.parse().map_err(|_| wrong())?;
     let broadcast = address == IpAddr::from([255, 255, 255, 255]);
     if address.is_unspecified() || address.is_multicast() || broadcast { Err(wrong()) } else { Ok(address) }
+}
+
+fn hook_callers(value: &Json) -> Result<Vec<IpAddr>, ConfigError> {
+    let caller = |element: &Json| {
+        let wrong = || ConfigError::new("hookCallers", element, "must be an IPv4 or IPv6 address");
+        let Json::String(text) = element else { return Err(wrong()) };
+        text.parse().map_err(|_| wrong())
+    };
+    value.array("hookCallers")?.iter().map(caller).collect()
 }
 
 fn proxy_ports(fields: &[(String, Json)]) -> Result<ProxyPorts, ConfigError> {
@@ -125,6 +149,8 @@ fn clusters(fields: &[(String, Json)]) -> Result<Clusters, ConfigError> {
     Ok(Clusters {
         grpc: name("grpc", "app_health_grpc")?,
         grpc_tls: name("grpcTLS", "app_health_grpc_tls")?,
+        reuse_grpc: name("reuseGRPC", "app_health_reuse_grpc")?,
+        reuse_grpc_tls: name("reuseGRPCTLS", "app_health_reuse_grpc_tls")?,
         http: name("http", "app_health_callout_http")?,
         https: name("https", "app_health_callout_https")?,
     })

@@ -1,7 +1,7 @@
 //! The ports of the proxy, which no probe may target.
 
 /// The ports of Envoy and Istio that always belong to the proxy: Envoy admin 15000, outbound 15001,
-/// the agent's local admin port 15004, inbound 15006, HBONE 15008 and 15009, probes 15020,
+/// the agent's local server 15004, inbound 15006, HBONE 15008 and 15009, probes 15020,
 /// readiness 15021, DNS 15053, Prometheus statistics 15090.
 pub const PROXY_PORTS: [u16; 10] = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
 

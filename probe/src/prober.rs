@@ -152,7 +152,7 @@ impl Prober {
         if *name != "grpc" && json::field(inner, "host", true).is_some() {
             context
                 .warnings
-                .push(format!("{handler_key}.host: ignored, only the pod's own address is dialled"));
+                .push(format!("{handler_key}.host: ignored, only the pod's own address is dialed"));
         }
         let handler = match *name {
             "httpGet" => Handler::HttpGet(http_get(inner, &handler_key, port)?),

@@ -15,6 +15,8 @@ pub enum Reason {
     Application,
     /// The probe's request has a body.
     BadRequest,
+    /// The client may not call lifecycle hooks.
+    Forbidden,
     /// The path is not declared in the probers.
     UnknownProbe,
     /// The probe's request is not a GET.
@@ -53,11 +55,12 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of the table in the documentation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Ok,
         Self::OkRedirect,
         Self::Application,
         Self::BadRequest,
+        Self::Forbidden,
         Self::UnknownProbe,
         Self::Method,
         Self::Busy,
@@ -99,10 +102,10 @@ impl Reason {
         matches!(self, Self::Ok | Self::OkRedirect)
     }
 
-    /// Returns true if the client's request was malformed, so the result says nothing about the
-    /// application.
+    /// Returns true if the client's request was malformed or not allowed, so the result says nothing
+    /// about the application.
     pub fn is_client_error(self) -> bool {
-        matches!(self, Self::BadRequest | Self::UnknownProbe | Self::Method)
+        matches!(self, Self::BadRequest | Self::Forbidden | Self::UnknownProbe | Self::Method)
     }
 
     /// Returns the response body: `<word>: <text>`, or nothing if there is no text.
@@ -119,6 +122,7 @@ impl Reason {
             Self::OkRedirect => ("ok_redirect", 200, ""),
             Self::Application => ("application", 500, ""),
             Self::BadRequest => ("bad_request", 400, "a probe must not have a body"),
+            Self::Forbidden => ("forbidden", 403, "the client may not call hooks"),
             Self::UnknownProbe => ("unknown_probe", 404, "no such probe is declared"),
             Self::Method => ("method", 405, "only GET is allowed"),
             Self::Busy => ("busy", 429, "too many of these probes in flight"),

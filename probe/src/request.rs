@@ -21,6 +21,15 @@ pub enum UserAgent {
     Declared,
 }
 
+/// Whether the connection ends after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// It ends, as kubelet's connections do.
+    Close,
+    /// A later probe may use it.
+    KeepAlive,
+}
+
 /// One request of a probe: the first one, or one that follows a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -84,10 +93,12 @@ impl Request {
 
     /// Returns the names and values of the headers as they are sent, except a `User-Agent` of the
     /// caller, `Referer` and `Authorization`. Over TLS, headers about the connection are omitted.
-    /// In plaintext, `Connection: close` is added, unless the Pod declares a protocol upgrade.
-    pub fn sent_headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    /// In plaintext, `Connection: close` is added to [`Connection::Close`], unless the Pod declares a
+    /// protocol upgrade.
+    pub fn sent_headers(&self, connection: Connection) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tls = self.url.scheme == b"https";
-        let adds = !tls && !closes(&self.headers) && !upgrades(&self.headers);
+        let adds =
+            connection == Connection::Close && !tls && !closes(&self.headers) && !upgrades(&self.headers);
         let close = adds.then_some((b"connection".as_slice(), b"close".as_slice()));
         let sent = self
             .headers

@@ -27,7 +27,9 @@ use connections::Connections;
 pub use connections::Slot;
 pub use listener::{Listener, Peer, bind, bind_unix};
 pub use metrics::{GaugeGuard, ServerMetrics};
-pub use transport::{Plaintext, Tls, Transport};
+#[cfg(feature = "tls")]
+pub use transport::Tls;
+pub use transport::{Plaintext, Transport};
 
 /// Pause after a failed accept, when file descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -42,8 +44,16 @@ pub struct ResponseTimeout(pub Duration);
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Maximum number of connections. A further connection replaces the one that has been idle, or
-    /// has sent an incomplete request head, for the longest time.
+    /// has sent an incomplete request, for the longest time, of the source with the most
+    /// connections.
     pub connections: usize,
+    /// Maximum number of connections of one [`Source`](crate::source::Source). A further connection
+    /// replaces one of the same source.
+    pub source_connections: usize,
+    /// New connections of one source; further ones are closed.
+    pub source_rate: Option<Rate>,
+    /// Slots that are used while all other connections process requests.
+    pub reserved: Reserved,
     /// Maximum size of a request head in bytes; a larger one is answered with 431.
     pub head_bytes: usize,
     /// Time for the TLS handshake, and for the first request head from then on; time from the first
@@ -59,10 +69,29 @@ pub struct Limits {
     pub shutdown: Duration,
 }
 
+/// A token bucket, to which tokens are added at this rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate {
+    /// At least 1.
+    pub per_second: u32,
+    pub burst: u32,
+}
+
+/// Slots for requests that must be answered while all other slots are busy.
+#[derive(Debug, Clone, Copy)]
+pub struct Reserved {
+    pub connections: usize,
+    /// Requests for other paths are answered with 503.
+    pub paths: &'static [&'static str],
+}
+
 impl Limits {
     /// One request without a body for each connection.
     pub const ONE_REQUEST: Self = Self {
         connections: 64,
+        source_connections: usize::MAX,
+        source_rate: None,
+        reserved: Reserved { connections: 0, paths: &[] },
         head_bytes: 8 << 10,
         head: Duration::from_secs(5),
         response: Duration::from_secs(5),
@@ -75,13 +104,12 @@ impl Limits {
     /// connections are kept longer than clients do (Go: 90 s), so that clients close first: a
     /// request that arrives on a closing connection would be lost.
     pub const KEEP_ALIVE: Self = Self {
-        connections: 64,
         head_bytes: 16 << 10,
-        head: Duration::from_secs(5),
         response: Duration::from_secs(120),
         keep_alive: true,
         bodies: true,
         shutdown: Duration::from_secs(10),
+        ..Self::ONE_REQUEST
     };
 }
 
@@ -150,7 +178,7 @@ pub async fn serve<T, H, F>(
     F: Future<Output = Response> + Send + 'static,
 {
     let listener = listener.into();
-    let connections = Arc::new(Mutex::new(Connections::new(server.limits.connections)));
+    let connections = Arc::new(Mutex::new(Connections::new(server.limits)));
     let tracker = TaskTracker::new();
     let mut failures = LogLimiter::default();
     loop {
@@ -159,8 +187,8 @@ pub async fn serve<T, H, F>(
             () = stages.closing.cancelled() => break,
         };
         match accepted {
-            Ok((stream, peer)) => match connections::admit(&connections) {
-                Some(admitted) => {
+            Ok((stream, peer)) => match connections::admit(&connections, peer.source()) {
+                Ok(admitted) => {
                     let (transport, handler) = (transport.clone(), handler.clone());
                     let (server, stages) = (server.clone(), stages.clone());
                     tracker.spawn(async move {
@@ -171,9 +199,9 @@ pub async fn serve<T, H, F>(
                     // be discarded.
                     yield_now().await;
                 }
-                None => {
-                    debug!("connection closed: connection limit reached");
-                    server.metrics.connection_closed(server.name, "full");
+                Err(refused) => {
+                    debug!(reason = refused.word(), "connection closed: connection limit reached");
+                    server.metrics.connection_closed(server.name, refused.word());
                 }
             },
             Err(error) => {

@@ -8,5 +8,9 @@ pub mod http_server;
 pub mod log_limiter;
 pub mod runtime;
 pub mod shutdown;
+pub mod source;
+pub mod source_permits;
+#[cfg(feature = "tls")]
 pub mod tls;
+#[cfg(feature = "tls")]
 pub mod watched;

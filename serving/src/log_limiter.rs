@@ -1,4 +1,4 @@
-//! Limits how often the same warning is last_logged.
+//! Limits how often the same warning is logged.
 
 use std::time::Duration;
 

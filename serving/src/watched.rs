@@ -7,12 +7,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-/// Interval between two reads.
+/// Default interval between two reads.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reads files and makes a `T` of them whenever their content has changed.
 pub struct Watched<T> {
     poll: Box<dyn FnMut() -> Option<Result<T, String>> + Send>,
+    interval: Duration,
     next: Option<Instant>,
 }
 
@@ -32,7 +33,14 @@ impl<T> Watched<T> {
             last = now;
             Some(last.as_ref().map_err(Clone::clone).and_then(&parse))
         };
-        Self { poll: Box::new(poll), next: None }
+        Self { poll: Box::new(poll), interval: INTERVAL, next: None }
+    }
+
+    /// Reads the files at another interval.
+    #[must_use]
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
     }
 
     /// Reads the files now. Returns `None` if nothing has changed since the last time, and an error
@@ -41,11 +49,12 @@ impl<T> Watched<T> {
         (self.poll)()
     }
 
-    /// Reads the files every 5 seconds and returns what changes; see [`Self::poll`]. Dropping the
+    /// Reads the files every 5 seconds, or at the interval of [`Self::every`], and returns what changes; see [`Self::poll`]. Dropping the
     /// future loses nothing.
     pub async fn changed(&mut self) -> Result<T, String> {
         loop {
-            sleep_until(*self.next.get_or_insert_with(|| Instant::now() + INTERVAL)).await;
+            let interval = self.interval;
+            sleep_until(*self.next.get_or_insert_with(|| Instant::now() + interval)).await;
             self.next = None;
             if let Some(changed) = self.poll() {
                 return changed;

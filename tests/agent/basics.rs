@@ -46,7 +46,7 @@ async fn until(address: SocketAddr, status: u16, body: &str) {
 }
 
 #[tokio::test]
-async fn readiness_follows_envoys_life() {
+async fn readiness_follows_start_and_exit_of_envoy() {
     let ip = net::loopback();
     let address = SocketAddr::new(ip, 15021);
     let folder = envoy::folder("agent-life");
@@ -105,7 +105,7 @@ async fn a_listener_without_the_filter_is_not_ready() {
 }
 
 #[tokio::test]
-async fn wait_becomes_the_command_once_envoy_is_ready() {
+async fn wait_executes_the_command_once_envoy_is_ready() {
     let ip = net::loopback();
     let address = SocketAddr::new(ip, 15021);
     let url = format!("http://{address}/healthz/ready");
@@ -127,7 +127,7 @@ async fn wait_becomes_the_command_once_envoy_is_ready() {
 
 /// An Envoy that runs the printed bootstrap, with the filter in a file or inline, answers probes.
 #[tokio::test]
-async fn the_printed_bootstrap_serves() {
+async fn the_printed_bootstrap_answers_probes() {
     let ip = net::loopback();
     let app = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     let table = json!({"/app-health/app/readyz": {"httpGet": {"port": app.port()}, "timeoutSeconds": 60}});
@@ -151,7 +151,7 @@ async fn the_printed_bootstrap_serves() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn invalid_values_are_named() {
     let folder = envoy::folder("agent-wrong");
     let untouched = folder.join("never");
     let state_dir = untouched.to_str().expect("a path");

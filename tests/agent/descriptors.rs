@@ -14,7 +14,7 @@ fn limits(pid: &str) -> Vec<String> {
 
 /// The agent raises Envoy's soft limit to the hard limit and leaves its own limits unchanged.
 #[tokio::test]
-async fn envoy_has_as_many_as_it_may_have() {
+async fn envoy_gets_the_hard_limit_of_descriptors() {
     let sidecar = Builder::new("descriptors").inside(&["prlimit", "--nofile=1000:3000"]).start();
     sidecar.until(200, "ready").await;
     assert_eq!(
@@ -28,7 +28,7 @@ async fn envoy_has_as_many_as_it_may_have() {
 /// With fewer than five descriptors the agent cannot print an error; with three, the dynamic loader
 /// cannot open the libraries.
 #[tokio::test]
-async fn too_few_are_told() {
+async fn too_few_descriptors_are_reported_by_the_agent() {
     for limit in 5..=8 {
         let mut command = Command::new("prlimit");
         command.arg(format!("--nofile={limit}:{limit}")).arg(agent::binary());

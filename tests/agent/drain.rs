@@ -4,7 +4,7 @@
 use kit::agent;
 use kit::caller;
 use kit::envoy;
-use kit::process::is_alive;
+use kit::process::{children, is_alive};
 use kit::sidecar::{Builder, Sidecar};
 use kit::wait;
 use nix::sys::signal::Signal;
@@ -73,7 +73,7 @@ async fn a_drain_lasts_until_connections_are_gone() {
 }
 
 #[tokio::test]
-async fn the_deadline_ends_what_does_not_end() {
+async fn the_deadline_ends_a_drain_with_open_connections() {
     let sidecar = ready("drain-deadline", &["--drain-seconds", "0", "--drain-deadline-seconds", "3"]).await;
     let _open = connection(&sidecar).await;
     sidecar.signal(Signal::SIGTERM);
@@ -82,7 +82,7 @@ async fn the_deadline_ends_what_does_not_end() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_it_at_once() {
+async fn a_second_signal_ends_the_drain_at_once() {
     let sidecar = ready("drain-twice", &ENDLESS).await;
     let envoy = sidecar.envoy_pid();
     sidecar.signal(Signal::SIGTERM);
@@ -94,7 +94,7 @@ async fn a_second_signal_ends_it_at_once() {
 }
 
 #[tokio::test]
-async fn drain_and_then_a_signal_needs_no_minimum() {
+async fn sigterm_after_a_drain_request_skips_the_minimum() {
     let sidecar = ready("drain-before", &ENDLESS).await;
     let url = format!("http://{}", sidecar.local_address());
     let drained = agent::run(&["drain", "--url", &url, "--waitSeconds", "60"], &[]).await;
@@ -112,7 +112,7 @@ async fn drain_and_then_a_signal_needs_no_minimum() {
 }
 
 #[tokio::test]
-async fn readiness_may_stay() {
+async fn readiness_can_stay_during_a_drain() {
     let sidecar = ready("drain-keeps", &["--drain-keeps-ready"]).await;
     assert_eq!(sidecar.local("POST /drain", "").await.status, 200);
     assert_eq!(sidecar.ready("").await.status, 200);
@@ -120,7 +120,7 @@ async fn readiness_may_stay() {
 }
 
 #[tokio::test]
-async fn before_readiness_nothing_is_drained() {
+async fn an_envoy_that_is_not_ready_is_not_drained() {
     let sidecar = Builder::new("drain-early").args(&["--dynamic", "on"]).args(&ENDLESS).start();
     sidecar.until(503, "clusters not received\nlisteners not received").await;
     sidecar.signal(Signal::SIGTERM);
@@ -129,7 +129,7 @@ async fn before_readiness_nothing_is_drained() {
 }
 
 #[tokio::test]
-async fn quit_ends_it_and_drain_bears_nobody() {
+async fn quit_stops_the_agent_and_drain_succeeds_without_one() {
     let sidecar = ready("quit", &[]).await;
     let url = format!("http://{}", sidecar.local_address());
     let quit = agent::run(&["quit", "--url", &url], &[]).await;
@@ -144,7 +144,7 @@ async fn quit_ends_it_and_drain_bears_nobody() {
 
 /// With `--no-envoy` the agent asks Envoy to drain, and leaves the Envoy process running.
 #[tokio::test]
-async fn an_envoy_of_somebody_else_is_never_signalled() {
+async fn an_external_envoy_is_never_signalled() {
     let theirs = ready("drain-theirs", &[]).await;
     let admin = format!("unix:{}", theirs.folder.join("state/admin.sock").display());
     let listener = format!("http://{}", envoy::probe_listener(theirs.ip));
@@ -157,4 +157,35 @@ async fn an_envoy_of_somebody_else_is_never_signalled() {
     assert_eq!(code, Some(0), "{log}");
     assert!(is_alive(theirs.envoy_pid()));
     assert_eq!(theirs.ready("").await.status, 200);
+}
+
+/// Envoy cannot reverse a drain, so the agent replaces it: the new one keeps connections open.
+#[tokio::test]
+async fn a_drain_is_reversed() {
+    let sidecar = ready("drain-undrain", &ENDLESS).await;
+    let url = format!("http://{}", sidecar.local_address());
+    let undrain = async || agent::run(&["undrain", "--url", &url], &[]).await;
+    let first = sidecar.envoy_pid();
+    assert_eq!(undrain().await.code, Some(0), "without a drain it has no effect");
+    assert_eq!(sidecar.envoy_pid(), first);
+    for drains in 1..=2 {
+        let old = sidecar.envoy_pid();
+        assert_eq!(agent::run(&["drain", "--url", &url], &[]).await.code, Some(0));
+        sidecar.until(503, "draining").await;
+        assert_eq!(undrain().await.code, Some(0), "{}", sidecar.log());
+        let what = || format!("Envoy is replaced\n{}", sidecar.log());
+        wait::until_or(what, async || matches!(children(sidecar.pid())[..], [new] if new != old)).await;
+        sidecar.until(200, "ready").await;
+        connection(&sidecar).await;
+        let exits = sidecar.metric("app_health_agent_envoy_exits_total{cause=\"requested\"}").await;
+        assert_eq!(exits, f64::from(drains));
+    }
+    sidecar.signal(Signal::SIGTERM);
+    sidecar.until(503, "draining").await;
+    let late = undrain().await;
+    assert_eq!(late.code, Some(69), "{late:?}");
+    sidecar.signal(Signal::SIGTERM);
+    assert_eq!(sidecar.end().await.0, Some(0));
+    let missing = undrain().await;
+    assert!(missing.code == Some(69) && missing.stderr.contains("no agent listens"), "{missing:?}");
 }

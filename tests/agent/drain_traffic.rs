@@ -39,7 +39,7 @@ fn config(ip: std::net::IpAddr, app: &App) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_finishes_and_outbound_goes_on() {
+async fn requests_in_flight_finish_and_outbound_continues() {
     let builder = Builder::new("traffic");
     let finish = Arc::new(Notify::new());
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n".to_vec();

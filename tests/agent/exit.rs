@@ -11,8 +11,8 @@ use kit::caller;
 use kit::envoy::Version;
 use kit::net;
 use kit::not_tested;
-use kit::process::is_alive;
-use kit::sidecar::Builder;
+use kit::process::{children, is_alive};
+use kit::sidecar::{Builder, Sidecar};
 use kit::wait;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +22,7 @@ use serde_json::json;
 const ROUNDS: u32 = 900;
 
 /// Writes an executable shell script `envoy` into the folder.
-fn script(folder: &Path, text: &str) -> PathBuf {
+pub(crate) fn script(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("envoy");
     std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a writable folder");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
@@ -45,7 +45,7 @@ async fn until_gone(pid: Pid) {
 }
 
 #[tokio::test]
-async fn an_envoy_that_dies_takes_the_agent_with_it() {
+async fn the_agent_exits_with_envoy() {
     let sidecar = Builder::new("exit-killed").start();
     sidecar.until(200, "ready").await;
     let envoy = sidecar.envoy_pid();
@@ -56,7 +56,7 @@ async fn an_envoy_that_dies_takes_the_agent_with_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_takes_envoy_with_it() {
+async fn envoy_is_killed_with_the_agent() {
     let sidecar = Builder::new("exit-agent").start();
     sidecar.until(200, "ready").await;
     let envoy = sidecar.envoy_pid();
@@ -66,7 +66,7 @@ async fn an_agent_that_dies_takes_envoy_with_it() {
 }
 
 #[tokio::test]
-async fn an_envoy_behind_a_script_does_not_outlive_it() {
+async fn an_envoy_started_by_a_script_is_killed_with_it() {
     let builder = Builder::bare("exit-script");
     let (envoy, pid) = (Version::Newest.binary(), builder.folder.join("pid"));
     let text = format!(
@@ -86,7 +86,7 @@ async fn an_envoy_behind_a_script_does_not_outlive_it() {
 }
 
 #[tokio::test]
-async fn a_signal_is_obeyed_while_envoy_is_asked_for_its_version() {
+async fn signals_are_handled_during_the_version_query() {
     let builder = Builder::bare("exit-version");
     let pid = builder.folder.join("pid");
     let script = script(&builder.folder, &format!("echo $$ > {}\nexec sleep 1000", pid.display()));
@@ -100,7 +100,7 @@ async fn a_signal_is_obeyed_while_envoy_is_asked_for_its_version() {
 }
 
 #[tokio::test]
-async fn orders_are_obeyed_while_a_configuration_is_judged() {
+async fn signals_are_handled_during_validation() {
     let builder = Builder::bare("exit-judged");
     let pid = builder.folder.join("pid");
     let text = format!(
@@ -120,7 +120,7 @@ async fn orders_are_obeyed_while_a_configuration_is_judged() {
 /// Without a free descriptor the agent cannot start Envoy. With `--envoy-restart always` the agent
 /// itself tries again.
 #[tokio::test]
-async fn a_start_that_fails_later_is_tried_again() {
+async fn a_failed_restart_is_repeated() {
     let builder = Builder::new("exit-again");
     let sidecar = builder.args(&["--envoy-restart", "always"]).start();
     sidecar.until(200, "ready").await;
@@ -139,9 +139,33 @@ async fn a_start_that_fails_later_is_tried_again() {
     assert_eq!(code, Some(0), "{log}");
 }
 
+/// Kills Envoy, and returns once another one is ready.
+async fn replaced(sidecar: &Sidecar) {
+    let old = sidecar.envoy_pid();
+    kill(old, Signal::SIGKILL).expect("Envoy runs");
+    let what = || format!("Envoy is started again\n{}", sidecar.log());
+    wait::until_or(what, async || matches!(children(sidecar.pid())[..], [new] if new != old)).await;
+    sidecar.until(200, "ready").await;
+}
+
+#[tokio::test]
+async fn too_many_exits_of_envoy_within_the_window_end_the_agent() {
+    let flags = ["--envoy-restart", "limited", "--envoy-restart-limit", "2"];
+    let sidecar = Builder::new("exit-limited").args(&flags).start();
+    sidecar.until(200, "ready").await;
+    for _ in 0..2 {
+        replaced(&sidecar).await;
+    }
+    kill(sidecar.envoy_pid(), Signal::SIGKILL).expect("Envoy runs");
+    let (code, log) = sidecar.end().await;
+    assert_eq!(code, Some(70), "{log}");
+    let last = "app-health-agent: Envoy exited unexpectedly, terminated by SIGKILL, after 2 restarts;";
+    assert!(log.contains(last), "{log}");
+}
+
 /// Envoy prints the whole configuration when it rejects one; the agent must not log header values.
 #[tokio::test]
-async fn a_refusal_tells_no_header_value() {
+async fn errors_contain_no_header_values() {
     let builder = Builder::new("exit-secret");
     let user = builder.folder.join("user.json");
     let cluster = json!({"name": "", "type": "STATIC"});
@@ -164,7 +188,7 @@ async fn a_refusal_tells_no_header_value() {
 /// Each change of the log level is logged, so 3,000 of them fill the stderr pipe and every buffer
 /// before it.
 #[tokio::test]
-async fn a_log_that_nobody_reads_stops_nothing() {
+async fn a_blocked_stderr_does_not_block_the_agent() {
     let ip = net::loopback();
     let (ready, local) = (SocketAddr::new(ip, 15021), SocketAddr::new(ip, 15004));
     let admin = SocketAddr::new(ip, 15000).to_string();
@@ -185,7 +209,7 @@ async fn a_log_that_nobody_reads_stops_nothing() {
 }
 
 #[tokio::test]
-async fn what_envoy_refuses_is_told_in_its_own_words() {
+async fn a_rejected_configuration_is_reported_with_envoys_message() {
     let builder = Builder::new("exit-refused");
     let config = builder.folder.join("mine.json");
     std::fs::write(&config, r#"{"static_resources": {"listenerz": []}}"#).expect("a writable folder");
@@ -197,7 +221,7 @@ async fn what_envoy_refuses_is_told_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_before_envoy_starts() {
+async fn errors_before_envoy_starts() {
     let builder = Builder::new("exit-taken");
     let taken = std::net::TcpListener::bind((builder.ip, 15004)).expect("a free port");
     let state = builder.folder.join("state");

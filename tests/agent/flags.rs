@@ -13,8 +13,8 @@ use kit::net;
 /// A value that every flag rejects, except those in [`ANY_TEXT`].
 const REFUSED: &str = "?";
 
-/// Commands and their flags that accept any text; [`any_text_arrives`] has a row for each.
-const ANY_TEXT: [(&str, &str); 14] = [
+/// Commands and their flags that accept any text; [`variables_may_contain_any_text`] has a row for each.
+const ANY_TEXT: [(&str, &str); 15] = [
     ("run", "state-dir"),
     ("run", "filter-wasm"),
     ("run", "envoy-config"),
@@ -24,6 +24,7 @@ const ANY_TEXT: [(&str, &str); 14] = [
     ("run", "discovery-ca"),
     ("run", "discovery-cert"),
     ("run", "discovery-key"),
+    ("run", "discovery-token-file"),
     ("bootstrap", "state-dir"),
     ("bootstrap", "filter-wasm"),
     ("bootstrap", "output"),
@@ -45,7 +46,7 @@ fn flags() -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn a_twin_is_refused_in_its_flag_s_name() {
+async fn an_invalid_variable_is_rejected_with_the_name_of_its_flag() {
     let flags = flags();
     let is_any_text = |command: &str, flag: &str| ANY_TEXT.contains(&(command, flag));
     let told = flags.iter().filter(|(command, flag, _)| is_any_text(command, flag)).count();
@@ -62,7 +63,7 @@ async fn a_twin_is_refused_in_its_flag_s_name() {
 /// Each row has the command line, the environment variable and its value, the exit code, and words
 /// that stdout or stderr must contain.
 #[tokio::test]
-async fn any_text_arrives() {
+async fn variables_may_contain_any_text() {
     let folder = envoy::folder("agent-flags");
     let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
     let (state, message, output) = (path("state"), path("message"), path("output"));
@@ -77,7 +78,7 @@ async fn any_text_arrives() {
     let below = [run, &["--envoy", "/bin/true", "--envoy-version", "1.40"]].concat();
     let bootstrap: &[&str] = &["bootstrap", "--instance-ip", "10.0.0.5"];
     let wait: &[&str] = &["wait", "--timeoutSeconds", "0", "--url", &url];
-    // The error names the first of the three files that cannot be read.
+    // The error names the first file that cannot be read.
     let file = path("file");
     let report = [run, &["--no-envoy", "--discovery", "127.0.0.1:9", "--group", "g"]].concat();
     let with = |flags: &[&str]| -> Vec<String> {
@@ -86,10 +87,12 @@ async fn any_text_arrives() {
     let without_ca = with(&["--discovery-cert", "/no/x", "--discovery-key", "/no/x"]);
     let without_cert = with(&["--discovery-ca", &file, "--discovery-key", "/no/x"]);
     let without_key = with(&["--discovery-ca", &file, "--discovery-cert", &file]);
+    let without_certificate = with(&["--discovery-ca", &file]);
     for (line, twin, words) in [
         (&without_ca, "APP_HEALTH_DISCOVERY_CA", "--discovery-ca = \"/no/file\""),
         (&without_cert, "APP_HEALTH_DISCOVERY_CERT", "--discovery-cert = \"/no/file\""),
         (&without_key, "APP_HEALTH_DISCOVERY_KEY", "--discovery-key = \"/no/file\""),
+        (&without_certificate, "APP_HEALTH_DISCOVERY_TOKEN_FILE", "--discovery-token-file = \"/no/file\""),
     ] {
         let line: Vec<&str> = line.iter().map(String::as_str).collect();
         let outcome = agent::run(&line, &[(twin, "/no/file")]).await;

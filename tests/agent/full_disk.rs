@@ -57,7 +57,7 @@ fn last_words(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_73_and_old_files_stay() {
+async fn a_full_disk_is_exit_code_73_and_keeps_old_files() {
     let builder = Builder::new("full");
     let folder = builder.folder.clone();
     let Some(builder) = in_namespace(builder, 64, true) else { return };
@@ -71,7 +71,7 @@ async fn a_full_disk_is_73_and_old_files_stay() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_later_changes_nothing() {
+async fn a_disk_that_is_full_later_has_no_effect() {
     let builder = Builder::new("fills");
     let Some(builder) = in_namespace(builder, 1024, false) else { return };
     let sidecar = builder.start();
@@ -102,7 +102,7 @@ fn fill(sidecar: &Sidecar) {
 
 /// Each exit with a code other than 0 writes its error line to the file that Kubernetes reads.
 #[tokio::test]
-async fn every_end_leaves_its_last_words() {
+async fn every_failure_writes_the_termination_message() {
     let envoy = Version::Newest.binary();
     let envoy = envoy.to_str().expect("a path");
     let rows: [(&str, &[&str], i32, &str); 4] = [

@@ -1,11 +1,14 @@
 //! Tests of which clients may use the local port.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::process::Stdio;
 
 use kit::agent;
 use kit::app::{App, answer};
 use kit::caller;
 use kit::envoy;
+use kit::not_tested;
 use kit::sidecar::Builder;
 use kit::wait;
 use nix::sys::signal::Signal;
@@ -13,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 #[tokio::test]
-async fn only_this_machine_and_nobody_in_between() {
+async fn only_direct_local_clients_are_accepted() {
     let sidecar = Builder::new("local").start();
     sidecar.until(200, "ready").await;
     let address = sidecar.local_address();
@@ -58,7 +61,7 @@ async fn only_this_machine_and_nobody_in_between() {
 }
 
 #[tokio::test]
-async fn a_unix_socket_does_as_well() {
+async fn the_local_server_on_a_unix_socket() {
     let builder = Builder::new("local-unix");
     let socket = format!("unix:{}", builder.folder.join("state/agent.sock").display());
     let app = App::start(builder.ip, answer("HTTP/1.1 200 OK\r\n\r\nmine 1\n")).await;
@@ -74,4 +77,43 @@ async fn a_unix_socket_does_as_well() {
     sidecar.until(503, "draining").await;
     sidecar.signal(Signal::SIGTERM);
     assert_eq!(sidecar.end().await.0, Some(0));
+}
+
+/// Runs `app-health-agent drain` as another user, whose only group beside `group` is `nogroup`.
+async fn drain_as(user: u32, group: u32, url: &str) -> agent::Outcome {
+    let (user, group) = (format!("--reuid={user}"), format!("--groups={group}"));
+    let mut command = tokio::process::Command::new("setpriv");
+    command.args([&user, "--regid=65534", &group]).arg(agent::binary()).args(["drain", "--url", url]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    agent::finish(command.spawn().expect("setpriv of util-linux")).await
+}
+
+const USER: u32 = 64_001;
+const GROUP: u32 = 64_002;
+const OTHER_GROUP: u32 = 64_003;
+
+/// First the mode of the socket rejects other users, and then, with a wrong mode, the check of the
+/// peer.
+#[tokio::test]
+async fn only_the_group_may_use_the_socket() {
+    if !not_tested::has_root_and("the group of the local socket", &["setpriv"]) {
+        return;
+    }
+    let builder = Builder::new("local-group");
+    let socket = builder.folder.join("agent.sock");
+    let url = format!("unix:{}", socket.display());
+    let sidecar = builder.args(&["--local-address", &url, "--local-group", &GROUP.to_string()]).start();
+    sidecar.until(200, "ready").await;
+    let found = std::fs::metadata(&socket).expect("the socket");
+    assert_eq!((found.gid(), found.mode() & 0o777), (GROUP, 0o660));
+    let other = drain_as(USER, OTHER_GROUP, &url).await;
+    assert!(other.code == Some(69) && other.stderr.contains("Permission denied"), "the mode: {other:?}");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).expect("root");
+    let other = drain_as(USER, OTHER_GROUP, &url).await;
+    assert_eq!(other.code, Some(69), "{other:?}");
+    assert_eq!(sidecar.ready("").await.status, 200);
+    assert!(sidecar.log().contains("connection to the local socket rejected uid=64001"), "{}", sidecar.log());
+    let member = drain_as(USER, GROUP, &url).await;
+    assert_eq!(member.code, Some(0), "{member:?}");
+    sidecar.until(503, "draining").await;
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use app_health_agent::args::Args;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, CommandFactory};
 use kit::envoy::workspace;
 
 /// Introduction of docs/agent.md.
 const HEAD: &str = "# The agent's command line
 
-Which flags does the agent have? `app-health-agent reference` generates this page from the definition
-of the command line; `--help` shows the same text. A flag overrides its environment variable, which
+Which flags does the agent have? `./justw bless` generates this page from the definition of the
+command line; `--help` shows the same text. A flag overrides its environment variable, which
 overrides Istio's name for the setting, if there is one. An empty variable counts as absent. The
 endpoints and the exit codes are in [configuration.md](configuration.md#the-agent).
 ";
@@ -24,14 +24,20 @@ fn page() -> String {
         if let Some(help) = command.get_after_help() {
             let _ = write!(page, "\n{}\n", escaped(&help.to_string()));
         }
-        page.push_str(&table(command));
+        let arguments = command.get_arguments().filter(|argument| argument.get_long() != Some("help"));
+        let (headed, others): (Vec<_>, Vec<_>) =
+            arguments.partition(|argument| argument.get_help_heading().is_some());
+        page.push_str(&table(&others));
+        if let Some(heading) = headed.first().and_then(|argument| argument.get_help_heading()) {
+            let _ = write!(page, "\n### {heading}\n{}", table(&headed));
+        }
     }
     page
 }
 
-fn table(command: &Command) -> String {
+fn table(arguments: &[&Arg]) -> String {
     let mut table = "\n| flag | variable | default | meaning |\n| --- | --- | --- | --- |\n".to_owned();
-    for argument in command.get_arguments().filter(|argument| argument.get_long() != Some("help")) {
+    for argument in arguments {
         let twin = argument.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default();
         let defaults: Vec<_> = argument
             .get_default_values()

@@ -23,7 +23,7 @@ async fn verbose(sidecar: &Sidecar) -> Value {
 }
 
 #[tokio::test]
-async fn envoy_is_started_and_answers_probes() {
+async fn run_starts_envoy_which_answers_probes() {
     for version in [Version::Newest, Version::Floor] {
         let builder = Builder::of(&format!("run-{version:?}"), version);
         let app = App::start(builder.ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
@@ -56,7 +56,7 @@ async fn envoy_is_started_and_answers_probes() {
 }
 
 #[tokio::test]
-async fn the_user_s_part_stays_and_ours_is_added() {
+async fn the_user_configuration_is_kept_and_merged() {
     let builder = Builder::new("run-user");
     let user = builder.folder.join("user.json");
     std::fs::write(&user, user_config(builder.ip, 18080).to_string()).expect("a writable folder");
@@ -89,7 +89,7 @@ pub(crate) fn user_config(ip: std::net::IpAddr, port: u16) -> Value {
 }
 
 #[tokio::test]
-async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
+async fn a_suspended_envoy_is_not_ready_until_it_continues() {
     let sidecar = Builder::new("run-stopped").start();
     sidecar.until(200, "ready").await;
     kill(sidecar.envoy_pid(), Signal::SIGSTOP).expect("Envoy runs");
@@ -99,7 +99,7 @@ async fn a_stopped_envoy_is_not_ready_until_it_goes_on() {
 }
 
 #[tokio::test]
-async fn an_agent_that_stood_still_has_seen_nothing() {
+async fn a_suspended_agent_keeps_readiness() {
     let sidecar = Builder::new("run-still").start();
     sidecar.until(200, "ready").await;
     // Repeated, so that some stops happen in the middle of a request.
@@ -120,7 +120,7 @@ async fn an_agent_that_stood_still_has_seen_nothing() {
 }
 
 #[tokio::test]
-async fn idle_callers_keep_nobody_out() {
+async fn idle_clients_do_not_block_others() {
     let sidecar = Builder::new("run-idle").start();
     sidecar.until(200, "ready").await;
     let mut idle = Vec::new();
@@ -158,7 +158,7 @@ async fn idle_callers_keep_nobody_out() {
 /// With 64 descriptors, 40 are reserved and clients can use the rest. The poller keeps two
 /// descriptors, so no client can make Envoy appear to be down.
 #[tokio::test]
-async fn callers_cannot_take_the_poller_s_descriptors() {
+async fn clients_cannot_exhaust_the_pollers_descriptors() {
     let theirs = Builder::new("run-few-envoy").start();
     theirs.until(200, "ready").await;
     let admin = format!("unix:{}", theirs.folder.join("state/admin.sock").display());
@@ -182,7 +182,7 @@ async fn callers_cannot_take_the_poller_s_descriptors() {
 }
 
 #[tokio::test]
-async fn liveness_where_it_is_asked_for() {
+async fn liveness_with_the_flag() {
     let sidecar = Builder::new("run-live").args(&["--live", "--envoy-restart", "always"]).start();
     sidecar.until(200, "ready").await;
     let live = caller::get(sidecar.ready_address(), "/healthz/live", &[]).await;

@@ -26,7 +26,7 @@ const TRAPS: &str = r#"(module
 /// Envoy is LIVE and has received nothing from its control plane: the agent reports exactly these
 /// two conditions, and none that follows from them.
 #[tokio::test]
-async fn live_with_nothing_received() {
+async fn an_envoy_without_configuration_is_live_and_not_ready() {
     let sidecar = Builder::new("stage-dynamic").args(&["--dynamic", "on"]).start();
     sidecar.until(503, "clusters not received\nlisteners not received").await;
     let verbose: Value = serde_json::from_str(&sidecar.ready("?verbose").await.text()).expect("JSON");
@@ -50,7 +50,7 @@ async fn a_filter_that_traps_is_not_ready() {
 
 /// An allow-list never blocks the agent itself.
 #[tokio::test]
-async fn an_allow_list_is_for_others() {
+async fn an_allow_list_does_not_apply_to_the_agent() {
     let sidecar = Builder::new("stage-allow").args(&["--allow-from", "10.0.0.0/8"]).start();
     sidecar.until(200, "ready").await;
     let listener = envoy::probe_listener(sidecar.ip);
@@ -63,7 +63,7 @@ async fn an_allow_list_is_for_others() {
 
 /// A socket on which no process listens, and a regular file, do not prevent Envoy from starting.
 #[tokio::test]
-async fn what_lies_where_the_admin_socket_shall_be() {
+async fn files_at_the_path_of_the_admin_socket() {
     for is_socket in [true, false] {
         let builder = Builder::new(&format!("stage-stale-{is_socket}"));
         let state = builder.folder.join("state");
@@ -83,7 +83,7 @@ async fn what_lies_where_the_admin_socket_shall_be() {
 /// An external Envoy is started and killed ten times and leaves its socket each time: the agent
 /// counts ten epochs.
 #[tokio::test]
-async fn ten_lives_of_somebody_else_s_envoy() {
+async fn ten_restarts_of_an_external_envoy() {
     let ip = net::loopback();
     let folder = envoy::folder("stage-lives");
     let admin = format!("unix:{}", folder.join("admin.sock").display());

@@ -59,7 +59,7 @@ const VERDICTS: [(&str, [u16; 3]); 4] = [
 ];
 
 #[tokio::test]
-async fn it_does_what_its_switches_say() {
+async fn the_application_follows_its_switches() {
     let mut program = Program::start(&[]);
     assert_eq!(program.line().await, "application: started");
     assert_eq!(program.line().await, "application: listening");
@@ -77,13 +77,13 @@ async fn it_does_what_its_switches_say() {
     }
     let pod = Pod::start("application", program.ip, &table).await;
     for (protocol, verdicts) in VERDICTS {
-        for (behaviour, verdict) in
+        for (behavior, verdict) in
             ["serving", "failing", "hanging", "serving"].iter().zip(verdicts.into_iter().chain([200]))
         {
-            assert_eq!(program.control(&format!("/{protocol}/{behaviour}")).await.status, 200);
-            assert_eq!(program.line().await, format!("application: {protocol} is {behaviour}"));
+            assert_eq!(program.control(&format!("/{protocol}/{behavior}")).await.status, 200);
+            assert_eq!(program.line().await, format!("application: {protocol} is {behavior}"));
             let container = if verdict == 504 { format!("{protocol}-hanging") } else { protocol.to_owned() };
-            assert_eq!(pod.probe(&container).await.status, verdict, "{protocol} {behaviour}");
+            assert_eq!(pod.probe(&container).await.status, verdict, "{protocol} {behavior}");
         }
     }
     pod.envoy.stop().await;
@@ -94,7 +94,7 @@ async fn it_does_what_its_switches_say() {
 }
 
 #[tokio::test]
-async fn it_starts_late_and_remembers_heads() {
+async fn the_application_starts_late_and_records_requests() {
     let mut program = Program::start(&["--start-after", "600s"]);
     assert_eq!(program.line().await, "application: started");
     let http = SocketAddr::new(program.ip, 8080);

@@ -48,7 +48,7 @@ fn accepted(service: &Value, flags: &[String]) -> BootstrapConfig {
 }
 
 #[test]
-fn the_compose_files_speak_to_the_agent_as_it_is() {
+fn compose_files_use_existing_commands() {
     let services = services("compose.yaml");
     let sidecar = &services["sidecar"];
     accepted(sidecar, &["bootstrap".to_owned()]);
@@ -57,7 +57,7 @@ fn the_compose_files_speak_to_the_agent_as_it_is() {
 }
 
 #[test]
-fn an_envoy_apart_and_its_agent_mean_the_same_files() {
+fn envoy_and_agent_in_separate_containers_share_files() {
     let services = services("envoy-apart.yaml");
     let bootstrap = &services["bootstrap"];
     let flags = [words(&bootstrap["command"]), vec!["--state-dir".to_owned(), STATE_DIR.to_owned()]].concat();

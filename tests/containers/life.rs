@@ -82,7 +82,7 @@ pub(crate) async fn drained(daemon: &Daemon) {
     sidecar.until_logged("with code 0").await;
 }
 
-/// Runs the commands for hooks and Jobs by `exec`, as the kubelet does.
+/// Runs the commands for hooks and Jobs by `exec`, as kubelet does.
 pub(crate) async fn told(daemon: &Daemon) {
     let sidecar = sidecar(daemon, &STATE);
     assert_eq!(sidecar.exec(&["app-health-agent", "wait"]).code, Some(0));
@@ -116,7 +116,8 @@ pub(crate) async fn restarted(daemon: &Daemon) {
 pub(crate) async fn orphans(daemon: &Daemon) {
     let sidecar = sidecar(daemon, &STATE);
     sidecar.until_ready().await;
-    let script = "for i in $(seq 200); do (sleep 5 &); done; grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | wc -l
+    let script = "for i in $(seq 200); do (sleep 300 &); done; grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | wc -l
+        killall sleep
         until [ -z \"$(pidof sleep)\" ] && ! grep -q '^State:.Z' /proc/[0-9]*/status; do sleep 0.1; done 2>/dev/null; echo none";
     let namespace = sidecar.namespace();
     let words = ["run", "--rm", "--pid", &namespace, BUSYBOX, "timeout", "90", "sh", "-c", script];

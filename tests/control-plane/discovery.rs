@@ -14,6 +14,8 @@ async fn a_report_is_processed_without_a_response() {
     let mut client = client(&discovery).await;
     client.assignment(|bytes| !has_machine(bytes)).await;
     let mut reporter = reporter(&discovery).await;
+    let listeners = reporter.next().await.expect("an empty set of listeners");
+    assert!(listeners.resources.is_empty(), "{listeners:?}");
     reporter.send(health("")).await;
     client.assignment(has_machine).await;
     reporter.send(health("HTTP status 503")).await;
@@ -168,4 +170,28 @@ async fn memory_per_agent_is_bounded() {
     // The binary is not optimized here; the benchmark measures the release build.
     assert!(each <= 96, "{each} KiB for each");
     drop(peers);
+}
+
+#[tokio::test]
+async fn address_of_another_machine_is_rejected() {
+    let discovery = Discovery::start("address", &["--peer-address-check", "require"]);
+    let mut client = client(&discovery).await;
+    client.assignment(|bytes| !has_machine(bytes)).await;
+    let mut reporter = reporter(&discovery).await;
+    let status = loop {
+        match reporter.next().await {
+            Ok(listeners) => assert!(listeners.resources.is_empty(), "{listeners:?}"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(status.code(), Code::PermissionDenied);
+    assert!(status.message().contains("10.0.0.7") && status.message().contains("--peer-address-check"));
+    assert!(client.is_quiet().await);
+    // A loopback address means another machine for each client, so only local ones may register it.
+    let metadata =
+        MACHINE.map(|(name, value)| (name, if name == "INSTANCE_IPS" { "127.0.0.7" } else { value }));
+    let tls = discovery.identity(PAYMENTS);
+    let local = Peer::open(discovery.secure, tls, request(EDS, &[], &metadata)).await.expect("a stream");
+    local.send(health("")).await;
+    client.assignment(|bytes| bytes.windows(9).any(|part| part == b"127.0.0.7")).await;
 }

@@ -71,9 +71,11 @@ async fn a_delta_report_is_processed_without_a_response() {
     let discovery = Discovery::start("delta", &[]);
     let mut client = Peer::open(&discovery, GATEWAY, delta(EDS, &[PAY], &CLIENT)).await;
     client.assignment(|bytes| !has_machine(bytes)).await;
-    // The request of its Envoy comes first, and is never answered.
+    // The request of its Envoy comes first.
     let listeners = "type.googleapis.com/envoy.config.listener.v3.Listener";
     let mut reporter = Peer::open(&discovery, PAYMENTS, delta(listeners, &[], &MACHINE)).await;
+    let answer = timeout(LONG, reporter.answers.message()).await.expect("in time").expect("a stream");
+    assert!(answer.expect("an empty set of listeners").resources.is_empty());
     for text in ["", "HTTP status 503", "", "refused"] {
         reporter.report(text).await;
         client.assignment(|bytes| has_machine(bytes) == text.is_empty()).await;

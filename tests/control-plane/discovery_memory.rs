@@ -11,6 +11,7 @@ use crate::discovery_support::{
 };
 
 const UNKNOWN: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+const OTHER_UNKNOWN: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
 /// Uses a separate account and address for each stream, so that no per-peer limit applies.
 async fn open(discovery: &Discovery, number: usize, metadata: &[(&str, &str)]) -> Peer {
@@ -49,8 +50,8 @@ async fn large_messages() {
         let mut peers = Vec::new();
         for number in 0..PEERS {
             let peer = open(discovery, number, &CLIENT).await;
-            for _ in 0..2 {
-                peer.send(request(UNKNOWN, &[&name], &[])).await;
+            for type_url in [UNKNOWN, OTHER_UNKNOWN] {
+                peer.send(request(type_url, &[&name], &[])).await;
             }
             peers.push(peer);
         }
@@ -90,8 +91,12 @@ async fn many_types() {
                 let type_url = format!("{number}{}", "t".repeat(64 << 10));
                 let _ = peer.requests.send(request(&type_url, &[], &[])).await;
             }
-            let status = peer.next().await.expect_err("an end");
-            let expected = (Code::InvalidArgument, "type_url: more than 32 types on one stream");
+            let status = loop {
+                if let Err(status) = peer.next().await {
+                    break status;
+                }
+            };
+            let expected = (Code::InvalidArgument, "type_url: more than 32 types that are not served");
             assert_eq!((status.code(), status.message()), expected);
         }
     });
@@ -103,7 +108,7 @@ async fn many_types() {
 async fn many_names() {
     const PEERS: usize = 2;
     let each = cost("names", async |discovery| {
-        let names: Vec<String> = (0..65_537).map(|number| format!("outbound|80||{number}.none")).collect();
+        let names: Vec<String> = (0..4097).map(|number| format!("outbound|80||{number}.none")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut peers = Vec::new();
         for number in 0..PEERS {
@@ -113,13 +118,17 @@ async fn many_names() {
             assert_eq!(answer.resources.len(), names.len() - 1);
             peers.push(peer);
         }
-        let mut peer = open(discovery, PEERS, &CLIENT).await;
-        peer.send(request(EDS, &names, &[])).await;
-        let status = peer.next().await.expect_err("an end");
-        let expected = (Code::InvalidArgument, "resource_names: more than 65536 names");
-        assert_eq!((status.code(), status.message()), expected);
+        for (number, names, text) in [
+            (PEERS, names, "resource_names: more than 4096 names do not exist"),
+            (PEERS + 1, vec!["outbound|80||pay.shop"; 65_537], "resource_names: more than 65536 names"),
+        ] {
+            let mut peer = open(discovery, number, &CLIENT).await;
+            peer.send(request(EDS, &names, &[])).await;
+            let status = peer.next().await.expect_err("an end");
+            assert_eq!((status.code(), status.message()), (Code::InvalidArgument, text));
+        }
         peers
     });
     let each = each.await / u64::try_from(PEERS).expect("few");
-    assert!(each < 48 << 10, "{each} KiB for each");
+    assert!(each < 8 << 10, "{each} KiB for each");
 }

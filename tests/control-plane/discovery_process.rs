@@ -119,14 +119,15 @@ async fn connections_over_the_limit_wait() {
     assert!(first.is_quiet().await);
 }
 
-/// Opens three times as many idle connections as there are handshake permits, and more: an idle
-/// connection is closed after one second if permits are scarce, else after five.
+/// Opens three times as many idle connections as there are handshake permits, and more, from 40
+/// addresses: an idle connection is closed after one second if permits are scarce, else after five.
 #[tokio::test]
 async fn idle_handshakes_do_not_block_other_clients() {
     let discovery = Discovery::start("greet", &["--accept-rate", "2000"]);
     let mut idle = Vec::new();
-    for _ in 0..800 {
-        idle.push(TcpStream::connect(discovery.secure).await.expect("a connection"));
+    for number in 0..800_u32 {
+        let source = [127, 0, 9, u8::try_from(number % 40).expect("few")];
+        idle.push(webhook_support::connect_from(source, discovery.secure).expect("a connection"));
     }
     let mut client = timeout(Duration::from_secs(12), client(&discovery)).await.expect("in time");
     client.assignment(|_| true).await;

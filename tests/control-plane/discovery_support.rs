@@ -176,6 +176,8 @@ fn spawn(mut command: Command, folder: &Path, flags: &[&str]) -> (Child, SocketA
         .args(flags)
         // As in the shipped Deployment: freed memory is returned to the system.
         .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
+        // The machines of the tests register addresses that this machine does not have.
+        .env("APP_HEALTH_PEER_ADDRESS_CHECK", "warn")
         .stdout(Stdio::null())
         .stderr(fs::File::create(folder.join("log")).expect("a log"))
         .spawn()
@@ -194,6 +196,19 @@ fn address(folder: &Path, what: &str) -> SocketAddr {
         sleep(Duration::from_millis(50));
     }
     panic!("no address: {:?}", fs::read_to_string(folder.join("log")));
+}
+
+/// Repeats a request to the monitoring port until the response is as wanted.
+pub(crate) fn wait_for_page(folder: &Path, path: &str, wanted: impl Fn(u16, &str) -> bool) {
+    let mut last = None;
+    for _ in 0..300 {
+        match page(address(folder, "for monitoring"), path) {
+            Ok((status, text)) if wanted(status, &text) => return,
+            found => last = Some(found),
+        }
+        sleep(Duration::from_millis(100));
+    }
+    panic!("{path}: {last:?}");
 }
 
 /// Connects over mutual TLS from a source address.

@@ -1,6 +1,7 @@
 //! Tests `app-health webhook` over TLS: reviews, certificates and shutdown.
 
 use std::fs;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, sleep};
@@ -55,7 +56,7 @@ fn client_certificates() {
 }
 
 /// Clients that send reviews continuously, each on its own connections, and count failures.
-struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     reviews: Arc<AtomicU32>,
     callers: Vec<thread::JoinHandle<Vec<String>>>,
@@ -64,7 +65,7 @@ struct Load {
 impl Load {
     /// Starts the clients. Like an API server, they keep their connections; `client` is their TLS
     /// configuration.
-    fn start(webhook: &Webhook, client: &Arc<ClientConfig>) -> Self {
+    pub(crate) fn start(webhook: &Webhook, client: &Arc<ClientConfig>) -> Self {
         let (stop, reviews) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let caller = || {
             let (stop, reviews, address, client) =
@@ -102,7 +103,7 @@ impl Load {
     }
 
     /// Stops the clients; returns the number of reviews, and the failures.
-    fn stop(self) -> (u32, Vec<String>) {
+    pub(crate) fn stop(self) -> (u32, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let errors =
             self.callers.into_iter().flat_map(|caller| caller.join().expect("a caller ends")).collect();
@@ -156,6 +157,20 @@ fn shutdown_under_load_loses_no_review() {
     let (reviews, errors) = load.stop();
     assert!(reviews > 20 && errors.is_empty(), "{reviews} reviews, {errors:?}");
     assert_eq!(webhook.wait(), Some(0), "{}", webhook.log());
+}
+
+#[test]
+fn a_stopped_api_server_does_not_block_the_start() {
+    // It accepts connections and never answers.
+    let api_server = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = api_server.local_addr().expect("an address");
+    let kubeconfig = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}],
+        clusters: [{{name: c, cluster: {{server: \"http://{server}\"}}}}], users: [{{name: u, user: {{}}}}]}}"
+    );
+    let webhook = Webhook::start("stopped", &[], &[("kubeconfig", &kubeconfig)]);
+    assert!(webhook.log().contains("reading the version of the API server failed"), "{}", webhook.log());
+    assert_eq!(webhook.call().post(&review("a")).expect("an answer").status, 200);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
@@ -14,6 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
+use socket2::{Domain, Protocol, Socket, Type};
 use time::OffsetDateTime;
 
 /// DNS name in the webhook's certificate.
@@ -91,7 +93,7 @@ impl Webhook {
             .args(["--address", &address.to_string(), "--monitoring-address", &monitoring.to_string()])
             .args(["--cert-dir", folder.to_str().expect("UTF-8")])
             .args(flags.iter().map(|flag| flag.replace("{}", folder.to_str().expect("UTF-8"))))
-            .env("KUBECONFIG", "/dev/null")
+            .env("KUBECONFIG", folder.join("kubeconfig"))
             // Same settings as in the shipped Deployment.
             .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
             .stdout(Stdio::null())
@@ -157,6 +159,46 @@ impl Webhook {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
+}
+
+/// Connects from a source address.
+pub(crate) fn connect_from(source: [u8; 4], address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    socket.bind(&SocketAddr::from((source, 0)).into())?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Checks that health checks are answered while clients of several addresses send requests on
+/// connections that they keep.
+pub(crate) fn health_checks_are_answered_under_load(monitoring: SocketAddr) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for host in 2..6 {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut connections = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let open =
+                        (connections.len()..40).flat_map(|_| connect_from([127, 0, 0, host], monitoring));
+                    connections.extend(open.collect::<Vec<_>>());
+                    connections.retain_mut(|stream| {
+                        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").is_ok()
+                            && matches!(stream.read(&mut [0; 4096]), Ok(1..))
+                    });
+                }
+            });
+        }
+        let answers: Vec<_> = (0..40)
+            .map(|_| {
+                sleep(Duration::from_millis(50));
+                page(monitoring, "/healthz/live").ok()
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        let failed = answers.iter().filter(|answer| answer.as_ref().is_none_or(|(status, _)| *status != 200));
+        assert_eq!(failed.count(), 0, "{answers:?}");
+    });
 }
 
 /// Requests a page in plaintext; returns status and body.
@@ -226,8 +268,11 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(address: SocketAddr, client: &Arc<ClientConfig>) -> io::Result<Self> {
+        Self::over(TcpStream::connect(address)?, client)
+    }
+
+    pub(crate) fn over(socket: TcpStream, client: &Arc<ClientConfig>) -> io::Result<Self> {
         let connection = ClientConnection::new(client.clone(), ServerName::try_from(NAME).expect("a name"));
-        let socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(Duration::from_secs(20)))?;
         socket.set_nodelay(true)?;
         let mut stream = StreamOwned::new(connection.map_err(io::Error::other)?, socket);

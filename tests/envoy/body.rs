@@ -1,4 +1,4 @@
-//! Tests of response bodies through a real Envoy: the kubelet reads 10 KiB before it decides, and
+//! Tests of response bodies through a real Envoy: kubelet reads 10 KiB before it decides, and
 //! no byte of the application's body is passed on.
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const BLANKS: usize = 10_241;
 enum End {
     /// The body is empty and complete.
     Empty,
-    /// The body consists of spaces, after which the kubelet closes the connection.
+    /// The body consists of spaces, after which kubelet closes the connection.
     Blanks,
-    /// The body is incomplete, which the kubelet counts as an error of the prober.
+    /// The body is incomplete, which kubelet counts as an error of the prober.
     Broken,
 }
 
@@ -41,7 +41,7 @@ async fn check(name: &str, steps: Vec<Step>, expected: (u16, End)) {
     pod.envoy.stop().await;
 }
 
-/// Probes as the kubelet does, which closes the connection once it has read enough of the body.
+/// Probes as kubelet does, which closes the connection once it has read enough of the body.
 async fn probe(pod: &Pod) -> Answer {
     let mut stream = TcpStream::connect(pod.listener).await.expect("Envoy listens");
     let request = load::kubelet_request(pod.listener, "/app-health/app/readyz");
@@ -73,7 +73,7 @@ fn chunked(frames: &str) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn short_bodies_vanish() {
+async fn short_bodies_are_removed() {
     check("none", of_length(0), (200, End::Empty)).await;
     check("small", of_length(5), (200, End::Empty)).await;
     check("failure", answer("HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\nsecret"), (500, End::Empty)).await;
@@ -83,7 +83,7 @@ async fn short_bodies_vanish() {
 }
 
 #[tokio::test]
-async fn long_bodies_end_kubelets_patience() {
+async fn long_bodies_exceed_kubelets_limit() {
     let endless = vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Step::WriteForEver];
     check("endless", endless, (200, End::Blanks)).await;
     let large = [Step::Read, Step::Write(b"HTTP/1.1 503 No\r\nContent-Length: 1000000\r\n\r\n".to_vec())];
@@ -92,7 +92,7 @@ async fn long_bodies_end_kubelets_patience() {
 }
 
 #[tokio::test]
-async fn broken_bodies_break() {
+async fn truncated_bodies_fail_as_in_kubelet() {
     check("short", answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), (200, End::Broken)).await;
     check("bad-chunk", chunked("5\r\nhello\r\nzz\r\n"), (200, End::Broken)).await;
     check("cut-chunk", chunked("5\r\nhel"), (200, End::Broken)).await;
@@ -107,7 +107,7 @@ async fn broken_bodies_break() {
 /// The application resets the connection once the caller has received the head; before that, Envoy
 /// would drop the head too.
 #[tokio::test]
-async fn a_reset_breaks_the_body() {
+async fn a_reset_truncates_the_body() {
     let ip = net::loopback();
     let reset = Arc::new(Notify::new());
     let steps = vec![
@@ -134,7 +134,7 @@ async fn a_reset_breaks_the_body() {
 
 /// An endless body costs no memory: Envoy stops reading once the caller has received enough.
 #[tokio::test]
-async fn an_endless_body_is_not_kept() {
+async fn an_endless_body_is_not_buffered() {
     let ip = net::loopback();
     let endless = vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Step::WriteForEver];
     let app = App::start(ip, endless).await;

@@ -5,6 +5,7 @@ mod capabilities;
 mod examples;
 mod flags;
 
+use app_health_agent::bootstrap::{Bootstrap, FilterCode};
 use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::Identity;
 use kit::app::{App, answer};
@@ -17,9 +18,21 @@ use serde_json::{Value, json};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
 
-/// The bootstrap that the agent renders for these probers.
+/// The names of the two forms of the filter, and the filters.
+fn forms() -> [(&'static str, FilterCode); 2] {
+    [
+        ("envoy.filters.http.wasm", FilterCode::File(kit::pod::wasm())),
+        ("envoy.filters.http.dynamic_modules", FilterCode::Module(kit::pod::module())),
+    ]
+}
+
+/// The bootstrap that the agent renders for these probers, with the wasm form.
 fn rendered(name: &str, ip: std::net::IpAddr, probers: &Value) -> Value {
-    let bootstrap = Pod::bootstrap(name, ip, probers);
+    rendered_with(name, ip, probers, FilterCode::File(kit::pod::wasm()))
+}
+
+fn rendered_with(name: &str, ip: std::net::IpAddr, probers: &Value, filter: FilterCode) -> Value {
+    let bootstrap = Bootstrap { filter, ..Pod::bootstrap(name, ip, probers) };
     serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON")
 }
 
@@ -97,16 +110,18 @@ async fn dials_nobody(envoy: &Envoy, ip: std::net::IpAddr, apps: &Applications, 
 }
 
 #[tokio::test]
-async fn without_the_filter_nobody_is_dialled() {
+async fn without_the_filter_envoy_connects_to_no_application() {
     let ip = net::loopback();
-    let (apps, table) = Applications::start(ip).await;
-    let mut config = rendered("no-filter", ip, &table);
-    let before = chain(&mut config).len();
-    chain(&mut config).retain(|filter| filter["name"] != "envoy.filters.http.wasm");
-    assert_eq!(chain(&mut config).len(), before - 1);
-    let envoy = Envoy::start(Version::Newest, envoy::folder("no-filter"), &config, 1).await;
-    dials_nobody(&envoy, ip, &apps, &table, 404).await;
-    envoy.stop().await;
+    for (name, filter) in forms() {
+        let (apps, table) = Applications::start(ip).await;
+        let mut config = rendered_with("no-filter", ip, &table, filter);
+        let before = chain(&mut config).len();
+        chain(&mut config).retain(|filter| filter["name"] != name);
+        assert_eq!(chain(&mut config).len(), before - 1);
+        let envoy = Envoy::start(Version::Newest, envoy::folder("no-filter"), &config, 1).await;
+        dials_nobody(&envoy, ip, &apps, &table, 404).await;
+        envoy.stop().await;
+    }
 }
 
 /// A module that starts and traps at every request.
@@ -123,7 +138,7 @@ const TRAP: &str = r#"(module
     (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) unreachable))"#;
 
 #[tokio::test]
-async fn a_filter_that_traps_dials_nobody() {
+async fn a_filter_that_traps_connects_to_no_application() {
     let ip = net::loopback();
     let (apps, table) = Applications::start(ip).await;
     let folder = envoy::folder("trap");
@@ -139,16 +154,18 @@ async fn a_filter_that_traps_dials_nobody() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_filter_is_refused() {
-    let folder = envoy::folder("no-wasm");
-    let wasm = folder.join("no.wasm");
+async fn a_file_that_is_not_a_filter_is_rejected() {
+    let folder = envoy::folder("no-filter-file");
+    let file = folder.join("filter");
     let ip = net::loopback();
-    let config = rendered("no-wasm", ip, &json!({})).to_string();
-    let config = config.replace(&kit::pod::wasm().display().to_string(), &wasm.display().to_string());
-    for bytes in [None, Some(b"".as_slice()), Some(b"no wasm")] {
-        if let Some(bytes) = bytes {
-            std::fs::write(&wasm, bytes).expect("a writable folder");
+    for filter in [FilterCode::File(file.clone()), FilterCode::Module(file.clone())] {
+        let _ = std::fs::remove_file(&file);
+        let config = rendered_with("no-filter-file", ip, &json!({}), filter).to_string();
+        for bytes in [None, Some(b"".as_slice()), Some(b"no filter")] {
+            if let Some(bytes) = bytes {
+                std::fs::write(&file, bytes).expect("a writable folder");
+            }
+            validate(Version::Newest, &folder, &config).await.expect_err("Envoy must not start with it");
         }
-        validate(Version::Newest, &folder, &config).await.expect_err("Envoy must not start with it");
     }
 }

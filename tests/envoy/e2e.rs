@@ -6,8 +6,9 @@ use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, Tls};
 use kit::app::{App, Step};
 use kit::envoy::Version;
-use kit::net::{self, ClosedPort};
+use kit::net;
 use kit::pod::Pod;
+use kit::reserved_port::ReservedPort;
 use serde_json::{Map, Value, json};
 
 /// The server that listens on the probed port.
@@ -29,7 +30,7 @@ pub(crate) struct Row {
     pub(crate) app: Listens,
     /// In the prober, `"PORT"` is replaced by the application's port.
     pub(crate) prober: Value,
-    /// The status that the kubelet gets.
+    /// The status that kubelet gets.
     pub(crate) status: u16,
     /// The reason word of the response body; empty if the body must be empty.
     pub(crate) word: &'static str,
@@ -38,7 +39,7 @@ pub(crate) struct Row {
 enum Running {
     App(App),
     Grpc(GrpcApp),
-    Closed(ClosedPort),
+    Closed(ReservedPort),
 }
 
 impl Running {
@@ -73,7 +74,7 @@ pub(crate) async fn check_with(name: &str, version: Version, rows: Vec<Row>) {
                 let acceptor = tls.as_ref().map(Tls::acceptor);
                 Running::Grpc(GrpcApp::scripted(ip, acceptor, answer.clone()).await)
             }
-            Listens::Closed => Running::Closed(ClosedPort::new(ip)),
+            Listens::Closed => Running::Closed(ReservedPort::new(ip)),
         };
         let prober = row.prober.to_string().replace("\"PORT\"", &app.port().to_string());
         let mut prober: Value = serde_json::from_str(&prober).expect("a prober is JSON");

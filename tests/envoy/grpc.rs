@@ -46,7 +46,7 @@ fn rows() -> Vec<Row> {
         scripted("nonsense-status", GrpcAnswer::trailers_only("zero"), 526, "grpc_error"),
         scripted("trailers-only-ok", GrpcAnswer::trailers_only("0"), 526, "grpc_error"),
         scripted("no-trailers", GrpcAnswer { trailers: vec![], ..serving() }, 526, "grpc_error"),
-        // grpc-go, which the kubelet uses, ignores the HTTP status of a gRPC response.
+        // grpc-go, which kubelet uses, ignores the HTTP status of a gRPC response.
         scripted("status-404", GrpcAnswer { status: 404, ..serving() }, 200, ""),
         scripted(
             "other-type",

@@ -3,14 +3,18 @@
 
 use std::time::Duration;
 
+use app_health_agent::bootstrap::Bootstrap;
 use kit::app::{App, Step, answer};
 use kit::caller;
+use kit::envoy::Version;
+use kit::load::{ask, kubelet_request};
 use kit::net;
 use kit::pod::Pod;
+use kit::wait;
 use serde_json::json;
 
 #[tokio::test]
-async fn an_answer_only_where_the_application_gave_one() {
+async fn hooks_get_a_response_only_from_the_application() {
     let ip = net::loopback();
     let good = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     let bad = App::start(ip, answer("HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\nsecret")).await;
@@ -61,5 +65,34 @@ async fn an_answer_only_where_the_application_gave_one() {
         2,
         "one of Envoy, no second try, and that of the test"
     );
+    pod.envoy.stop().await;
+}
+
+#[tokio::test]
+async fn hooks_answer_only_the_node() {
+    let ip = net::loopback();
+    let app = App::start(ip, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
+    let prober = json!({"httpGet": {"port": app.port()}});
+    let table = json!({"/app-lifecycle/app/prestopz": prober, "/app-health/app/readyz": prober});
+    let node = net::loopback();
+    let bootstrap = Bootstrap { hook_callers: Some(vec![node]), ..Pod::bootstrap("hooks-node", ip, &table) };
+    let pod = Pod::with("hooks-node", Version::Newest, &bootstrap).await;
+    let hook = "/app-lifecycle/app/prestopz";
+    let stranger = net::loopback();
+    for (client, path, status) in [
+        (node, hook, 200),
+        ("127.0.0.1".parse().expect("an address"), hook, 200),
+        (stranger, hook, 0),
+        (stranger, "/app-health/app/readyz", 200),
+    ] {
+        let answer = ask(Some(client), pod.listener, &kubelet_request(pod.listener, path)).await;
+        assert_eq!(answer.status, status, "{client} {path}: {answer:?}");
+    }
+    assert_eq!(app.seen().len(), 3, "the hook of the stranger did not reach the application");
+    let metrics = pod.envoy.admin("/stats/prometheus").await.expect("metrics");
+    let refused = metrics.lines().find(|line| line.contains("forbidden")).unwrap_or_default();
+    assert!(refused.ends_with(" 1"), "{refused}");
+    let line = format!("hook app/prestopz: forbidden to {stranger}:");
+    wait::until_or(|| pod.envoy.log(), async || pod.envoy.log().contains(&line)).await;
     pod.envoy.stop().await;
 }

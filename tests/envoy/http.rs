@@ -1,5 +1,5 @@
 //! Tests of `httpGet` probes through a real Envoy: for each behavior of the application, the
-//! response that the kubelet gets.
+//! response that kubelet gets.
 
 use std::time::Duration;
 

@@ -9,20 +9,24 @@ use kit::app::tls::{self, Tls};
 use kit::app::{App, answer};
 use kit::caller;
 use kit::envoy::{Version, probe_listener};
-use kit::net::ClosedPort;
+use kit::load::connect;
 use kit::not_tested;
 use kit::pod::{Pod, with_long_timeouts};
+use kit::reserved_port::ReservedPort;
 use nix::sched::{CloneFlags, unshare};
 use serde_json::json;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const IP: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const SOURCE: IpAddr = IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6));
+const NODE: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 7));
 
-/// Moves this thread into a new network namespace whose `lo` has the address `::6`.
+/// Moves this thread into a new network namespace whose `lo` has the addresses `::6` and `fd00::7`.
 fn enter_namespace() {
     unshare(CloneFlags::CLONE_NEWNET).expect("root can create a network namespace");
-    for arguments in ["link set lo up", "-6 address add ::6/128 dev lo nodad"] {
+    for arguments in
+        ["link set lo up", "-6 address add ::6/128 dev lo nodad", "-6 address add fd00::7/128 dev lo nodad"]
+    {
         let status = Command::new("ip").args(arguments.split(' ')).status().expect("`ip` starts");
         assert!(status.success(), "ip {arguments}");
     }
@@ -52,7 +56,7 @@ async fn probes() {
         answer(format!("HTTP/1.1 302 Found\r\nLocation: http://{target}/\r\nContent-Length: 0\r\n\r\n"))
     };
     let redirect = App::routes(SocketAddr::new(IP, 0), None, hop).await;
-    let closed = ClosedPort::new(IP);
+    let closed = ReservedPort::new(IP);
     let table = json!({
         "/app-health/http/readyz": {"httpGet": {"port": app.port()}},
         "/app-health/https/readyz": {"httpGet": {"port": over_tls.port(), "scheme": "HTTPS"}},
@@ -65,6 +69,7 @@ async fn probes() {
     let mut bootstrap = Pod::bootstrap("ipv6", IP, &with_long_timeouts(table));
     bootstrap.probe_address = probe_listener(IP);
     bootstrap.sources = vec![SOURCE];
+    bootstrap.node = vec![NODE];
     let pod = Pod::with("ipv6", Version::Newest, &bootstrap).await;
     for (container, status) in [
         ("http", 200),
@@ -78,6 +83,12 @@ async fn probes() {
         let path = format!("/app-health/{container}/readyz");
         let answer = caller::probe(pod.listener, &path).await;
         assert_eq!(answer.status, status, "{container}: {answer:?}\n{}", pod.envoy.log());
+    }
+    for (client, chain) in [(NODE, "app_health_node"), (SOURCE, "app_health")] {
+        let connection = connect(Some(client), pod.listener).await.expect("Envoy accepts");
+        pod.envoy.until_stat(&format!("connection_limit.{chain}.active_connections"), 1).await;
+        drop(connection);
+        pod.envoy.until_stat(&format!("connection_limit.{chain}.active_connections"), 0).await;
     }
     let seen = app.seen_at_least(1).await;
     let first = seen.first().expect("a connection");

@@ -1,5 +1,5 @@
 //! Runs the example with strict mutual TLS: a client without a certificate gets no response, and
-//! the probes of the kubelet succeed.
+//! the probes of kubelet succeed.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -81,7 +81,7 @@ async fn a_plaintext_probe_fails_there_and_succeeds_through_the_filter() {
 /// Envoy accepts each connection on the captured port even if the application is down, so a
 /// `tcpSocket` probe of that port proves nothing. The filter connects to the application itself.
 #[tokio::test]
-async fn a_tcp_probe_of_the_captured_port_passes_though_the_application_is_dead() {
+async fn a_tcp_probe_of_a_captured_port_succeeds_without_an_application() {
     let (running, app) = Running::start("mtls-tcp").await;
     assert_eq!(running.probe("livez").await.status, 200);
     app.stop().await;

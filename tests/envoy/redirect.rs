@@ -1,4 +1,4 @@
-//! Tests through a real Envoy that redirects are followed as the kubelet follows them.
+//! Tests through a real Envoy that redirects are followed as kubelet follows them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -101,7 +101,7 @@ async fn every_kind() {
 
 /// The second request of a probe gets the remainder of the declared timeout.
 #[tokio::test]
-async fn hops_share_one_deadline() {
+async fn redirects_share_one_timeout() {
     let ip = net::loopback();
     let slow = |path: &str| {
         let mut steps = vec![Step::Wait(Duration::from_millis(700))];
@@ -122,9 +122,21 @@ async fn hops_share_one_deadline() {
     pod.envoy.stop().await;
 }
 
-/// The request that follows a redirect has the headers that the kubelet would send.
+/// Envoy's answer for a closed port is recognized, even if the redirected request looks like gRPC.
 #[tokio::test]
-async fn a_hop_is_asked_as_kubelet_asks() {
+async fn a_redirected_request_with_a_content_type_of_grpc_can_fail() {
+    let ip = net::loopback();
+    let app = App::start(ip, to(307, &format!("http://{ip}:1/"))).await;
+    let headers = json!([{"name": "Content-Type", "value": "application/grpc"}]);
+    let http = json!({"port": app.port(), "httpHeaders": headers});
+    let pod = Pod::start("redirect-grpc", ip, &json!({"/app-health/app/readyz": {"httpGet": http}})).await;
+    assert_eq!(pod.probe("app").await.status, 502);
+    pod.envoy.stop().await;
+}
+
+/// The request that follows a redirect has the headers that kubelet would send.
+#[tokio::test]
+async fn redirected_requests_equal_kubelets() {
     let ip = net::loopback();
     let route = |path: &str| match path {
         "/first" => to(302, "/second"),

@@ -1,4 +1,4 @@
-//! Tests through a real Envoy that the application receives exactly the request that the kubelet
+//! Tests through a real Envoy that the application receives exactly the request that kubelet
 //! would have sent.
 
 use std::net::SocketAddr;
@@ -116,7 +116,7 @@ async fn declared_headers() {
 }
 
 #[tokio::test]
-async fn nothing_where_empty_is_declared() {
+async fn empty_headers_are_omitted() {
     let http = json!({"path": "/a b#top", "httpHeaders": [
         {"name": "User-Agent", "value": ""},
         {"name": "Accept", "value": ""},
@@ -125,7 +125,7 @@ async fn nothing_where_empty_is_declared() {
 }
 
 #[tokio::test]
-async fn over_tls() {
+async fn requests_over_tls() {
     let http = json!({"httpHeaders": [
         {"name": "X-Forwarded-Proto", "value": "https"},
         {"name": "Connection", "value": "keep-alive"},

@@ -27,7 +27,7 @@ fn head(method: &str, target: &[u8], more: &str) -> Vec<u8> {
 
 /// Only paths of the prober table reach the application. Envoy may reject other paths itself.
 #[tokio::test]
-async fn odd_paths_are_not_dialled() {
+async fn unusual_paths_are_rejected() {
     let (app, pod) = pod("paths").await;
     let long = [b"/app-health/app/readyz/".as_slice(), &[b'x'; 60_000]].concat();
     let paths: [&[u8]; 24] = [
@@ -121,7 +121,7 @@ async fn requests_cannot_be_smuggled() {
 
 /// No response contains a header or a body byte of the application.
 #[tokio::test]
-async fn the_applications_bytes_stay_inside() {
+async fn no_data_of_the_application_leaves_the_pod() {
     for (name, line) in
         [("ok", "200 OK"), ("teapot", "418 secret"), ("failure", "500 secret"), ("redirect", "304 secret")]
     {
@@ -144,7 +144,7 @@ async fn the_applications_bytes_stay_inside() {
 
 /// The log and the metrics contain no text that a caller sent.
 #[tokio::test]
-async fn callers_leave_no_trace() {
+async fn no_data_of_a_client_reaches_the_application() {
     let (_app, pod) = pod("trace").await;
     for number in 0..300 {
         let path = format!("/app-health/evil{number}%0a\x1b[31m/readyz");
@@ -160,7 +160,7 @@ async fn callers_leave_no_trace() {
 
 /// A request with a wrong method or a body is counted, but does not change the health of the probe.
 #[tokio::test]
-async fn strangers_give_no_verdict() {
+async fn responses_of_other_services_give_no_verdict() {
     let (_app, pod) = pod("verdict").await;
     assert_eq!(pod.probe("app").await.status, 200);
     for (method, more) in [("POST", ""), ("GET", "Content-Length: 5\r\n")] {
@@ -171,5 +171,27 @@ async fn strangers_give_no_verdict() {
     assert!(has(r#"app_health_probe_success{container="app",kind="readyz"} 1"#), "{metrics}");
     assert!(has(r#"app_health_probes_total{container="app",kind="readyz",reason="method"} 1"#), "{metrics}");
     assert!(!pod.envoy.log().contains("probe app/readyz"), "{}", pod.envoy.log());
+    pod.envoy.stop().await;
+}
+
+/// Envoy answers a request that looks like gRPC with status 200, whatever the reason. Such a request
+/// gets no answer, and a failure is not counted as success.
+#[tokio::test]
+async fn requests_with_a_content_type_of_grpc_are_reset() {
+    let ip = net::loopback();
+    let table = json!({
+        "/app-health/dead/readyz": {"httpGet": {"port": 1}},
+        "/app-health/dead/livez": {"tcpSocket": {"port": 1}},
+        "/app-health/dead/startupz": {"grpc": {"port": 1}},
+    });
+    let pod = Pod::start("security-grpc", ip, &table).await;
+    for path in ["dead/readyz", "dead/livez", "dead/startupz", "other/readyz"] {
+        for content_type in ["application/grpc", "application/grpc+proto", "APPLICATION/GRPC"] {
+            let target = format!("/app-health/{path}");
+            let more = format!("Content-Type: {content_type}\r\n");
+            let answer = raw(&pod, &head("GET", target.as_bytes(), &more)).await;
+            assert!(!answer.complete, "{path} {content_type}: {answer:?}");
+        }
+    }
     pod.envoy.stop().await;
 }

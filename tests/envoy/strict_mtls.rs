@@ -83,7 +83,7 @@ impl Client {
 }
 
 #[test]
-fn both_envoys_accept_it_together_with_ours() {
+fn the_example_is_valid_for_both_versions() {
     by_itself(async {
         let injected = Injected::new("strict-valid", SHOP).await;
         injected.mount(&Authority::new(), NAME);
@@ -106,7 +106,7 @@ fn both_envoys_accept_it_together_with_ours() {
 }
 
 #[test]
-fn the_same_pod_with_plain_probes_and_with_ours() {
+fn a_pod_with_declared_and_with_rewritten_probes() {
     let programs = ["ip", "iptables-restore", "setpriv"];
     if !not_tested::has_root_and("strict mutual TLS in a network namespace", &programs) {
         return;

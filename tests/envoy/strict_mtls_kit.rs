@@ -131,7 +131,7 @@ impl Injected {
         );
     }
 
-    /// Writes the mounted files: Envoy's configuration, and a Secret in the layout that the kubelet
+    /// Writes the mounted files: Envoy's configuration, and a Secret in the layout that kubelet
     /// uses.
     pub(crate) fn mount(&self, authority: &Authority, name: &str) {
         let (config, secret) = (self.config(), self.secret());
@@ -149,7 +149,7 @@ impl Injected {
         self.renew(authority, name);
     }
 
-    /// Replaces the certificate in the mounted Secret as the kubelet does: it writes a new
+    /// Replaces the certificate in the mounted Secret as kubelet does: it writes a new
     /// directory and moves the symbolic link to it.
     pub(crate) fn renew(&self, authority: &Authority, name: &str) {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
@@ -180,7 +180,7 @@ impl Injected {
         command.stdout(Stdio::null()).stderr(log).spawn().expect("the agent starts")
     }
 
-    /// Returns the address and the path that the kubelet uses for this probe of a container.
+    /// Returns the address and the path that kubelet uses for this probe of a container.
     pub(crate) fn probe(&self, container: &str, field: &str) -> (SocketAddr, String) {
         let containers = self.pod["spec"]["containers"].as_array().expect("containers");
         let found = containers.iter().find(|found| found["name"] == container).expect("a container");

@@ -1,5 +1,5 @@
 //! Tests of `httpGet` probes over TLS through a real Envoy: no certificate is verified, and every
-//! TLS variant that the kubelet supports works.
+//! TLS variant that kubelet supports works.
 
 use kit::app::grpc::GrpcAnswer;
 use kit::app::tls::{ClientCertificate, Key, Tls, Versions};

@@ -138,7 +138,7 @@ fn the_table_may_be_a_string_and_a_host_is_a_warning() {
     let table = r#"{"/app-health/app/livez": {"tcpSocket": {"port": 80, "host": "elsewhere"}}}"#;
     let (mut vm, accepted, log) = configure(format!(r#"{{"podIP": "fd00::5", "probers": {table:?}}}"#));
     assert!(accepted);
-    let warning = format!("{P}.tcpSocket.host: ignored, only the pod's own address is dialled");
+    let warning = format!("{P}.tcpSocket.host: ignored, only the pod's own address is dialed");
     assert_eq!(log, [(LogLevel::Warn, warning)]);
     let (context, _) = vm.request(Scenario::get("/app-health/app/livez").head, true).unwrap();
     let head = &vm.stream(context).unwrap().request_headers;

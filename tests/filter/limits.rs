@@ -1,11 +1,16 @@
 //! Tests of the cost of a request in host calls, and of the limit of requests in flight.
 
+use std::time::Duration;
+
 use wasm_host::scenario::Scenario;
 use wasm_host::scenarios::{GRPC, HOOK, HTTP, TCP};
 use wasm_host::transcript::headers;
 use wasm_host::{Action, Vm};
 
 use crate::support::{check, clear, get, reply, vm_with_table};
+
+/// The probes that one client may have in flight.
+const CLIENTS_PLACES: usize = 10;
 
 #[test]
 fn a_request_for_another_path_costs_one_host_call() {
@@ -18,7 +23,7 @@ fn a_request_for_another_path_costs_one_host_call() {
 }
 
 #[test]
-fn a_routed_probe_costs_ten_host_calls() {
+fn a_routed_probe_costs_eleven_host_calls() {
     let mut vm = vm_with_table();
     for round in 0..3 {
         clear(&mut vm);
@@ -28,22 +33,22 @@ fn a_routed_probe_costs_ten_host_calls() {
         let calls: Vec<_> = vm.host().calls.by_name().iter().map(|(name, count)| (*name, *count)).collect();
         let expected = [
             ("proxy_call_foreign_function", 1),
-            ("proxy_get_header_map_value", 4),
+            ("proxy_get_header_map_value", 5),
             ("proxy_increment_metric", 1),
             ("proxy_record_metric", 1),
             ("proxy_set_buffer_bytes", 1),
             ("proxy_set_header_map_pairs", 2),
         ];
-        assert_eq!((calls, vm.host().calls.total()), (expected.to_vec(), 10), "round {round}");
+        assert_eq!((calls, vm.host().calls.total()), (expected.to_vec(), 11), "round {round}");
     }
 }
 
-/// Asserts that a prober accepts eight requests in flight and rejects the ninth, and that each of
-/// the eight frees its slot when it ends by `then`.
+/// Asserts that a prober accepts [`CLIENTS_PLACES`] requests in flight and rejects the next one, and
+/// that each of them frees its place when it ends by `then`.
 fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
     let mut vm = vm_with_table();
     for round in 0..3 {
-        let contexts: Vec<u32> = (0..8)
+        let contexts: Vec<u32> = (0..CLIENTS_PLACES)
             .map(|_| {
                 let (context, _) = vm.request(get(path), true).unwrap();
                 assert!(vm.stream(context).unwrap().local_reply.is_none(), "{path} round {round}");
@@ -56,16 +61,17 @@ fn check_busy(path: &str, then: impl Fn(&mut Vm, u32)) {
             then(&mut vm, context);
             vm.finish(context).unwrap();
         }
-        // A callout continues after its caller has disconnected, and ends later.
+        // A callout continues after its caller has disconnected, for the probe's timeout at most.
         while vm.host().newest_callout() > 0 {
             let token = vm.host().newest_callout();
             vm.callout_failed(token).unwrap();
         }
+        vm.host_mut().now += Duration::from_secs(30);
     }
 }
 
 #[test]
-fn a_ninth_request_in_flight_is_rejected() {
+fn too_many_requests_in_flight_are_rejected() {
     let respond = |vm: &mut Vm, context, status: &str, details: &[u8]| {
         vm.set_property(context, &["response", "code_details"], details).unwrap();
         vm.response(context, headers([(":status", status)]), false).unwrap();
@@ -82,9 +88,9 @@ fn a_ninth_request_in_flight_is_rejected() {
 }
 
 #[test]
-fn a_response_occupies_a_slot_until_its_body_has_ended() {
+fn a_response_occupies_a_place_until_its_body_has_ended() {
     let mut vm = vm_with_table();
-    for _ in 0..8 {
+    for _ in 0..CLIENTS_PLACES {
         let (context, _) = vm.request(get(HTTP), true).unwrap();
         vm.response(context, headers([(":status", "200")]), false).unwrap();
         vm.response_body(context, b"endless", false).unwrap();
@@ -99,10 +105,10 @@ fn a_response_occupies_a_slot_until_its_body_has_ended() {
 }
 
 #[test]
-fn a_ninth_hook_in_flight_is_reset() {
+fn too_many_hooks_in_flight_are_reset() {
     let mut vm = vm_with_table();
-    for _ in 0..8 {
+    for _ in 0..CLIENTS_PLACES {
         vm.request(get(HOOK), true).unwrap();
     }
-    check(&mut vm, vec![("ninth", Scenario::get(HOOK), "reset")]);
+    check(&mut vm, vec![("one more", Scenario::get(HOOK), "reset")]);
 }

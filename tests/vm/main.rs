@@ -1,20 +1,22 @@
 //! Tests of virtual machines: discovery with real agents, applications and Envoys.
 
 mod demo;
-mod end;
+mod departure;
 mod endpoints;
 mod last_endpoint;
 mod live_edit;
-mod operator;
-mod prober;
+mod mass_silence;
 mod prober_capture;
 mod prober_http;
 mod prober_kinds;
-mod prober_life;
+mod prober_lifecycle;
+mod prober_support;
+mod reconnect_storm;
 mod reporter;
 mod reporter_faults;
-mod reporter_kit;
+mod reporter_support;
 mod reporter_tls;
 mod restart;
-mod storm;
 mod tls;
+mod workloads_command;
+mod xds_proxy;

@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use serde_json::json;
 
-use crate::prober::{OK, Plan, accepted, quick};
+use crate::prober_support::{AgentConfig, OK, accepted, single_failure_probe};
 
 /// The IPv4 address of the machine, which is on `lo` because only this machine connects to it.
 const V4: &str = "10.77.0.7";
@@ -65,7 +65,7 @@ async fn probes() {
     let reserved = ReservedPort::new(v4);
     let closed = reserved.port();
     let verdict = async |ip: IpAddr, capture: &str, handler: &str, port: u16| {
-        let plan = Plan::new(&format!("vm-capture-{capture}-{handler}-{port}"));
+        let plan = AgentConfig::new(&format!("vm-capture-{capture}-{handler}-{port}"));
         // The agent's own ports are on another address, so the probe names its target.
         let flags = ["--capture", capture];
         let mut fields = json!({ "port": port });
@@ -73,7 +73,7 @@ async fn probes() {
             fields["host"] = ip.to_string().into();
         }
         let vm = if handler == "grpc" { plan.targeting(ip) } else { plan };
-        vm.args(&flags).start(&quick(handler, fields)).verdict().await
+        vm.args(&flags).start(&single_failure_probe(handler, fields)).verdict().await
     };
     for handler in ["tcpSocket", "httpGet"] {
         assert_eq!(

@@ -9,10 +9,10 @@ use kit::app::grpc::{GrpcAnswer, GrpcApp};
 use kit::app::tls::{self, ClientCertificate, Tls, Versions};
 use kit::app::{App, Step, answer};
 use kit::net;
-use kit::vm::wait;
+use kit::wait;
 use serde_json::json;
 
-use crate::prober::{OK, Plan, accepted, asked, quick};
+use crate::prober_support::{AgentConfig, OK, accepted, single_failure_probe, verdict_and_connections};
 
 fn head(bytes: usize) -> Vec<u8> {
     let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
@@ -79,10 +79,13 @@ async fn http() {
             "Healthy",
         ),
         (steps("large-head", answer(head(60 << 10))), "Healthy"),
-        (steps("too-large-head", answer(head(70 << 10))), "BadResponse: headers of more than 64 KiB"),
+        (
+            steps("too-large-head", answer(head(70 << 10))),
+            "BadResponse: more than 64 KiB of headers, or more than 1024 headers",
+        ),
     ];
     let checks = rows.into_iter().map(async |((name, steps), expected)| {
-        let found = asked(&format!("vm-http-{name}"), "httpGet", steps, expected).await;
+        let found = verdict_and_connections(&format!("vm-http-{name}"), "httpGet", steps, expected).await;
         assert_eq!(found, (expected.to_owned(), 1), "{name}");
     });
     join_all(checks).await;
@@ -90,7 +93,7 @@ async fn http() {
 
 #[tokio::test]
 async fn requests_and_redirects() {
-    let plan = Plan::new("vm-redirects");
+    let plan = AgentConfig::new("vm-redirects");
     let elsewhere = App::start(net::loopback(), answer(OK)).await;
     let other = elsewhere.address;
     let ip = plan.ip;
@@ -115,13 +118,13 @@ async fn requests_and_redirects() {
         ("/loop", "BadResponse: redirect loop, more than 10 requests", 10),
         ("/to-end", "HttpStatus: HTTP status 500", 2),
     ] {
-        let mut probe = quick(
+        let mut probe = single_failure_probe(
             "httpGet",
             json!({"port": app.port(), "path": path, "host": ip, "httpHeaders": [
             {"name": "X-Api", "value": "secret"}, {"name": "hOST", "value": "payments.local"}]}),
         );
         probe["periodSeconds"] = 60.into();
-        let vm = Plan::new(&format!("vm-redirect-{}", &path[1..])).start(&probe);
+        let vm = AgentConfig::new(&format!("vm-redirect-{}", &path[1..])).start(&probe);
         assert_eq!(vm.verdict().await, expected, "{path}");
         let seen = app.seen();
         assert_eq!(seen.len() - connections, requests, "{path}");
@@ -183,7 +186,8 @@ async fn https() {
     }
     let checks = rows.into_iter().map(async |(port, expected)| {
         let fields = json!({"port": port, "scheme": "HTTPS", "host": ip});
-        let vm = Plan::new(&format!("vm-https-{port}")).start(&quick("httpGet", fields));
+        let vm =
+            AgentConfig::new(&format!("vm-https-{port}")).start(&single_failure_probe("httpGet", fields));
         assert_eq!(vm.verdict().await, expected);
     });
     join_all(checks).await;

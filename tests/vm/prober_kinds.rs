@@ -6,7 +6,7 @@ use kit::app::{Step, answer};
 use kit::reserved_port::ReservedPort;
 use serde_json::json;
 
-use crate::prober::{Plan, TIMEOUT, asked, quick};
+use crate::prober_support::{AgentConfig, TIMEOUT, single_failure_probe, verdict_and_connections};
 
 #[tokio::test]
 async fn tcp_and_grpc() {
@@ -26,9 +26,10 @@ async fn tcp_and_grpc() {
         ),
     ];
     let checks = answers.into_iter().enumerate().map(async |(index, (answer, expected))| {
-        let plan = Plan::new(&format!("vm-grpc-{index}"));
+        let plan = AgentConfig::new(&format!("vm-grpc-{index}"));
         let app = GrpcApp::scripted(plan.ip, None, answer).await;
-        let vm = plan.start(&quick("grpc", json!({"port": app.port(), "service": "payments"})));
+        let vm =
+            plan.start(&single_failure_probe("grpc", json!({"port": app.port(), "service": "payments"})));
         assert_eq!(vm.verdict().await, expected);
     });
     join_all(checks).await;
@@ -55,19 +56,23 @@ async fn tcp_and_grpc() {
             "BadResponse: the connection closed before the response was complete",
         ),
     ] {
-        assert_eq!(asked(&format!("vm-{name}"), handler, steps, expected).await.0, expected, "{name}");
+        assert_eq!(
+            verdict_and_connections(&format!("vm-{name}"), handler, steps, expected).await.0,
+            expected,
+            "{name}"
+        );
     }
     for handler in ["tcpSocket", "httpGet", "grpc"] {
-        let plan = Plan::new(&format!("vm-closed-{handler}"));
+        let plan = AgentConfig::new(&format!("vm-closed-{handler}"));
         let closed = ReservedPort::new(plan.ip);
-        let vm = plan.start(&quick(handler, json!({"port": closed.port()})));
+        let vm = plan.start(&single_failure_probe(handler, json!({"port": closed.port()})));
         let expected = format!("ConnectionRefused: {}: connection refused", closed.address);
         assert_eq!(vm.verdict().await, expected, "{handler}");
     }
 }
 
 #[tokio::test]
-async fn only_this_machine() {
+async fn remote_targets_are_rejected() {
     for (fields, flags, expected) in [
         (
             json!({"port": 80, "host": "192.0.2.1"}),
@@ -80,7 +85,9 @@ async fn only_this_machine() {
             "CannotRun: cannot look up no.such.name.invalid: ",
         ),
     ] {
-        let vm = Plan::new("vm-target").args(&flags).start(&quick("tcpSocket", fields.clone()));
+        let vm = AgentConfig::new("vm-target")
+            .args(&flags)
+            .start(&single_failure_probe("tcpSocket", fields.clone()));
         let found = vm.verdict().await;
         // On a machine without a DNS resolver the lookup may time out first.
         let is_slow =

@@ -2,26 +2,26 @@
 //! with the project's own report, for pushed probes, and at its termination.
 
 use kit::net;
-use kit::plain_server::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, PlainServer, Script, Seen, Variant};
 use kit::reserved_port::ReservedPort;
+use kit::vm::scripted_ads::{CLUSTER_LOAD_ASSIGNMENT, PROBE_TYPE, Script, ScriptedAds, Seen, Variant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::reporter_kit::{Vm, is_last, level};
+use crate::reporter_support::{AgentConfig, last_report_is, report_fields};
 
 fn hello() -> Value {
     json!({"session": 17, "heartbeatSeconds": 60})
 }
 
-async fn istio_order(name: &str, xds: &str, variant: Variant) {
+async fn assert_istio_messages(name: &str, xds: &str, variant: Variant) {
     // The server ignores the first report, as istiod does while its cache is stale.
-    let server = PlainServer::start(Script { forgets: 1, ..Script::plain() }).await;
-    let vm = Vm::probed(name).reports_to(&server).args(&["--xds", xds, "--network", "dc1"]);
+    let server = ScriptedAds::start(Script { forgets: 1, ..Script::plain() }).await;
+    let vm = AgentConfig::probed(name).reports_to(&server).args(&["--xds", xds, "--network", "dc1"]);
     let vm = vm.args(&["--label", "version=v2", "--locality", "eu/a/1"]).start();
     server.until("the health", |_| server.health().is_some()).await;
     assert_eq!(server.health(), Some(Ok(())));
-    vm.set(false);
+    vm.set_healthy(false);
     server.until("the failure", |_| matches!(server.health(), Some(Err(_)))).await;
     let Some(Err(why)) = server.health() else { panic!("{:?}", server.health()) };
     assert!(why.contains("exit"), "{why}");
@@ -62,34 +62,35 @@ async fn istio_order(name: &str, xds: &str, variant: Variant) {
 }
 
 #[tokio::test]
-async fn istios_order_of_messages() {
-    istio_order("reporter-sotw", "sotw", Variant::Sotw).await;
+async fn reports_to_istiod_sotw() {
+    assert_istio_messages("reporter-sotw", "sotw", Variant::Sotw).await;
 }
 
 #[tokio::test]
-async fn istios_order_of_messages_incrementally() {
-    istio_order("reporter-delta", "delta", Variant::Delta).await;
+async fn reports_to_istiod_delta() {
+    assert_istio_messages("reporter-delta", "delta", Variant::Delta).await;
 }
 
 #[tokio::test]
-async fn our_server_hears_the_level() {
-    let server = PlainServer::start(Script::ours(json!({"session": 17, "heartbeatSeconds": 1}))).await;
-    let vm = Vm::probed("reporter-ours").reports_to(&server).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
-    let beats = |seen: &[Seen]| seen.iter().filter(|seen| seen.is_ours() && level(seen).0 == 1).count();
+async fn reports_to_app_health_discovery() {
+    let server = ScriptedAds::start(Script::ours(json!({"session": 17, "heartbeatSeconds": 1}))).await;
+    let vm = AgentConfig::probed("reporter-ours").reports_to(&server).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
+    let beats =
+        |seen: &[Seen]| seen.iter().filter(|seen| seen.is_ours() && report_fields(seen).0 == 1).count();
     server.until("heartbeats", |seen| beats(seen) >= 3).await;
-    vm.set(false);
-    server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
-    vm.set(true);
-    server.until("healthy again", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    vm.set_healthy(false);
+    server.until("unhealthy", |seen| last_report_is(seen, "Unhealthy", "ExecExit")).await;
+    vm.set_healthy(true);
+    server.until("healthy again", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     let reports: Vec<Seen> = server.seen().into_iter().filter(Seen::is_ours).collect();
     let epochs: Vec<Value> =
         reports.iter().map(|seen| seen.metadata("APP_HEALTH_REPORT")["epoch"].clone()).collect();
     assert!(epochs.iter().all(|epoch| *epoch == epochs[0]) && epochs[0].as_str().map(str::len) == Some(32));
-    let generations: Vec<u64> = reports.iter().map(|seen| level(seen).0).collect();
+    let generations: Vec<u64> = reports.iter().map(|seen| report_fields(seen).0).collect();
     assert!(generations.is_sorted(), "{generations:?}");
     for report in &reports {
-        let is_healthy = level(report).1 == "Healthy";
+        let is_healthy = report_fields(report).1 == "Healthy";
         assert_eq!(
             report.error.is_none(),
             is_healthy,
@@ -111,16 +112,16 @@ async fn our_server_hears_the_level() {
 }
 
 #[tokio::test]
-async fn pushed_probes_are_answered() {
+async fn pushed_probes_are_acknowledged_or_rejected() {
     let reserved = ReservedPort::new(net::loopback());
     let target = TcpListener::bind(reserved.address).await.expect("a free port");
     let probe = |probe: Value| json!({"session": 3, "heartbeatSeconds": 60, "probe": probe});
     let good = probe(json!({"periodSeconds": 1, "timeoutSeconds": 60, "tcpSocket": {
         "port": reserved.port(), "host": reserved.address.ip().to_string(),
     }}));
-    let server = PlainServer::start(Script::ours(good.clone())).await;
-    let _vm = Vm::new("reporter-pushed").reports_to(&server).args(&["--group", "payments"]).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let server = ScriptedAds::start(Script::ours(good.clone())).await;
+    let _vm = AgentConfig::new("reporter-pushed").reports_to(&server).args(&["--group", "payments"]).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     let answers = |seen: &[Seen]| -> Vec<Seen> {
         seen.iter().filter(|seen| seen.type_url == PROBE_TYPE).cloned().collect()
     };
@@ -142,30 +143,30 @@ async fn pushed_probes_are_answered() {
         assert_eq!(answer.version, format!("v{good}"), "the old probe must stay in use");
     }
     drop(target);
-    server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ConnectionRefused")).await;
+    server.until("unhealthy", |seen| last_report_is(seen, "Unhealthy", "ConnectionRefused")).await;
 }
 
 #[tokio::test]
-async fn a_pending_entry_waits_for_its_session() {
-    let server = PlainServer::start(Script::ours(json!({"session": 0, "heartbeatSeconds": 60}))).await;
-    let _vm = Vm::probed("reporter-pending").reports_to(&server).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+async fn the_report_is_repeated_when_a_pending_entry_gets_a_session() {
+    let server = ScriptedAds::start(Script::ours(json!({"session": 0, "heartbeatSeconds": 60}))).await;
+    let _vm = AgentConfig::probed("reporter-pending").reports_to(&server).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     let before = server.seen().len();
     server.change(|script| script.hello = Some(hello()));
-    server.until("the level again", |seen| seen[before..].iter().any(Seen::is_ours)).await;
+    server.until("the report_fields again", |seen| seen[before..].iter().any(Seen::is_ours)).await;
 }
 
 /// Sends SIGTERM to the agent, asserts that it exits with 0, and returns all messages that the
 /// server received.
-async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
+async fn final_report(name: &str, script: Script) -> Vec<Seen> {
     let is_plain = script.hello.is_none();
-    let server = PlainServer::start(script).await;
-    let vm = Vm::probed(name).reports_to(&server).start();
+    let server = ScriptedAds::start(script).await;
+    let vm = AgentConfig::probed(name).reports_to(&server).start();
     let is_up =
         |seen: &[Seen]| seen.iter().any(|seen| if is_plain { seen.is_report() } else { seen.is_ours() });
     server.until("the first report", is_up).await;
     if !is_plain {
-        server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+        server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     }
     vm.sidecar.signal(Signal::SIGTERM);
     let (code, log) = vm.sidecar.end().await;
@@ -174,28 +175,30 @@ async fn goodbye(name: &str, script: Script) -> Vec<Seen> {
 }
 
 #[tokio::test]
-async fn goodbye_to_our_server() {
-    let seen = goodbye("goodbye-ours", Script::ours(hello())).await;
-    assert!(is_last(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
+async fn final_report_to_app_health_discovery() {
+    let seen = final_report("final_report-ours", Script::ours(hello())).await;
+    assert!(last_report_is(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
 }
 
 #[tokio::test]
-async fn goodbye_to_a_plain_server() {
-    let seen = goodbye("goodbye-plain", Script::plain()).await;
+async fn final_report_to_istiod() {
+    let seen = final_report("final_report-plain", Script::plain()).await;
     let error = seen.last().and_then(|seen| seen.error.clone());
     assert_eq!(error.map(|(code, _)| code), Some(13), "{seen:#?}");
 }
 
 #[tokio::test]
-async fn goodbye_to_a_server_that_is_silent() {
-    let seen = goodbye("goodbye-silent", Script { acknowledges: false, ..Script::ours(hello()) }).await;
-    assert!(is_last(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
+async fn final_report_to_a_silent_server() {
+    let seen =
+        final_report("final_report-silent", Script { acknowledges: false, ..Script::ours(hello()) }).await;
+    assert!(last_report_is(&seen, "Unhealthy", "Terminating"), "{seen:#?}");
 }
 
 #[tokio::test]
-async fn an_end_without_a_server() {
-    let vm =
-        Vm::probed("goodbye-nobody").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
+async fn the_agent_terminates_without_a_server() {
+    let vm = AgentConfig::probed("final_report-nobody")
+        .args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"])
+        .start();
     vm.until_disconnected("refused").await;
     vm.sidecar.signal(Signal::SIGTERM);
     let (code, log) = vm.sidecar.end().await;
@@ -203,13 +206,14 @@ async fn an_end_without_a_server() {
 }
 
 #[tokio::test]
-async fn a_drain_is_told_and_the_stream_stays() {
-    let server = PlainServer::start(Script::ours(json!({"session": 2, "heartbeatSeconds": 1}))).await;
-    let vm = Vm::probed("reporter-drain").reports_to(&server).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+async fn draining_is_reported_and_the_stream_stays_open() {
+    let server = ScriptedAds::start(Script::ours(json!({"session": 2, "heartbeatSeconds": 1}))).await;
+    let vm = AgentConfig::probed("reporter-drain").reports_to(&server).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     vm.sidecar.local("POST /drain", "Host: localhost\r\n").await;
-    let drained =
-        |seen: &[Seen]| seen.iter().filter(|seen| seen.is_ours() && level(seen).2 == "Draining").count();
+    let drained = |seen: &[Seen]| {
+        seen.iter().filter(|seen| seen.is_ours() && report_fields(seen).2 == "Draining").count()
+    };
     server.until("draining, and heartbeats of it", |seen| drained(seen) >= 3).await;
     assert_eq!(server.streams(), 1);
     vm.sidecar.signal(Signal::SIGTERM);

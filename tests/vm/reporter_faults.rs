@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kit::net;
-use kit::plain_server::{self, PlainServer, Script, Seen};
 use kit::process::Process;
-use kit::vm::wait;
+use kit::vm::scripted_ads::{self, Script, ScriptedAds, Seen};
+use kit::wait;
 use serde_json::json;
 use tonic::Code;
 
-use crate::reporter_kit::{Vm, is_last, level};
+use crate::reporter_support::{AgentConfig, last_report_is, report_fields};
 
 /// istiod rejects a client that sends PINGs less than 15 s apart. The agent sends one every 20 s; two
 /// seconds less than the minimum are a margin for a busy machine that receives one late.
@@ -21,42 +21,42 @@ fn ours() -> Script {
 }
 
 #[tokio::test]
-async fn a_report_that_nobody_acknowledges_is_said_again_then_elsewhere() {
-    let server = PlainServer::start(Script { acknowledges: false, ..ours() }).await;
-    let _vm = Vm::probed("faults-unacknowledged").reports_to(&server).start();
+async fn an_unacknowledged_report_is_repeated_and_then_sent_on_another_stream() {
+    let server = ScriptedAds::start(Script { acknowledges: false, ..ours() }).await;
+    let _vm = AgentConfig::probed("faults-unacknowledged").reports_to(&server).start();
     server.until("another stream", |seen| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours())).await;
     let first: Vec<u64> = server
         .seen()
         .iter()
-        .filter(|seen| seen.stream == 0 && seen.is_ours() && level(seen).1 == "Healthy")
-        .map(|seen| level(seen).0)
+        .filter(|seen| seen.stream == 0 && seen.is_ours() && report_fields(seen).1 == "Healthy")
+        .map(|seen| report_fields(seen).0)
         .collect();
     assert_eq!(first, [1, 1], "expected the report and one repetition");
 }
 
 #[tokio::test]
-async fn the_newest_state_alone_survives_an_outage() {
+async fn only_the_newest_state_is_reported_after_an_outage() {
     // The port is reserved for the second server.
     let address = SocketAddr::new(net::loopback(), 15010);
-    let server = PlainServer::listen(address, ours(), None).await;
-    let vm = Vm::probed("faults-outage").reports_to(&server).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let server = ScriptedAds::listen(address, ours(), None).await;
+    let vm = AgentConfig::probed("faults-outage").reports_to(&server).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     drop(server);
     vm.until_disconnected("").await;
     for healthy in [false, true, false] {
         vm.set_and_wait(healthy).await;
     }
-    let server = PlainServer::listen(address, ours(), None).await;
-    server.until("the state", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
+    let server = ScriptedAds::listen(address, ours(), None).await;
+    server.until("the state", |seen| last_report_is(seen, "Unhealthy", "ExecExit")).await;
     let ours = server.seen().iter().filter(|seen| seen.is_ours()).count();
     assert_eq!(ours, 1, "{:#?}", server.seen());
 }
 
 #[tokio::test]
 async fn a_connection_that_closes_after_goaway_is_replaced() {
-    let server = PlainServer::start(ours()).await;
-    let _vm = Vm::probed("faults-goaway").reports_to(&server).start();
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    let server = ScriptedAds::start(ours()).await;
+    let _vm = AgentConfig::probed("faults-goaway").reports_to(&server).start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     server.go_away();
     let again = |seen: &[Seen]| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours());
     server.until("another stream", again).await;
@@ -64,30 +64,31 @@ async fn a_connection_that_closes_after_goaway_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_and_is_not_for_ever() {
+async fn a_rejected_stream_is_retried() {
     let ends = Some((Duration::ZERO, Code::PermissionDenied));
-    let server = PlainServer::start(Script { ends, ..ours() }).await;
-    let vm = Vm::probed("faults-refused").reports_to(&server).start();
+    let server = ScriptedAds::start(Script { ends, ..ours() }).await;
+    let vm = AgentConfig::probed("faults-refused").reports_to(&server).start();
     vm.until_disconnected("PermissionDenied: ended by the script").await;
     assert!(vm.metric("app_health_agent_discovery_connects_total{result=\"refused\"}").await > 0);
     server.change(|script| script.ends = None);
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
 }
 
 /// The connection stays open but the server sends nothing, so only PINGs detect the failure.
 #[tokio::test]
-async fn a_mute_server_is_found() {
-    let (address, accepted) = plain_server::mute().await;
+async fn pings_detect_a_silent_server() {
+    let (address, accepted) = scripted_ads::mute().await;
     let address = address.to_string();
-    let _vm = Vm::probed("faults-mute").args(&["--discovery", &address, "--discovery-plaintext"]).start();
+    let _vm =
+        AgentConfig::probed("faults-mute").args(&["--discovery", &address, "--discovery-plaintext"]).start();
     wait::until("another attempt", async || *accepted.lock().expect("no holder of the lock panicked") >= 2)
         .await;
 }
 
 #[tokio::test]
-async fn istiod_gets_no_pings_that_it_refuses() {
-    let server = PlainServer::start(Script::plain()).await;
-    let _vm = Vm::probed("faults-pings").reports_to(&server).start();
+async fn pings_are_rare_enough_for_istiod() {
+    let server = ScriptedAds::start(Script::plain()).await;
+    let _vm = AgentConfig::probed("faults-pings").reports_to(&server).start();
     wait::until("two pings", async || server.pings().len() >= 2).await;
     let pings = server.pings();
     let gaps: Vec<Duration> = pings.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -97,9 +98,10 @@ async fn istiod_gets_no_pings_that_it_refuses() {
 }
 
 #[tokio::test]
-async fn an_outage_costs_no_memory() {
-    let vm =
-        Vm::probed("faults-memory").args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"]).start();
+async fn an_outage_does_not_increase_memory() {
+    let vm = AgentConfig::probed("faults-memory")
+        .args(&["--discovery", "127.0.0.1:9", "--discovery-plaintext"])
+        .start();
     vm.until_disconnected("refused").await;
     let rounds = async |count: u32| {
         for _ in 0..count {

@@ -3,11 +3,11 @@
 
 use std::net::SocketAddr;
 
-use kit::plain_server::{self, Authority, PlainServer, Script, Seen};
-use kit::vm::wait;
+use kit::vm::scripted_ads::{self, Authority, Script, ScriptedAds, Seen};
+use kit::wait;
 use serde_json::json;
 
-use crate::reporter_kit::{Running, Vm, is_last};
+use crate::reporter_support::{AgentConfig, RunningAgent, last_report_is};
 
 const SPIFFE: &str = "spiffe://cluster.local/ns/app-health/sa/discovery";
 const RELOADED: &str = "app_health_agent_tls_reload_total{result=\"ok\"}";
@@ -19,8 +19,8 @@ fn ours() -> Script {
 
 /// Starts an agent with a certificate of `authority` that reports to `server` and expects `san` in
 /// the server's certificate.
-fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str>) -> Running {
-    let vm = Vm::probed(name);
+fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str>) -> RunningAgent {
+    let vm = AgentConfig::probed(name);
     let folder = vm.builder.folder.clone();
     authority.write_client(&folder);
     let file = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
@@ -35,21 +35,21 @@ fn start(name: &str, server: SocketAddr, authority: &Authority, san: Option<&str
 }
 
 #[tokio::test]
-async fn servers_that_are_who_they_should_be() {
+async fn servers_with_the_expected_name_are_accepted() {
     for (name, certified, san) in [
         ("tls-address", "127.0.0.1", None),
         ("tls-dns", "discovery.example", Some("discovery.example")),
         ("tls-spiffe", SPIFFE, Some(SPIFFE)),
     ] {
         let authority = Authority::new();
-        let server = PlainServer::start_tls(ours(), authority.acceptor(certified)).await;
+        let server = ScriptedAds::start_tls(ours(), authority.acceptor(certified)).await;
         let _vm = start(name, server.address, &authority, san);
-        server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+        server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     }
 }
 
 #[tokio::test]
-async fn servers_that_are_not() {
+async fn servers_with_another_name_or_authority_are_rejected() {
     let (authority, other) = (Authority::new(), Authority::new());
     for (name, acceptor, san, words) in [
         ("tls-wrong-address", authority.acceptor("127.0.0.2"), None, "not valid for name"),
@@ -64,7 +64,7 @@ async fn servers_that_are_not() {
         ("tls-wrong-authority", other.acceptor("127.0.0.1"), None, "UnknownIssuer"),
         ("tls-wrong-authority-spiffe", other.acceptor(SPIFFE), Some(SPIFFE), "UnknownIssuer"),
     ] {
-        let server = PlainServer::start_tls(ours(), acceptor).await;
+        let server = ScriptedAds::start_tls(ours(), acceptor).await;
         let vm = start(name, server.address, &authority, san);
         vm.until_disconnected("TLS handshake: ").await;
         vm.until_disconnected(words).await;
@@ -73,17 +73,17 @@ async fn servers_that_are_not() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends() {
-    let (address, _) = plain_server::mute().await;
+async fn an_unanswered_tls_handshake_times_out() {
+    let (address, _) = scripted_ads::mute().await;
     let vm = start("tls-mute", address, &Authority::new(), None);
     vm.until_disconnected("TLS handshake timed out after 5 s").await;
 }
 
 #[tokio::test]
-async fn a_client_that_the_server_does_not_know() {
+async fn a_client_of_another_authority_is_rejected() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let server = PlainServer::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
-    let vm = Vm::probed("tls-unknown-client");
+    let server = ScriptedAds::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
+    let vm = AgentConfig::probed("tls-unknown-client");
     let folder = vm.builder.folder.clone();
     other.write_client(&folder);
     std::fs::write(folder.join("ca.pem"), authority.pem()).expect("a writable folder");
@@ -92,33 +92,81 @@ async fn a_client_that_the_server_does_not_know() {
         .args(&["--discovery", &server.address.to_string(), "--discovery-ca", &file("ca.pem")])
         .args(&["--discovery-cert", &file("cert.pem"), "--discovery-key", &file("key.pem")])
         .start();
-    vm.until_disconnected("").await;
+    vm.until_disconnected("the server rejected the client certificate").await;
     assert_eq!(server.streams(), 0);
 }
 
+/// With TLS 1.3 the server verifies the client certificate after the client's handshake.
 #[tokio::test]
-async fn changed_files_are_used_and_no_report_is_lost() {
+async fn an_expired_client_certificate_is_logged_once() {
+    let authority = Authority::new();
+    let server = ScriptedAds::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
+    let vm = AgentConfig::probed("tls-expired-client");
+    let folder = vm.builder.folder.clone();
+    authority.write_client(&folder);
+    let expired = authority.sign_expired("spiffe://cluster.local/ns/shop/sa/pay");
+    std::fs::write(folder.join("cert.pem"), expired.certificate).expect("a writable folder");
+    std::fs::write(folder.join("key.pem"), expired.key).expect("a writable folder");
+    let file = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let vm = vm
+        .args(&["--discovery", &server.address.to_string(), "--discovery-ca", &file("ca.pem")])
+        .args(&["--discovery-cert", &file("cert.pem"), "--discovery-key", &file("key.pem")])
+        .start();
+    let failures = "app_health_agent_discovery_connects_total{result=\"failed\"}";
+    wait::until("three attempts", async || vm.metric(failures).await >= 3).await;
+    vm.until_disconnected("because it has expired (--discovery-cert)").await;
+    let log = vm.sidecar.log();
+    assert_eq!(log.matches("discovery server").count(), 1, "{log}");
+    assert_eq!(server.streams(), 0);
+}
+
+/// A token authenticates the agent without a client certificate, and is read for each connection.
+#[tokio::test]
+async fn a_token_is_sent_and_read_again() {
+    let authority = Authority::new();
+    let server = ScriptedAds::start_tls(ours(), authority.acceptor_of_tokens("127.0.0.1")).await;
+    let vm = AgentConfig::probed("tls-token");
+    let folder = vm.builder.folder.clone();
+    std::fs::write(folder.join("ca.pem"), authority.pem()).expect("a writable folder");
+    std::fs::write(folder.join("token"), "first\n").expect("a writable folder");
+    let file = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let vm = vm
+        .args(&["--discovery", &server.address.to_string(), "--discovery-ca", &file("ca.pem")])
+        .args(&["--discovery-token-file", &file("token")])
+        .start();
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
+    assert_eq!(server.authorizations(), ["Bearer first"]);
+    std::fs::write(folder.join("token"), "second").expect("a writable folder");
+    server.go_away();
+    server.until("another stream", |seen| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours())).await;
+    assert_eq!(server.authorizations(), ["Bearer first", "Bearer second"]);
+    let log = vm.sidecar.log();
+    assert!(!log.contains("first") && !log.contains("second"), "{log}");
+}
+
+#[tokio::test]
+async fn changed_files_are_reloaded_and_no_report_is_lost() {
     let (old, new) = (Authority::new(), Authority::new());
-    let server = PlainServer::start_tls(ours(), old.acceptor("127.0.0.1")).await;
+    let server = ScriptedAds::start_tls(ours(), old.acceptor("127.0.0.1")).await;
     let vm = start("tls-rotated", server.address, &old, None);
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     // From now on the server rejects the old client certificate.
     server.change_tls(new.acceptor("127.0.0.1"));
     new.write_client(&vm.sidecar.folder);
     wait::until("a reload", async || vm.metric(RELOADED).await > 0).await;
-    vm.set(false);
-    server.until("unhealthy", |seen| is_last(seen, "Unhealthy", "ExecExit")).await;
+    vm.set_healthy(false);
+    server.until("unhealthy", |seen| last_report_is(seen, "Unhealthy", "ExecExit")).await;
     let again = |seen: &[Seen]| seen.iter().any(|seen| seen.stream == 1 && seen.is_ours());
     server.until("a stream with the new files", again).await;
-    assert!(is_last(&server.seen(), "Unhealthy", "ExecExit"));
+    assert!(last_report_is(&server.seen(), "Unhealthy", "ExecExit"));
 }
 
 #[tokio::test]
-async fn broken_files_change_nothing() {
+async fn invalid_files_leave_the_previous_certificate_in_use() {
     let authority = Authority::new();
-    let server = PlainServer::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
+    let server = ScriptedAds::start_tls(ours(), authority.acceptor("127.0.0.1")).await;
     let vm = start("tls-broken", server.address, &authority, None);
-    server.until("healthy", |seen| is_last(seen, "Healthy", "ProbeSucceeded")).await;
+    server.until("healthy", |seen| last_report_is(seen, "Healthy", "ProbeSucceeded")).await;
     // First a key of another certificate, then no key.
     std::fs::write(vm.sidecar.folder.join("key.pem"), Authority::new().sign("a.example").key)
         .expect("a file");
@@ -131,9 +179,13 @@ async fn broken_files_change_nothing() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_at_the_start() {
-    let vm =
-        Vm::probed("tls-none").args(&["--discovery", "127.0.0.1:9", "--discovery-ca", "/nonexistent/ca"]);
+async fn missing_files_prevent_the_start() {
+    let vm = AgentConfig::probed("tls-none").args(&[
+        "--discovery",
+        "127.0.0.1:9",
+        "--discovery-ca",
+        "/nonexistent/ca",
+    ]);
     let vm =
         vm.args(&["--discovery-cert", "/nonexistent/cert", "--discovery-key", "/nonexistent/key"]).start();
     let (code, log) = vm.sidecar.end().await;

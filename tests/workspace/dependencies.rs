@@ -8,24 +8,28 @@ use serde_json::Value;
 use crate::root;
 
 /// Every crate of the product, with the crates of the product that it may depend on.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("pacing", &[]),
     ("probe", &[]),
     ("filter", &["probe"]),
+    ("filter-native", &["filter", "probe"]),
     ("workload-health", &["pacing", "probe"]),
+    ("xds-proxy", &["pacing"]),
     ("injector", &["probe"]),
     ("discovery", &["pacing", "probe", "workload-health"]),
-    ("serving", &[]),
-    ("agent", &["pacing", "probe", "serving", "workload-health"]),
+    ("serving", &["pacing"]),
+    ("agent", &["pacing", "probe", "serving", "workload-health", "xds-proxy"]),
     ("control-plane", &["discovery", "injector", "pacing", "probe", "serving", "workload-health"]),
 ];
 
 /// Crates whose manifests name no crate for I/O.
-const PURE: [&str; 6] = ["pacing", "probe", "filter", "workload-health", "injector", "discovery"];
+const PURE: [&str; 7] =
+    ["pacing", "probe", "filter", "workload-health", "xds-proxy", "injector", "discovery"];
 const IO: [&str; 9] =
     ["hyper", "hyper-util", "kube", "nix", "proxy-wasm", "socket2", "tokio", "tokio-util", "tonic"];
 
-/// Returns the names of the normal dependencies in the manifest of each workspace member.
+/// Returns the names of the normal dependencies in the manifest of each workspace member, without
+/// those of a single target: the filter's wasm form needs `proxy-wasm`.
 fn manifests() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
@@ -40,7 +44,9 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
         .iter()
         .map(|package| {
             let dependencies = package["dependencies"].as_array().expect("a list of dependencies");
-            let normal = dependencies.iter().filter(|dependency| dependency["kind"].is_null());
+            let normal = dependencies
+                .iter()
+                .filter(|dependency| dependency["kind"].is_null() && dependency["target"].is_null());
             (text(&package["name"]), normal.map(|dependency| text(&dependency["name"])).collect())
         })
         .collect()

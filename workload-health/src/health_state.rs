@@ -170,6 +170,20 @@ impl HealthState {
         Some(self.transition(State::Unhealthy, reason, reason.text().to_owned()))
     }
 
+    /// Reverses draining: the state is unknown until the probe has decided again.
+    pub fn resume(&mut self) -> Option<Transition> {
+        if self.reason != HealthReason::Draining {
+            return None;
+        }
+        self.is_final = false;
+        (self.successes, self.failures) = (0, 0);
+        let reason = match self.thresholds {
+            Some(_) => HealthReason::AwaitingVerdict,
+            None => HealthReason::NoProbe,
+        };
+        Some(self.transition(State::Unknown, reason, reason.text().to_owned()))
+    }
+
     pub fn state(&self) -> State {
         self.state
     }

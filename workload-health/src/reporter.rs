@@ -3,7 +3,7 @@
 //! returns effects, and both time and randomness are arguments.
 //!
 //! Two kinds of servers accept reports. The app-health discovery server sends a hello message on
-//! each stream and acknowledges every report that it has stored. A plain server, such as istiod,
+//! each stream and acknowledges every report that it has stored. A server with only Istio's protocol, such as istiod,
 //! implements only Istio's protocol and never responds, so the agent repeats its reports there. The
 //! kind is detected on each stream separately.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pacing::Backoff;
 
-use crate::{HealthReport, Hello, State};
+use crate::{HealthReason, HealthReport, Hello, State};
 use stream::{Due, Stream};
 pub use types::{Attempt, Disconnect, Effect, HealthStatus, Input, Report, ReporterSettings};
 
@@ -25,10 +25,14 @@ const HALF_CLOSE_DELAY: Duration = Duration::from_millis(100);
 /// agents whose files change together do not reconnect together.
 const REOPEN_WITHIN: Duration = Duration::from_secs(30);
 /// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
-/// upper bound. A stream that lasted for the largest pause resets them.
+/// upper bound.
 const MIN_DELAY: Duration = Duration::from_millis(100);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(30);
+/// A stream that lasted this long resets the pauses. A server that restarts twice within a minute
+/// gets the newest state soon after each start, and one that drops every stream at once does not
+/// receive attempts at the highest rate.
+const RESET_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq)]
 enum StreamState {
@@ -166,7 +170,7 @@ impl Reporter {
     fn disconnected(&mut self, now: Duration, loss: Disconnect, random: &mut dyn FnMut() -> f64) {
         self.is_outdated = false;
         match &self.stream_state {
-            StreamState::Open(stream) => self.backoff.reset_after(stream.age(now)),
+            StreamState::Open(stream) => reset_backoff(&mut self.backoff, stream.age(now)),
             StreamState::Connecting => {}
             StreamState::HalfClosed(_) => {
                 self.stream_state = StreamState::HalfClosed(now);
@@ -178,7 +182,11 @@ impl Reporter {
             // Another attempt would be rejected too.
             self.backoff.jump_to_max();
         }
-        self.stream_state = StreamState::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random()));
+        let delay = match self.settings.is_proxied {
+            true => Duration::ZERO,
+            false => self.backoff.next_with_jitter(MIN_DELAY, random()),
+        };
+        self.stream_state = StreamState::Waiting(now + delay);
     }
 
     fn shut_down(&mut self, now: Duration) {
@@ -240,7 +248,7 @@ impl Reporter {
         effects: &mut Vec<Effect>,
     ) {
         let StreamState::Open(stream) = &mut self.stream_state else { return };
-        let HealthStatus { generation, state, message, .. } = &self.status;
+        let HealthStatus { generation, state, reason, message, .. } = &self.status;
         stream.sent(now, *generation, self.settings.istio_heartbeat, random());
         let report = if stream.session().is_some() {
             if stream.server_acknowledges() {
@@ -256,6 +264,9 @@ impl Reporter {
             if *state == State::Unknown {
                 // Istio's protocol has no unknown state, and reporting unhealthy instead would be
                 // wrong.
+                if attempt == Attempt::Retry && *reason == HealthReason::NoProbe {
+                    effects.push(Effect::NothingToReport);
+                }
                 return;
             }
             let healthy = *state == State::Healthy;
@@ -310,7 +321,7 @@ impl Reporter {
                     self.disconnected(now, Disconnect::Transient, random);
                 }
                 Due::Reopen => {
-                    self.backoff.reset_after(stream.age(now));
+                    reset_backoff(&mut self.backoff, stream.age(now));
                     effects.extend([Effect::Close, Effect::Connect]);
                     self.stream_state = StreamState::Connecting;
                 }
@@ -324,8 +335,8 @@ impl Reporter {
 
     /// When the final report counts as delivered on a stream without acknowledgements.
     fn assumed_delivered_at(&self, stream: &Stream) -> Option<Duration> {
-        let is_goodbye = self.shutdown_deadline.is_some() && self.status.is_final();
-        (is_goodbye && !stream.server_acknowledges()).then(|| stream.last_sent() + HALF_CLOSE_DELAY)
+        let is_final_report = self.shutdown_deadline.is_some() && self.status.is_final();
+        (is_final_report && !stream.server_acknowledges()).then(|| stream.last_sent() + HALF_CLOSE_DELAY)
     }
 
     fn final_report_delivered(&self, now: Duration) -> bool {
@@ -337,6 +348,12 @@ impl Reporter {
             Some(at) => now >= at,
             None => stream.is_acknowledged(self.status.generation),
         }
+    }
+}
+
+fn reset_backoff(backoff: &mut Backoff, stream_age: Duration) {
+    if stream_age >= RESET_AFTER {
+        backoff.reset();
     }
 }
 

@@ -76,6 +76,26 @@ fn cidr_blocks() {
 }
 
 #[test]
+fn addresses_of_a_cidr_block() {
+    for (block, address, expected) in [
+        ("10.1.0.0/16", "10.1.255.255", true),
+        ("10.1.0.0/16", "10.2.0.0", false),
+        ("10.1.2.3/16", "10.1.0.0", true),
+        ("10.1.2.3", "10.1.2.3", true),
+        ("10.1.2.3", "10.1.2.2", false),
+        ("0.0.0.0/0", "192.0.2.1", true),
+        ("0.0.0.0/0", "::1", false),
+        ("::/0", "192.0.2.1", false),
+        ("fd00::/8", "fd12::1", true),
+        ("fd00::/8", "fe00::1", false),
+        ("fd00::1", "fd00::1", true),
+    ] {
+        let found = block.parse::<Cidr>().unwrap().contains(address.parse().unwrap());
+        assert_eq!(found, expected, "{address} in {block}");
+    }
+}
+
+#[test]
 fn values_or_off() {
     assert_eq!("off".parse::<OrOff<HttpUrl>>(), Ok(OrOff::Off));
     assert_eq!("OFF".parse::<OrOff<HttpUrl>>(), Err(AddressError::InvalidUrl));

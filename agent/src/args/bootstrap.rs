@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 
-use crate::address::{Cidr, LocalAddress, OrOff};
-use crate::envoy_version::EnvoyVersion;
+use crate::address::{Clients, LocalAddress, OrOff};
+use crate::envoy_version::EnvoyBuild;
+use crate::filter_choice::WantedFilter;
 
 /// Flags that determine the rendered bootstrap, shared by `run` and `bootstrap`.
 #[derive(Debug, clap::Args)]
@@ -41,15 +42,25 @@ pub struct SidecarArgs {
     /// its owner
     #[arg(long, env = "APP_HEALTH_STATE_DIR", value_name = "DIR", default_value = "/var/run/app-health")]
     pub state_dir: PathBuf,
-    /// Use this filter instead of the embedded one; the path must be valid for Envoy. Default: the
+    /// Form of the filter: `native` needs less memory and CPU time, `wasm` runs in a sandbox and in
+    /// any Envoy. `auto`: native if it is tested with the version of Envoy, otherwise wasm
+    #[arg(long, env = "APP_HEALTH_FILTER", value_enum, default_value_t = WantedFilter::Auto)]
+    pub filter: WantedFilter,
+    /// Use this wasm filter instead of the embedded one; the path must be valid for Envoy. Default: the
     /// embedded filter, written to STATE_DIR
     #[arg(long, env = "APP_HEALTH_FILTER_WASM", value_name = "FILE")]
     pub filter_wasm: Option<PathBuf>,
-    /// Clients that may probe, a CIDR block such as 10.0.0.0/8; repeatable, and the environment
-    /// variable takes a comma-separated list. 127.0.0.1 and ::1 are always allowed. Default: any
-    /// client
-    #[arg(long, env = "APP_HEALTH_ALLOW_FROM", value_name = "CIDR", value_delimiter = ',')]
-    pub allow_from: Vec<Cidr>,
+    /// Clients that may probe and call lifecycle hooks: a CIDR block such as 10.0.0.0/8, or `node`,
+    /// the addresses of --node-ip and the Pod's gateways; repeatable, and the environment variable
+    /// takes a comma-separated list. 127.0.0.1 and ::1 are always allowed. Default: any client may
+    /// probe, and the node may call hooks if --node-ip is set
+    #[arg(long, env = "APP_HEALTH_ALLOW_FROM", value_name = "CIDR|node", value_delimiter = ',')]
+    pub allow_from: Vec<Clients>,
+    /// The node's addresses (status.hostIP), from which kubelet may send its requests; other clients
+    /// cannot take the connections of these addresses. Repeatable, and the environment variable takes
+    /// a comma-separated list
+    #[arg(long, env = "APP_HEALTH_NODE_IP", value_name = "ADDRESS[,…]", value_delimiter = ',')]
+    pub node_ip: Vec<IpAddr>,
     /// An additional port of the proxy that no probe may target, such as a listener of yours;
     /// repeatable, and the environment variable takes a comma-separated list
     #[arg(
@@ -60,6 +71,11 @@ pub struct SidecarArgs {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub reserved_port: Vec<u16>,
+    /// Use connections to the application again, which takes less time and CPU. kubelet opens one for
+    /// every probe, so a verdict may differ: an application that accepts no new connections still
+    /// passes
+    #[arg(long, env = "APP_HEALTH_REUSE_CONNECTIONS", value_parser = BoolishValueParser::new())]
+    pub reuse_connections: bool,
     /// Send probes from 127.0.0.6 and ::6, which the iptables rules that capture the Pod's traffic
     /// exclude. `auto`: only if the machine has the address
     #[arg(long, env = "APP_HEALTH_SOURCE_BIND", value_enum, default_value_t = SourceBind::Auto)]
@@ -68,7 +84,7 @@ pub struct SidecarArgs {
     /// filter in another place. Default: `run` queries the Envoy binary, `bootstrap` assumes the
     /// newest known version
     #[arg(long, env = "APP_HEALTH_ENVOY_VERSION", value_name = "X.Y")]
-    pub envoy_version: Option<EnvoyVersion>,
+    pub envoy_version: Option<EnvoyBuild>,
 }
 
 /// Flags of `bootstrap`. The prober table comes from the environment variable

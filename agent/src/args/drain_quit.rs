@@ -1,4 +1,4 @@
-//! Flags of `drain` and `quit`, which send requests to the running agent.
+//! Flags of `drain`, `undrain` and `quit`, which send requests to the running agent.
 
 use std::time::Duration;
 
@@ -38,6 +38,27 @@ pub struct DrainArgs {
         value_parser = clap::value_parser!(u32).map(seconds)
     )]
     pub wait: Duration,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Envoy cannot reverse a drain: the agent replaces an Envoy that it started, and an external one must be restarted. \
+                  A drain by SIGTERM cannot be reversed."
+)]
+pub struct UndrainArgs {
+    /// URL of the agent's local server: http://host:port or unix:PATH
+    #[arg(long, env = "APP_HEALTH_UNDRAIN_URL", value_name = "URL", default_value = DEFAULT_URL, value_parser = agent_url)]
+    pub url: HttpUrl,
+    /// Timeout of the request to the agent
+    #[arg(
+        long = "timeoutSeconds",
+        alias = "timeout-seconds",
+        env = "APP_HEALTH_UNDRAIN_TIMEOUT_SECONDS",
+        value_name = "SECONDS",
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..).map(seconds)
+    )]
+    pub timeout: Duration,
 }
 
 #[derive(Debug, clap::Args)]

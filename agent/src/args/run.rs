@@ -11,7 +11,7 @@ use clap::builder::{
 use tracing::level_filters::LevelFilter;
 
 use super::bootstrap::PROBERS_HELP;
-use super::{DiscoveryArgs, HealthArgs, SidecarArgs};
+use super::{SidecarArgs, VmArgs};
 use crate::address::{HttpUrl, OrOff};
 
 /// Names of the log levels.
@@ -30,6 +30,10 @@ pub struct RunArgs {
     /// Listener for GET /healthz/ready; `[::]` accepts IPv4 and IPv6
     #[arg(long, env = "APP_HEALTH_READY_ADDRESS", value_name = "ADDRESS:PORT", default_value = "[::]:15021")]
     pub ready_address: SocketAddr,
+    /// With --local-address unix:PATH: name or number of a group whose members may use the socket, in
+    /// addition to root and the agent's own user. The agent must be in this group
+    #[arg(long, env = "APP_HEALTH_LOCAL_GROUP", value_name = "GROUP")]
+    pub local_group: Option<String>,
     /// Your complete Envoy configuration, used as it is: nothing is rendered, and
     /// ISTIO_KUBE_APP_PROBERS is not read
     #[arg(long, env = "APP_HEALTH_ENVOY_CONFIG", value_name = "FILE")]
@@ -54,10 +58,37 @@ pub struct RunArgs {
     /// restarts it
     #[arg(long, env = "APP_HEALTH_NO_ENVOY", value_parser = BoolishValueParser::new())]
     pub no_envoy: bool,
-    /// What to do when Envoy exits unexpectedly. `never`: exit with code 70, so that kubelet or
-    /// systemd restarts both; `always`: restart Envoy after half a second, doubling up to 30 s
+    /// Selects what follows an unexpected exit of Envoy. `never`: exit with code 70, so that kubelet or
+    /// systemd restarts both; `always`: restart Envoy after
+    /// a random pause of at most half a second; the maximum doubles up to 30 s; `limited`: the same,
+    /// but exit with code 70 if Envoy was restarted --envoy-restart-limit times within
+    /// --envoy-restart-window-seconds before, so that a crash loop is visible
     #[arg(long, env = "APP_HEALTH_ENVOY_RESTART", value_enum, default_value_t = EnvoyRestart::Never)]
     pub envoy_restart: EnvoyRestart,
+    /// With --envoy-restart limited: how many restarts of Envoy are allowed within the window
+    #[arg(
+        long,
+        env = "APP_HEALTH_ENVOY_RESTART_LIMIT",
+        value_name = "N",
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    pub envoy_restart_limit: u16,
+    /// With --envoy-restart limited: length of the window. A container that ran for ten minutes is
+    /// restarted by kubelet without a delay
+    #[arg(
+        long,
+        env = "APP_HEALTH_ENVOY_RESTART_WINDOW_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 600,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub envoy_restart_window_seconds: u32,
+    /// Kill an Envoy that the agent started once neither its probe listener nor its admin port has
+    /// responded for this long; --envoy-restart decides what follows. An Envoy that has not been ready
+    /// yet has at least 600 s. 0 disables the check, as does --data-path off
+    #[arg(long, env = "APP_HEALTH_ENVOY_HANG_SECONDS", value_name = "SECONDS", default_value_t = 60)]
+    pub envoy_hang_seconds: u32,
     /// Whether clusters and listeners come over xDS. `auto`: they do if Envoy has statistics about
     /// xDS
     #[arg(long, env = "APP_HEALTH_DYNAMIC", value_enum, default_value_t = Dynamic::Auto)]
@@ -112,10 +143,6 @@ pub struct RunArgs {
     /// ISTIO_PROMETHEUS_ANNOTATIONS. Default: none
     #[arg(long, env = "APP_HEALTH_METRICS_TARGET", value_name = "PORT[/PATH]", value_delimiter = ',')]
     pub metrics_target: Vec<String>,
-    #[command(flatten)]
-    pub health: HealthArgs,
-    #[command(flatten)]
-    pub discovery: DiscoveryArgs,
     /// Minimum severity of log lines, which go to stderr; PUT /debug/log?level=debug on the local
     /// port changes it at runtime
     #[arg(long, env = "APP_HEALTH_LOG_LEVEL", value_parser = log_level(), default_value = "info")]
@@ -123,19 +150,23 @@ pub struct RunArgs {
     /// Format of log lines
     #[arg(long, env = "APP_HEALTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    #[command(flatten)]
+    pub vm: VmArgs,
     /// Additional flags for Envoy, such as --log-level debug; the flags that the agent sets itself
     /// are rejected
     #[arg(last = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
 }
 
-/// What to do when Envoy exits unexpectedly.
+/// Selects what follows an unexpected exit of Envoy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EnvoyRestart {
     /// The agent exits too.
     Never,
     /// The agent starts Envoy again.
     Always,
+    /// The agent starts Envoy again, but not more often than a limit.
+    Limited,
 }
 
 /// Which listeners a drain closes.

@@ -41,7 +41,7 @@ fn every_flag_has_a_variable_and_a_kebab_case_name() {
     for (command, flag, variable, aliases) in flags {
         let kebab = kebab_case(&flag);
         let prefix = match command.as_str() {
-            "wait" | "drain" | "quit" => format!("APP_HEALTH_{}_", command.to_uppercase()),
+            "wait" | "drain" | "undrain" | "quit" => format!("APP_HEALTH_{}_", command.to_uppercase()),
             _ => "APP_HEALTH_".to_owned(),
         };
         let plural = if kebab.ends_with("-port") { "S" } else { "" };
@@ -66,7 +66,7 @@ fn rejected_values() {
         "run --data-path https://localhost/",
         "run --admin-timeout-seconds 31",
         "bootstrap --local-address 0.0.0.0:15004",
-        "bootstrap --allow-from node",
+        "bootstrap --allow-from nodes",
         "bootstrap --instance-ip app",
         "bootstrap --reserved-port 0",
         "bootstrap --reserved-port 8080,65536",

@@ -10,11 +10,15 @@ fn bootstrap() -> Bootstrap {
         admin: "unix:/run/admin.sock".parse().unwrap(),
         filter: FilterCode::File("/run/filter.wasm".into()),
         allow_from: Vec::new(),
+        node: Vec::new(),
+        hook_callers: None,
         reserved_ports: Vec::new(),
+        reuse_connections: false,
         sources: vec!["127.0.0.6".parse().unwrap(), "::6".parse().unwrap()],
         instance_ip: "10.0.0.5".parse().unwrap(),
         envoy_version: EnvoyVersion::NEWEST,
         app_probers: Some("{}".to_owned()),
+        xds: None,
     }
 }
 
@@ -85,7 +89,7 @@ fn addresses_become_sockets() {
 }
 
 #[test]
-fn optional_parts_are_gone_without_a_trace() {
+fn absent_optional_parts_are_removed() {
     let json = rendered(&Bootstrap { stats_address: None, sources: Vec::new(), ..bootstrap() });
     let listeners = json["static_resources"]["listeners"].as_array().unwrap();
     assert_eq!(listeners.len(), 1);
@@ -95,16 +99,32 @@ fn optional_parts_are_gone_without_a_trace() {
 }
 
 #[test]
-fn loopback_is_always_in_the_allow_list_and_nothing_twice() {
-    let allow_from = ["10.0.0.0/8", "127.0.0.1", "10.0.0.0/8"].map(|block| block.parse().unwrap()).to_vec();
-    let json = rendered(&Bootstrap { allow_from, ..bootstrap() });
-    let found = &json["static_resources"]["listeners"][0]["filter_chains"][0]["filter_chain_match"];
-    let expected = json!({"source_prefix_ranges": [
-        {"address_prefix": "127.0.0.1", "prefix_len": 32},
-        {"address_prefix": "::1", "prefix_len": 128},
-        {"address_prefix": "10.0.0.0", "prefix_len": 8},
-    ]});
-    assert_eq!(found, &expected);
+fn the_node_has_a_filter_chain_of_its_own() {
+    let chains = |node: &[&str], filter: FilterCode| {
+        let node = node.iter().map(|address| address.parse().unwrap()).collect();
+        let json = rendered(&Bootstrap { node, filter, ..bootstrap() });
+        json["static_resources"]["listeners"][0]["filter_chains"].as_array().unwrap().clone()
+    };
+    for filter in [bootstrap().filter, FilterCode::Module("/run/filter.so".into())] {
+        let [general] = &chains(&[], filter.clone())[..] else { panic!("one chain") };
+        let [others, node] = &chains(&["192.0.2.1"], filter)[..] else { panic!("two chains") };
+        assert_eq!(others, general);
+        let match_of_node = json!({"source_prefix_ranges": [
+            {"address_prefix": "127.0.0.1", "prefix_len": 32},
+            {"address_prefix": "::1", "prefix_len": 128},
+            {"address_prefix": "192.0.2.1", "prefix_len": 32},
+        ]});
+        assert_eq!(node["filter_chain_match"], match_of_node);
+        let limit = &node["filters"][0]["typed_config"];
+        let values = (&limit["stat_prefix"], &limit["max_connections"]);
+        assert_eq!(values, (&json!("app_health_node"), &json!(1024)));
+        // All else is equal, but for the root context of the wasm form.
+        let manager = node["filters"][1].to_string();
+        assert_eq!(
+            manager.replace("\"app_health_node\"", "\"app_health\""),
+            general["filters"][1].to_string()
+        );
+    }
 }
 
 #[test]
@@ -163,6 +183,78 @@ fn the_filter_learns_of_moved_ports_and_reads_the_table_verbatim() {
     let usual = Bootstrap { app_probers: None, ..bootstrap() };
     let expected = json!({"podIP": "10.0.0.5", "statusPort": 15020, "reservedPorts": []});
     assert_eq!(serde_json::from_str::<Value>(&usual.plugin_configuration()).unwrap(), expected);
+}
+
+#[test]
+fn connections_are_reused_only_if_wanted() {
+    assert!(!bootstrap().render().contains("reuse"));
+    let reuse = Bootstrap { reuse_connections: true, ..bootstrap() };
+    let plugin: Value = serde_json::from_str(&reuse.plugin_configuration()).unwrap();
+    assert_eq!(plugin["reuseConnections"], json!(true));
+    let (new, reuse) = (rendered(&bootstrap()), rendered(&reuse));
+    let count =
+        |bootstrap: &Value, pointer: &str| bootstrap.pointer(pointer).unwrap().as_array().unwrap().len();
+    let clusters = "/static_resources/clusters";
+    assert_eq!(count(&reuse, clusters), count(&new, clusters) + 4);
+    let routes = "/static_resources/listeners/0/filter_chains/0/filters/1/typed_config/route_config/virtual_hosts/0/routes";
+    assert_eq!(count(&reuse, routes), count(&new, routes) + 4);
+}
+
+#[test]
+fn all_resources_are_static_without_the_xds_socket() {
+    let json = rendered(&bootstrap());
+    assert!(json.get("node").is_none() && json.get("dynamic_resources").is_none(), "{json:#}");
+    assert!(!json.to_string().contains("-grpc\""), "{json:#}");
+}
+
+#[test]
+fn envoy_gets_clusters_and_listeners_from_the_xds_socket() {
+    for (is_delta, api_type) in [(false, "GRPC"), (true, "DELTA_GRPC")] {
+        let xds = XdsSocket {
+            path: "/run/xds.sock".into(),
+            is_delta,
+            node_id: "sidecar~10.0.0.5~vm1.shop~shop.svc.cluster.local".to_owned(),
+        };
+        let mut json = rendered(&Bootstrap { xds: Some(xds), ..bootstrap() });
+        let node = json!({"id": "sidecar~10.0.0.5~vm1.shop~shop.svc.cluster.local", "cluster": "app-health"});
+        assert_eq!(json["node"], node);
+        let dynamic = json!({
+            "ads_config": {
+                "api_type": api_type,
+                "transport_api_version": "V3",
+                "set_node_on_first_message_only": true,
+                "grpc_services": [{"envoy_grpc": {
+                    "cluster_name": "xds-grpc",
+                    "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
+                }}],
+            },
+            "cds_config": {"ads": {}, "resource_api_version": "V3"},
+            "lds_config": {"ads": {}, "resource_api_version": "V3"},
+        });
+        assert_eq!(json["dynamic_resources"], dynamic);
+        let options = json!({"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+            "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+            "explicit_http_config": {"http2_protocol_options": {}},
+        }});
+        let clusters = json["static_resources"]["clusters"].as_array_mut().unwrap();
+        for name in ["xds-grpc", "sds-grpc"] {
+            let position = clusters.iter().position(|cluster| cluster["name"] == name).unwrap();
+            let endpoint = json!({"endpoint": {"address": {"pipe": {"path": "/run/xds.sock"}}}});
+            let cluster = json!({
+                "name": name,
+                "type": "STATIC",
+                "connect_timeout": "1s",
+                "typed_extension_protocol_options": options,
+                "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+            });
+            assert_eq!(clusters.remove(position), cluster);
+        }
+        // All else is that of a static bootstrap, for example the probe listener.
+        let fields = json.as_object_mut().unwrap();
+        fields.remove("node");
+        fields.remove("dynamic_resources");
+        assert_eq!(json, rendered(&bootstrap()));
+    }
 }
 
 #[test]

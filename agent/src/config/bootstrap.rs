@@ -4,13 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::address::{LocalAddress, OrOff, conflicts};
+use crate::address::{Cidr, Clients, LocalAddress, OrOff, conflicts};
 use crate::args::{BootstrapArgs, SidecarArgs, SourceBind};
 use crate::bootstrap::{Bootstrap, FilterCode};
 use crate::envoy_version::EnvoyVersion;
 use crate::exit::Failure;
+use crate::filter_choice::{
+    self, Circumstances, FilterChoice, FilterForm, FilterReason, KnownVersion, WantedFilter,
+};
 use crate::machine::{Machine, PROBE_SOURCE4, PROBE_SOURCE6};
-use crate::state_dir;
+use crate::state_dir::{self, EmbeddedFilter};
 
 /// Istio's variable with the table of application probes, as JSON.
 const APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
@@ -48,13 +51,16 @@ pub struct SidecarConfig {
     /// The bootstrap to render. `filter` already contains the path where the filter will be
     /// written.
     pub bootstrap: Bootstrap,
+    pub filter_choice: FilterChoice,
+    /// What the choice depends on apart from Envoy's version.
+    circumstances: Circumstances,
     /// Absolute path of the directory for the filter and the admin socket.
     pub state_dir: PathBuf,
-    /// True if the filter or the admin socket is in the state directory, which must then exist,
-    /// because Envoy does not create it.
+    /// True if the admin socket is in the state directory, which must then exist, because Envoy does
+    /// not create it.
     pub create_state_dir: bool,
-    /// True if the embedded filter must be written to the state directory.
-    pub write_filter: bool,
+    /// The embedded filter that must be written to the state directory.
+    pub embedded: Option<&'static EmbeddedFilter>,
     /// Settings that were accepted but ignored, one line each.
     pub warnings: Vec<String>,
 }
@@ -73,9 +79,12 @@ impl SidecarConfig {
             local_address,
             admin,
             state_dir,
+            filter: wanted,
             filter_wasm,
             allow_from,
+            node_ip,
             reserved_port,
+            reuse_connections,
             source_bind,
             envoy_version,
         } = args;
@@ -93,27 +102,109 @@ impl SidecarConfig {
             OrOff::On(address) => Some(nonzero_port("--stats-address", machine.any_address(address))?),
             OrOff::Off => None,
         };
-        let filter = filter_code(filter_wasm, inline_filter, &state_dir)?;
-        let write_filter = filter == FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME));
-        let create_state_dir = write_filter
-            || matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
+        let callers = Callers::new(&allow_from, &node_ip, machine)?;
+        check_exclusive(wanted, filter_wasm.is_some(), inline_filter)?;
+        let given = given_filter(filter_wasm, inline_filter)?;
+        let has_wasm_file = given.is_some();
+        let create_state_dir =
+            matches!(&admin, LocalAddress::Unix(socket) if socket.parent() == Some(&state_dir));
         let bootstrap = Bootstrap {
             probe_address: nonzero_port("--probe-address", machine.any_address(probe_address))?,
             stats_address,
             local_address,
             admin,
-            filter,
-            allow_from,
+            filter: given.unwrap_or_else(|| FilterCode::File(state_dir.join(state_dir::WASM.file_name))),
+            allow_from: callers.all,
+            node: callers.node,
+            hook_callers: callers.hooks,
             reserved_ports: reserved_port,
+            reuse_connections,
             sources: sources(source_bind, instance_ip, machine)?,
             instance_ip,
-            envoy_version: envoy_version.unwrap_or(EnvoyVersion::NEWEST),
+            envoy_version: envoy_version.map_or(EnvoyVersion::NEWEST, |build| build.version),
             app_probers: environment.text(APP_PROBERS)?.map(str::to_owned),
+            xds: None,
         };
         check_listeners_disjoint(&listeners(&bootstrap))?;
         let checked = probe::PluginConfig::parse(bootstrap.plugin_configuration().as_bytes())
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        Ok(Self { bootstrap, state_dir, create_state_dir, write_filter, warnings: checked.warnings })
+        let circumstances = Circumstances {
+            wanted,
+            has_wasm_file,
+            is_noexec: state_dir::is_noexec(&state_dir),
+            has_empty_header: filter_choice::has_empty_header(&checked),
+        };
+        let version = envoy_version.map_or(KnownVersion::Unknown, KnownVersion::from);
+        let filter_choice = circumstances.choose(version);
+        let warnings = checked.warnings;
+        let mut config = Self {
+            bootstrap,
+            filter_choice,
+            circumstances,
+            state_dir,
+            create_state_dir,
+            embedded: None,
+            warnings,
+        };
+        config.apply_choice();
+        Ok(config)
+    }
+
+    /// Chooses the form of the filter for a version of Envoy.
+    pub fn choose_filter(&mut self, version: KnownVersion) {
+        self.filter_choice = self.circumstances.choose(version);
+        self.apply_choice();
+    }
+
+    /// Changes to the wasm form after Envoy has rejected the native one. Returns false if there is no
+    /// other form to change to, because the user chose one or the wasm form was chosen already.
+    pub fn fall_back_to_wasm(&mut self) -> bool {
+        let may_change =
+            self.circumstances.wanted == WantedFilter::Auto && self.filter_choice.form == FilterForm::Native;
+        if may_change {
+            self.filter_choice = FilterChoice { form: FilterForm::Wasm, reason: FilterReason::Rejected };
+            self.apply_choice();
+        }
+        may_change
+    }
+
+    fn apply_choice(&mut self) {
+        let in_state_dir = |filter: &EmbeddedFilter| self.state_dir.join(filter.file_name);
+        let (code, embedded) = match self.filter_choice.form {
+            FilterForm::Wasm if self.circumstances.has_wasm_file => return,
+            FilterForm::Wasm => (FilterCode::File(in_state_dir(&state_dir::WASM)), &state_dir::WASM),
+            FilterForm::Native => (FilterCode::Module(in_state_dir(&state_dir::MODULE)), &state_dir::MODULE),
+        };
+        self.bootstrap.filter = code;
+        self.embedded = Some(embedded);
+    }
+}
+
+/// The clients of the probe listener.
+struct Callers {
+    /// Clients that may connect; if empty, any client may.
+    all: Vec<Cidr>,
+    /// Clients that may call hooks; `None` means all that may connect.
+    hooks: Option<Vec<IpAddr>>,
+    /// The node's addresses and the Pod's gateways; empty if `--node-ip` is not set.
+    node: Vec<IpAddr>,
+}
+
+impl Callers {
+    fn new(allow_from: &[Clients], node: &[IpAddr], machine: &Machine) -> Result<Self, Failure> {
+        if node.is_empty() && allow_from.contains(&Clients::Node) {
+            let text = "--allow-from = node: the node's addresses are unknown, set --node-ip (status.hostIP)";
+            return Err(Failure::Usage(text.into()));
+        }
+        let gateways = machine.gateways.iter().filter(|_| !node.is_empty());
+        let node: Vec<IpAddr> = node.iter().chain(gateways).copied().collect();
+        let blocks = |clients: &Clients| match clients {
+            Clients::Block(block) => vec![*block],
+            Clients::Node => node.iter().copied().map(Cidr::from).collect(),
+        };
+        let all: Vec<Cidr> = allow_from.iter().flat_map(blocks).collect();
+        let hooks = (all.is_empty() && !node.is_empty()).then(|| node.clone());
+        Ok(Self { all, hooks, node })
     }
 }
 
@@ -177,15 +268,27 @@ pub(super) fn check_listeners_disjoint(listeners: &[(&str, LocalAddress)]) -> Re
     Ok(())
 }
 
-fn filter_code(filter_wasm: Option<PathBuf>, inline: bool, state_dir: &Path) -> Result<FilterCode, Failure> {
+fn check_exclusive(wanted: WantedFilter, has_file: bool, is_inline: bool) -> Result<(), Failure> {
+    let other = match (wanted, has_file, is_inline) {
+        (WantedFilter::Native, true, _) => "--filter-wasm",
+        (WantedFilter::Native, false, true) => "--inline-filter",
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage(format!(
+        "--filter = native and {other} are mutually exclusive: Envoy loads the native form from a file of its own"
+    )))
+}
+
+/// Returns the wasm filter of the flags; `None` if the embedded one is written to the state directory.
+fn given_filter(filter_wasm: Option<PathBuf>, inline: bool) -> Result<Option<FilterCode>, Failure> {
     Ok(match (filter_wasm, inline) {
-        (Some(file), true) => FilterCode::Inline(
+        (Some(file), true) => Some(FilterCode::Inline(
             std::fs::read(&file)
                 .map_err(|error| Failure::Usage(format!("--filter-wasm = {file:?}: {error}")))?,
-        ),
-        (Some(file), false) => FilterCode::File(absolute("--filter-wasm", &file)?),
-        (None, true) => FilterCode::Inline(state_dir::FILTER.to_vec()),
-        (None, false) => FilterCode::File(state_dir.join(state_dir::FILTER_FILE_NAME)),
+        )),
+        (Some(file), false) => Some(FilterCode::File(absolute("--filter-wasm", &file)?)),
+        (None, true) => Some(FilterCode::Inline(state_dir::WASM.bytes.to_vec())),
+        (None, false) => None,
     })
 }
 

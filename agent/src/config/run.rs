@@ -5,17 +5,20 @@ mod envoy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use nix::unistd::Gid;
 use tracing::level_filters::LevelFilter;
 
-use super::bootstrap::{check_listeners_disjoint, first_instance_ip, nonzero_port};
+use super::bootstrap::{absolute, check_listeners_disjoint, first_instance_ip, nonzero_port};
 use super::{Environment, MetricsConfig};
 use crate::address::{Endpoint, HttpUrl, LocalAddress, OrOff};
-use crate::args::{Dynamic, LogFormat, RunArgs, go_duration};
+use crate::args::{Dynamic, EnvoyRestart, LogFormat, RunArgs, go_duration};
 use crate::drain;
 use crate::exit::Failure;
-use crate::health::HealthConfig;
+use crate::filter_choice::FilterChoice;
+use crate::local_peer::find_group;
 use crate::machine::Machine;
-use crate::report::DiscoveryConfig;
+use crate::restart_policy::RestartMode;
+use crate::vm::VmConfig;
 pub use envoy::{EnvoyConfigSource, EnvoyProcessConfig};
 use envoy::{envoy_args, envoy_binary, readable, sidecar_with_ready_listener};
 
@@ -37,6 +40,8 @@ pub struct RunConfig {
     pub ready_address: SocketAddr,
     /// Address of the local server.
     pub local_address: LocalAddress,
+    /// Group whose members may use the local server's Unix socket.
+    pub local_group: Option<Gid>,
     /// Address of Envoy's admin port.
     pub admin: LocalAddress,
     /// URL of the data-path check; `None` disables it.
@@ -50,11 +55,8 @@ pub struct RunConfig {
     pub drain: drain::DrainSettings,
     /// `None` if an external process starts Envoy.
     pub envoy: Option<EnvoyProcessConfig>,
-    /// `None` if health is not reported.
-    pub discovery: Option<DiscoveryConfig>,
     pub metrics: MetricsConfig,
-    /// Health checks on a virtual machine.
-    pub health: HealthConfig,
+    pub vm: VmConfig,
     pub log_level: LevelFilter,
     pub log_format: LogFormat,
     /// Settings that were accepted but ignored, one line each.
@@ -81,12 +83,16 @@ impl RunConfig {
         let RunArgs {
             sidecar,
             ready_address,
+            local_group,
             envoy_config,
             user_config,
             envoy,
             concurrency,
             no_envoy,
             envoy_restart,
+            envoy_restart_limit,
+            envoy_restart_window_seconds,
+            envoy_hang_seconds,
             dynamic,
             data_path,
             admin_timeout_seconds,
@@ -98,21 +104,22 @@ impl RunConfig {
             drain_keeps_ready: _,
             metrics_envoy,
             metrics_target,
-            discovery,
-            health,
             log_level,
             log_format,
+            vm,
             args,
         } = args;
         let ready_address = nonzero_port("--ready-address", machine.any_address(ready_address))?;
         let (local_address, probe_address) = (sidecar.local_address.clone(), sidecar.probe_address);
+        let local_group = local_group.map(|name| local_group_id(&name, &local_address)).transpose()?;
         let instance_ip = first_instance_ip(&sidecar.instance_ip, environment, machine)?;
         let (given_admin, query_version) = (sidecar.admin.clone(), sidecar.envoy_version.is_none());
         let unknown = super::unknown_flag_variables(environment);
         let mut warnings: Vec<String> =
             unknown.into_iter().map(|names| format!("unknown environment variables: {names}")).collect();
         let ready_listener = ("--ready-address", LocalAddress::Tcp(ready_address));
-        let files = match (no_envoy, envoy_config, user_config) {
+        let state_dir = absolute("--state-dir", &sidecar.state_dir)?;
+        let mut files = match (no_envoy, envoy_config, user_config) {
             (true, ..) => None,
             (_, Some(file), _) => Some(EnvoyConfigSource::Given(readable("--envoy-config", &file)?)),
             (_, None, user_config) => {
@@ -141,24 +148,33 @@ impl RunConfig {
         reserved.extend(rendered.into_iter().flat_map(|bootstrap| bootstrap.proxy_ports()));
         let (metrics, left_out) = MetricsConfig::new(metrics_envoy, &metrics_target, &reserved, environment)?;
         warnings.extend(left_out);
-        let (health, ignored) = HealthConfig::new(health, instance_ip, &reserved, environment)?;
+        let (vm, ignored) = VmConfig::new(vm, instance_ip, &state_dir, &reserved, environment)?;
         warnings.extend(ignored);
-        let group = health.group.as_ref().map(|file| &file.group);
-        let hostname = crate::machine::hostname();
-        let discovery = DiscoveryConfig::new(discovery, group, instance_ip, &hostname, environment)?;
+        if let Some(sidecar) = files.as_mut().and_then(EnvoyConfigSource::sidecar_mut) {
+            sidecar.bootstrap.xds = vm.xds_socket();
+        }
         let child = |files| -> Result<EnvoyProcessConfig, Failure> {
             Ok(EnvoyProcessConfig {
                 binary: envoy_binary(envoy, environment)?,
                 files,
                 query_version,
                 concurrency: concurrency.or_else(crate::machine::cpu_quota).unwrap_or(CONCURRENCY),
-                restart: envoy_restart,
+                restart: match envoy_restart {
+                    EnvoyRestart::Never => RestartMode::Never,
+                    EnvoyRestart::Always => RestartMode::Always,
+                    EnvoyRestart::Limited => RestartMode::Limited {
+                        limit: envoy_restart_limit.into(),
+                        window: Duration::from_secs(envoy_restart_window_seconds.into()),
+                    },
+                },
+                hang_limit: (envoy_hang_seconds > 0).then(|| Duration::from_secs(envoy_hang_seconds.into())),
                 args: envoy_args(args)?,
             })
         };
         Ok(Self {
             ready_address,
             local_address,
+            local_group,
             admin,
             data_path: data_path_url(data_path, probe_address),
             dynamic,
@@ -168,14 +184,33 @@ impl RunConfig {
             }),
             drain,
             envoy: files.map(child).transpose()?,
-            discovery,
             metrics,
-            health,
+            vm,
             log_level,
             log_format,
             warnings,
         })
     }
+}
+
+impl RunConfig {
+    /// Returns which form of the filter is rendered; `None` if the agent does not render Envoy's
+    /// configuration.
+    pub fn filter_choice(&self) -> Option<FilterChoice> {
+        Some(self.envoy.as_ref()?.files.sidecar()?.filter_choice)
+    }
+}
+
+/// Returns the group `name`, or an error if it does not exist or `address` is not a Unix socket.
+fn local_group_id(name: &str, address: &LocalAddress) -> Result<Gid, Failure> {
+    if !matches!(address, LocalAddress::Unix(_)) {
+        return Err(Failure::Usage(format!(
+            "--local-group = {name:?}: only a Unix socket has a group; set --local-address to unix:PATH"
+        )));
+    }
+    find_group(name).ok_or_else(|| {
+        Failure::Usage(format!("--local-group = {name:?}: no such group; create it with groupadd --system"))
+    })
 }
 
 /// Checks mutually exclusive flags. clap's own check would count a boolean environment variable with

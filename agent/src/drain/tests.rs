@@ -34,6 +34,21 @@ fn a_drain_step_by_step() {
 }
 
 #[test]
+fn a_drain_can_be_reversed_until_shutdown() {
+    let mut drain = Drain::new(settings());
+    assert_eq!(drain.cancel(), Some(false), "nothing to reverse");
+    drain.begin(seconds(0));
+    drain.on_drain_response(true);
+    assert_eq!(drain.cancel(), Some(true));
+    assert_eq!(drain.next(seconds(1)), Step::Idle);
+    drain.begin(seconds(100));
+    assert_eq!(drain.next(seconds(100)), Step::SendDrain, "the next drain is sent again");
+    drain.begin_shutdown(seconds(101));
+    assert_eq!(drain.cancel(), None);
+    assert_eq!(drain.next(seconds(101)), Step::SendDrain);
+}
+
+#[test]
 fn an_unresponsive_admin_interface_does_not_shorten_the_drain() {
     let mut drain = Drain::new(settings());
     drain.begin_shutdown(seconds(0));

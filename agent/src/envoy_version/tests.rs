@@ -1,4 +1,4 @@
-use super::{EnvoyVersion, NotEnvoyVersion, lacks_fixes};
+use super::{EnvoyBuild, EnvoyVersion, NotEnvoyVersion, lacks_fixes};
 
 #[test]
 fn versions_that_lack_fixes() {
@@ -31,4 +31,17 @@ fn versions_are_read_and_compared() {
     for (text, expected) in rows {
         assert_eq!(text.parse(), expected, "{text}");
     }
+}
+
+#[test]
+fn builds() {
+    for (text, version, is_fixed_release) in [
+        ("1.40.0", EnvoyVersion(1, 40), true),
+        ("1.40", EnvoyVersion(1, 40), true),
+        ("1.39.0", EnvoyVersion(1, 39), false),
+        ("1.41.0-dev", EnvoyVersion(1, 41), false),
+    ] {
+        assert_eq!(text.parse(), Ok(EnvoyBuild { version, is_fixed_release }), "{text}");
+    }
+    assert_eq!("dev".parse::<EnvoyBuild>(), Err(NotEnvoyVersion::Shape));
 }

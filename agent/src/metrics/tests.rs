@@ -29,8 +29,9 @@ fn counters() {
     metrics.servers.request("ready", "/healthz/ready", 200);
     metrics.servers.request("ready", "other", 404);
     metrics.servers.connection_closed("ready", "evicted");
-    metrics.envoy_exited(ExitReason::Signal(9), false);
-    metrics.envoy_exited(ExitReason::Code(0), true);
+    metrics.envoy_exited(ExitCause::Unexpected(ExitReason::Signal(9)));
+    metrics.envoy_exited(ExitCause::Hung);
+    metrics.envoy_exited(ExitCause::Requested);
     metrics.config_rejected("--metrics-target");
     metrics.admin_request(Err(RequestFailure::Timeout), Duration::from_secs(5));
     let open = metrics.servers.connection("ready");
@@ -39,6 +40,7 @@ fn counters() {
         "app_health_agent_requests_total{server=\"ready\",path=\"other\",code=\"404\"} 1",
         "app_health_agent_connections_closed_total{server=\"ready\",reason=\"evicted\"} 1",
         "app_health_agent_envoy_exits_total{cause=\"signal\"} 1",
+        "app_health_agent_envoy_exits_total{cause=\"hung\"} 1",
         "app_health_agent_envoy_exits_total{cause=\"requested\"} 1",
         "app_health_agent_config_rejected{key=\"--metrics-target\"} 1",
         "app_health_agent_admin_requests_total{outcome=\"timeout\"} 1",

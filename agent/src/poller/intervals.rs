@@ -20,6 +20,8 @@ const SERVER_INFO_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval of `/server_info` if the data path is not checked, so that nothing else detects an exit
 /// of Envoy.
 const SERVER_INFO_ONLY_DETECTOR: Duration = Duration::from_secs(1);
+/// Interval of `/server_info` while the probe listener does not respond, to tell whether Envoy hangs.
+const SERVER_INFO_IN_SILENCE: Duration = Duration::from_secs(1);
 const MAX_ADMIN_TIMEOUT: Duration = Duration::from_secs(30);
 const DATA_PATH_INTERVAL: Duration = Duration::from_secs(5);
 const DATA_PATH_FAILED_INTERVAL: Duration = Duration::from_secs(1);
@@ -68,8 +70,13 @@ impl AdminIntervals {
     }
 
     /// Returns the pause after a request if the next one is the same; `failure` is the result of
-    /// the request.
-    pub(super) fn pause(&mut self, failure: Option<RequestFailure>, now: Duration) -> Duration {
+    /// the request, and `in_silence` means that the probe listener does not respond.
+    pub(super) fn pause(
+        &mut self,
+        failure: Option<RequestFailure>,
+        in_silence: bool,
+        now: Duration,
+    ) -> Duration {
         self.timeout = match failure {
             Some(RequestFailure::Timeout) => (self.timeout * 2).min(MAX_ADMIN_TIMEOUT),
             _ => self.first_timeout,
@@ -82,6 +89,7 @@ impl AdminIntervals {
             }
             Some((AdminRequest::ServerInfo, ..)) if failure == Some(RequestFailure::Refused) => REFUSED_PAUSE,
             Some((AdminRequest::ServerInfo, ..)) if self.only_exit_detector => SERVER_INFO_ONLY_DETECTOR,
+            Some((AdminRequest::ServerInfo, ..)) if in_silence => SERVER_INFO_IN_SILENCE,
             Some((AdminRequest::ServerInfo, ..)) => SERVER_INFO_INTERVAL,
             Some((AdminRequest::Ready, _, since)) => pending_interval(now.saturating_sub(since)),
             None => FAST_INTERVAL,

@@ -15,6 +15,8 @@ pub enum Observation {
     /// The child process will be started again.
     Restarting,
     Draining,
+    /// The drain was reversed.
+    Undrained,
     Terminating,
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::data_path::DataPath;
+use super::silence::Silence;
 use super::{Channel, Condition, Policy};
 use crate::args::Dynamic;
 use crate::envoy::admin::{AdminRequest, ReadinessStats, ServerState, UpdateCounters};
@@ -53,6 +54,7 @@ pub(super) struct EnvoyProcessState {
     pub(super) restarting: bool,
     pub(super) was_ready: bool,
     pub(super) data_path: DataPath,
+    pub(super) silence: Silence,
     pub(super) version: Option<String>,
     /// Uptime in seconds from the last `/server_info`, and the time of that response.
     pub(super) uptime: Option<(i64, Duration)>,

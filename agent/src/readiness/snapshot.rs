@@ -106,9 +106,14 @@ impl Snapshot {
     }
 
     /// Returns the snapshot as one JSON object; `seconds` is the time from the start of the phase
-    /// or of the wait to `now`.
-    pub fn verbose(&self, now: Duration) -> Bytes {
-        format!("{}\n", self.json(now)).into()
+    /// or of the wait to `now`. `stale` is the age of a stored xDS configuration that Envoy uses.
+    pub fn verbose(&self, now: Duration, stale: Option<Duration>) -> Bytes {
+        let mut json = self.json(now);
+        if let Some(age) = stale {
+            json["configuration"] = "cache".into();
+            json["staleSeconds"] = age.as_secs().into();
+        }
+        format!("{json}\n").into()
     }
 
     pub(super) fn json(&self, now: Duration) -> Value {

@@ -3,6 +3,7 @@
 mod after_ready;
 mod child;
 mod random;
+mod silence;
 mod stages;
 
 use super::*;

@@ -8,12 +8,12 @@ use std::hash::{BuildHasher, RandomState};
 /// scrape stay below 3 MiB, even while the table grows. Envoy itself has a few thousand families at
 /// most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FamilyLimit(pub(super) usize);
+pub struct FamilyLimit(pub(super) usize);
 
 impl FamilyLimit {
-    pub(super) const ENVOY: Self = Self(30_000);
+    pub const ENVOY: Self = Self(30_000);
     /// Limit for each of eight targets, and for the agent itself.
-    pub(super) const TARGET: Self = Self(10_000);
+    pub const TARGET: Self = Self(10_000);
 }
 
 /// Type of a family, as far as it determines which label must be a number.

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::labels::{BLANKS, Labels, metric_name};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
     Text,
     OpenMetrics,
 }

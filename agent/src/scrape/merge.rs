@@ -11,14 +11,14 @@ use crate::http_client::RequestFailure;
 const LINE_LIMIT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Merge {
+pub struct Merge {
     families: Families,
     duplicates: u64,
 }
 
 /// State of one source, which is fed in chunks and output in complete lines.
 #[derive(Debug)]
-pub(super) struct SourceState {
+pub struct SourceState {
     format: Format,
     limit: FamilyLimit,
     /// Start of a line whose end was not received yet.
@@ -32,7 +32,7 @@ pub(super) struct SourceState {
 }
 
 impl SourceState {
-    pub(super) fn new(format: Format, limit: FamilyLimit) -> Self {
+    pub fn new(format: Format, limit: FamilyLimit) -> Self {
         let last = (String::new(), Kind::Other);
         Self { format, limit, unfinished: Vec::new(), renamed: None, help: None, last }
     }
@@ -41,14 +41,14 @@ impl SourceState {
 impl Merge {
     /// Returns the number of `HELP` and `TYPE` lines that were dropped because their family already
     /// had one.
-    pub(super) fn duplicates(&self) -> u64 {
+    pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
     /// Parses a chunk of `source` and appends its complete lines to `out`. The error is
     /// `BadBody` if the source is malformed, and `TooLarge` if it has too many families. After an
     /// error no more chunks of this source may be fed; the contents of `out` remain valid.
-    pub(super) fn feed(&mut self, source: &mut SourceState, chunk: &[u8], out: &mut Vec<u8>) -> ScrapeResult {
+    pub fn feed(&mut self, source: &mut SourceState, chunk: &[u8], out: &mut Vec<u8>) -> ScrapeResult {
         let mut rest = chunk;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
@@ -69,12 +69,7 @@ impl Merge {
     }
 
     /// Ends a source. If it was received completely, a last line without a line break counts.
-    pub(super) fn finish(
-        &mut self,
-        mut source: SourceState,
-        is_complete: bool,
-        out: &mut Vec<u8>,
-    ) -> ScrapeResult {
+    pub fn finish(&mut self, mut source: SourceState, is_complete: bool, out: &mut Vec<u8>) -> ScrapeResult {
         let last = std::mem::take(&mut source.unfinished);
         let ended = if is_complete && !last.is_empty() { self.line(&mut source, &last, out) } else { Ok(()) };
         ended.and(self.flush_help(&mut source, out))

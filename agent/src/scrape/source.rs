@@ -1,6 +1,7 @@
 //! Scrapes one source of the merged metrics in a separate task, which pauses while the writer is
 //! busy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,13 +16,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::CHUNKS;
 use super::families::FamilyLimit;
 use super::line::Format;
+use super::turns::{Turn, Turns};
 use crate::address::HttpUrl;
 use crate::http_client::{self, RequestFailure};
 
 const ACCEPT_TEXT: &str = "text/plain;version=0.0.4,*/*;q=0.1";
 const CONNECT: Duration = Duration::from_secs(1);
 
-pub(super) type ScrapeResult = Result<(), RequestFailure>;
+pub type ScrapeResult = Result<(), RequestFailure>;
 
 /// Part of a response. The format comes first.
 pub(super) enum Chunk {
@@ -44,6 +46,8 @@ pub(super) struct ScrapeRequest {
     pub(super) url: HttpUrl,
     pub(super) limit: usize,
     pub(super) deadline: Instant,
+    /// Turns that the scrape of this source has to wait for.
+    pub(super) turns: Option<Arc<Turns>>,
 }
 
 impl Source {
@@ -64,6 +68,10 @@ impl Source {
 }
 
 async fn read(scrape: &ScrapeRequest, sender: &mpsc::Sender<Chunk>) -> ScrapeResult {
+    let mut turn = match &scrape.turns {
+        Some(turns) => Some(turns.next().await),
+        None => None,
+    };
     let connect = (Instant::now() + CONNECT).min(scrape.deadline);
     let connection = match timeout_at(connect, http_client::connect(&scrape.url.endpoint)).await {
         Ok(connection) => connection.map_err(|_| RequestFailure::Refused)?,
@@ -73,13 +81,14 @@ async fn read(scrape: &ScrapeRequest, sender: &mpsc::Sender<Chunk>) -> ScrapeRes
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(ACCEPT_TEXT));
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let limit = scrape.limit;
-    connection.send(request, async |response| forward(response, limit, sender).await).await
+    connection.send(request, async |response| forward(response, limit, sender, turn.as_mut()).await).await
 }
 
 async fn forward(
     response: hyper::Response<Incoming>,
     limit: usize,
     sender: &mpsc::Sender<Chunk>,
+    mut turn: Option<&mut Turn<'_>>,
 ) -> ScrapeResult {
     if response.status() != StatusCode::OK {
         return Err(RequestFailure::BadStatus);
@@ -96,7 +105,12 @@ async fn forward(
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         remaining = remaining.checked_sub(data.len()).ok_or(RequestFailure::TooLarge)?;
-        sender.send(Chunk::Data(data)).await.map_err(closed)?;
+        let sent = sender.send(Chunk::Data(data));
+        let sent = match &mut turn {
+            Some(turn) => turn.wait_for_client(sent).await?,
+            None => sent.await,
+        };
+        sent.map_err(closed)?;
     }
     Ok(())
 }

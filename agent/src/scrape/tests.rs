@@ -1,9 +1,13 @@
+use std::net::SocketAddr;
+
 use http_body_util::BodyExt;
 use serving::http_server::{self, HttpRequest, Limits, Plaintext, Server, Stages};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 
-use super::request::SCRAPE_TIMEOUT;
+use super::places::SCRAPES;
+use super::request::{CLIENT, SCRAPE_TIMEOUT};
 use super::*;
 
 /// Starts an application that answers each scrape with `answer`. Unless `closes` is set, the
@@ -19,10 +23,12 @@ async fn application(answer: &'static str, closes: bool) -> (u16, Arc<std::sync:
             let mut request = [0; 4096];
             let length = stream.read(&mut request).await.unwrap();
             *told.lock().unwrap() = String::from_utf8_lossy(&request[..length]).into_owned();
-            let _ = stream.write_all(answer.as_bytes()).await;
-            if !closes {
-                tokio::spawn(async move { stream.read(&mut request).await });
-            }
+            tokio::spawn(async move {
+                let _ = stream.write_all(answer.as_bytes()).await;
+                if !closes {
+                    let _ = stream.read(&mut request).await;
+                }
+            });
         }
     });
     (port, asked)
@@ -48,7 +54,7 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 async fn scraped(scraper: &Scraper, headers: &HeaderMap, query: &str) -> (String, String) {
-    let response = scraper.merged(headers, query).await;
+    let response = scraper.merged(headers, query, || ()).await;
     assert_eq!(response.status(), 200);
     let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -83,7 +89,7 @@ async fn sources_in_order_with_their_outcomes() {
     assert_eq!(text.matches("# EOF").count(), 0);
     assert!(text.contains("app_health_agent_duplicate_families 1\n"), "{text}");
     assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "{text}");
-    assert!(asked.lock().unwrap().starts_with("GET /stats/prometheus?usedonly&filter=x HTTP/1.1\r\n"));
+    assert!(asked.lock().unwrap().starts_with("GET /stats/prometheus?usedonly HTTP/1.1\r\n"));
     let target = target.lock().unwrap().to_lowercase();
     assert!(
         target.contains("accept: text/plain") && target.contains("accept-encoding: identity"),
@@ -135,62 +141,149 @@ async fn two_targets_on_one_port_are_two_series() {
     }
 }
 
+/// Returns a response of Envoy that is larger than all buffers between it and a client.
+fn large() -> &'static str {
+    let samples: String = (0..100_000).map(|number| format!("envoy_x{{n=\"{number}\"}} 1\n")).collect();
+    format!("HTTP/1.1 200 OK\r\n\r\n# TYPE envoy_x counter\n{samples}").leak()
+}
+
 #[tokio::test]
-async fn a_third_concurrent_scrape_is_rejected() {
+async fn clients_that_do_not_read_do_not_block_others() {
+    let (envoy, _) = application(large(), true).await;
+    let (good, _) = application("HTTP/1.1 200 OK\r\n\r\ng 1\n", true).await;
+    let scraper = scraper(Some(envoy), &[good]);
+    let mut unread = Vec::new();
+    for _ in 0..SCRAPES - 1 {
+        unread.push(scraper.merged(&headers(&[]), "", || ()).await);
+    }
+    let (_, text) = scraped(&scraper, &headers(&[]), "").await;
+    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "no turn");
+    assert!(text.contains("envoy_x{n=\"99999\"} 1\ng 1\n"));
+    assert!(unread.iter().all(|response| response.status() == 200));
+}
+
+#[tokio::test]
+async fn a_slow_client_gets_everything_if_no_other_waits() {
+    let (envoy, _) = application(large(), true).await;
+    let scraper = scraper(Some(envoy), &[]);
+    let mut body = scraper.merged(&headers(&[]), "", || ()).await.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if text.len() < 1 << 16 {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        text.extend_from_slice(&frame.unwrap().into_data().unwrap());
+    }
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n"), "truncated");
+}
+
+#[tokio::test]
+async fn scrapes_beyond_the_limit_are_rejected() {
     let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\n", false).await;
     let scraper = scraper(None, &[hung]);
-    let first = scraper.merged(&headers(&[]), "").await;
-    let second = scraper.merged(&headers(&[]), "").await;
-    let third = scraper.merged(&headers(&[]), "").await;
-    assert_eq!((first.status().as_u16(), second.status().as_u16(), third.status().as_u16()), (200, 200, 503));
-    assert_eq!(third.headers()[RETRY_AFTER], "1");
-    drop((first, second));
+    let mut running = Vec::new();
+    for _ in 0..SCRAPES {
+        running.push(scraper.merged(&headers(&[]), "", || ()).await);
+    }
+    let one_more = scraper.merged(&headers(&[]), "", || ()).await;
+    assert!(running.iter().all(|response| response.status() == 200));
+    assert_eq!((one_more.status().as_u16(), &one_more.headers()[RETRY_AFTER]), (503, &"1".parse().unwrap()));
 }
 
-#[tokio::test]
-async fn a_dropped_response_releases_its_permit() {
-    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
-    let scraper = scraper(None, &[hung]);
-    let headers = headers(&[(SCRAPE_TIMEOUT, "600")]);
-    let first = scraper.merged(&headers, "").await;
-    let _second = scraper.merged(&headers, "").await;
-    assert_eq!(scraper.merged(&headers, "").await.status(), 503);
-    drop(first);
-    // The limit is far below any deadline.
-    let free = scraper.permits.acquire();
-    assert!(tokio::time::timeout(Duration::from_secs(5), free).await.is_ok(), "its permit was not released");
+/// Waits until this many places are taken. The limit is far below any deadline of a scrape.
+async fn until_taken(scraper: &Scraper, count: usize) {
+    let taken = async {
+        while scraper.places.count() != count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), taken).await.expect("the places are taken, or free");
 }
 
-#[tokio::test]
-async fn a_closed_connection_releases_its_permit() {
-    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
-    let scraper = scraper(None, &[hung]);
+/// Serves the merged metrics as the agent does.
+fn serve(scraper: &Scraper) -> (SocketAddr, JoinHandle<()>) {
     let listener = http_server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let metrics = scraper.metrics.servers.clone();
     let server = Server { name: "local", paths: &[], limits: Limits::ONE_REQUEST, metrics };
-    let handler = {
+    let scraper = scraper.clone();
+    let handler = move |request: HttpRequest| {
         let scraper = scraper.clone();
-        move |request: HttpRequest| {
-            let scraper = scraper.clone();
-            async move { scraper.merged(&request.headers, request.query()).await }
+        async move {
+            let slot = request.slot.clone();
+            scraper.merged(&request.headers, request.query(), move || slot.evict()).await
         }
     };
-    let serving = tokio::spawn(http_server::serve(listener, Plaintext, server, Stages::default(), handler));
+    (address, tokio::spawn(http_server::serve(listener, Plaintext, server, Stages::default(), handler)))
+}
+
+async fn request(mut caller: TcpStream, client: &str) -> TcpStream {
+    let head = format!("GET / HTTP/1.1\r\nhost: x\r\n{CLIENT}: {client}\r\n\r\n");
+    caller.write_all(head.as_bytes()).await.unwrap();
+    caller
+}
+
+/// Starts a scrape, and reads no more than the status. With a small receive buffer, the agent soon has
+/// to wait for the reader.
+async fn started(address: SocketAddr, client: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut caller = request(socket.connect(address).await.unwrap(), client).await;
+    let mut head = [0; 12];
+    caller.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    caller
+}
+
+#[tokio::test]
+async fn slow_readers_do_not_take_the_place_of_another_client() {
+    let (port, _) = application(large(), true).await;
+    let scraper = scraper(None, &[port]);
+    let (address, serving) = serve(&scraper);
+    let mut slow = Vec::new();
+    for number in 0..SCRAPES {
+        slow.push(started(address, ["192.0.2.1", "192.0.2.2", "2001:db8::1"][number % 3]).await);
+    }
+    let mut text = Vec::new();
+    let honest = TcpStream::connect(address).await.unwrap();
+    request(honest, "192.0.2.3").await.read_to_end(&mut text).await.unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200"), "{}", text.lines().next().unwrap_or_default());
+    let line = format!("app_health_agent_scrape_up{{source=\"application\",target=\"{port}\"}} 1\n");
+    assert!(text.contains(&line), "truncated");
+    let oldest = slow[0].read_to_end(&mut Vec::new()).await;
+    assert_eq!(oldest.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_dropped_response_frees_its_place() {
+    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
+    let scraper = scraper(None, &[hung]);
+    let headers = headers(&[(SCRAPE_TIMEOUT, "600")]);
+    let mut running = Vec::new();
+    for _ in 0..SCRAPES {
+        running.push(scraper.merged(&headers, "", || ()).await);
+    }
+    assert_eq!(scraper.merged(&headers, "", || ()).await.status(), 503);
+    drop(running.pop());
+    until_taken(&scraper, SCRAPES - 1).await;
+}
+
+#[tokio::test]
+async fn a_closed_connection_frees_its_place() {
+    let (hung, _) = application("HTTP/1.1 200 OK\r\n\r\na 1\n", false).await;
+    let scraper = scraper(None, &[hung]);
+    let (address, serving) = serve(&scraper);
     for _ in 0..3 {
         let mut callers = Vec::new();
         for _ in 0..SCRAPES {
-            let mut caller = TcpStream::connect(address).await.unwrap();
-            caller.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-            let mut head = [0; 12];
-            caller.read_exact(&mut head).await.unwrap();
-            assert_eq!(&head, b"HTTP/1.1 200");
-            callers.push(caller);
+            callers.push(started(address, "192.0.2.1").await);
         }
-        assert_eq!(scraper.permits.available_permits(), 0);
+        until_taken(&scraper, SCRAPES).await;
         drop(callers);
-        let all = scraper.permits.acquire_many(SCRAPES.try_into().unwrap());
-        drop(tokio::time::timeout(Duration::from_secs(5), all).await.expect("the permits were not released"));
+        until_taken(&scraper, 0).await;
     }
     serving.abort();
 }
@@ -229,4 +322,38 @@ fn timeouts() {
         let headers = said.map_or_else(HeaderMap::new, |said| headers(&[(SCRAPE_TIMEOUT, said)]));
         assert_eq!(timeout(&headers).as_millis(), millis, "{said:?}");
     }
+}
+
+#[test]
+fn no_expression_of_a_client_reaches_envoy() {
+    for (query, path) in [
+        ("", "/stats/prometheus"),
+        ("filter=(a*)*", "/stats/prometheus"),
+        ("usedonly&filter=x", "/stats/prometheus?usedonly"),
+        ("text_readouts=on&usedonly=%26filter=x&usedonly", "/stats/prometheus?usedonly&text_readouts"),
+        ("usedonly;filter=x", "/stats/prometheus"),
+        ("format=html&type=All&histogram_buckets=none", "/stats/prometheus"),
+    ] {
+        assert_eq!(envoy_path(query), path, "{query}");
+    }
+}
+
+#[test]
+fn clients() {
+    for (said, is_known) in [
+        (None, false),
+        (Some("192.0.2.1"), true),
+        (Some("::ffff:192.0.2.1"), true),
+        (Some("2001:db8::1"), true),
+        (Some("192.0.2.1:80"), false),
+        (Some("-"), false),
+        (Some(""), false),
+    ] {
+        let headers = said.map_or_else(HeaderMap::new, |said| headers(&[(CLIENT, said)]));
+        assert_eq!(client(&headers).is_some(), is_known, "{said:?}");
+    }
+    let client = |said| client(&headers(&[(CLIENT, said)]));
+    assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
+    assert_eq!(client("2001:db8::1"), client("2001:db8::2"), "one network");
+    assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
 }

@@ -9,12 +9,17 @@ use crate::http_client::{self, HttpResponse};
 
 const BODY_LIMIT: usize = 4 * 1024;
 const REASON_LIMIT: usize = 1024;
+/// Start of the line that says that Envoy uses a stored configuration.
+const STORED: &str = "configuration from cache";
 /// Time reserved for a long-poll response to arrive before the deadline.
 pub(super) const RESPONSE_MARGIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
-    Ready,
+    Ready {
+        /// What the sidecar adds, for example that Envoy uses a stored configuration.
+        note: Option<String>,
+    },
     /// Status 503 with the reasons in the body.
     NotReady {
         reason: String,
@@ -39,7 +44,7 @@ impl Attempt {
     /// Returns why the sidecar is not ready; `None` means that it is ready.
     pub(super) fn reason(&self) -> Option<String> {
         match self {
-            Self::Ready => None,
+            Self::Ready { .. } => None,
             Self::NotReady { reason, .. } => Some(reason.clone()),
             Attempt::UnexpectedStatus(status) | Attempt::WaitParameterRejected(status) => {
                 Some(format!("HTTP status {status}"))
@@ -49,6 +54,14 @@ impl Attempt {
             Self::NotHttp => Some("no HTTP response".to_owned()),
             Self::UnknownName => Some("name unknown".to_owned()),
             Self::NotResolved => Some("name not resolved".to_owned()),
+        }
+    }
+
+    /// Returns what a ready sidecar adds.
+    pub(super) fn note(&self) -> Option<&str> {
+        match self {
+            Self::Ready { note } => note.as_deref(),
+            _ => None,
         }
     }
 
@@ -111,7 +124,7 @@ impl<'a> Attempts<'a> {
 
     fn classify(&mut self, response: &HttpResponse, hold: Option<Duration>, took: Duration) -> Attempt {
         match response.status {
-            200 => Attempt::Ready,
+            200 => Attempt::Ready { note: note(&response.body) },
             503 => Attempt::NotReady {
                 reason: reason(&response.body),
                 held: hold.is_some_and(|hold| took >= hold),
@@ -123,6 +136,12 @@ impl<'a> Attempts<'a> {
             status => Attempt::UnexpectedStatus(status),
         }
     }
+}
+
+/// Returns the line about a stored configuration.
+fn note(body: &[u8]) -> Option<String> {
+    let line = body.split(|byte| *byte == b'\n').find(|line| line.starts_with(STORED.as_bytes()))?;
+    Some(reason(line))
 }
 
 /// Joins the lines of the body and replaces control characters, which a terminal could interpret.

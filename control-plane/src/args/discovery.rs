@@ -5,8 +5,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
+use clap::{Subcommand, ValueEnum, value_parser};
 
 use super::duration;
 
@@ -66,6 +66,10 @@ pub struct DiscoveryArgs {
     /// --store redb
     #[arg(long, env = "APP_HEALTH_CONFIG_DIR", value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
+    /// Delete the objects of an empty --config-dir. Default: it is taken for a failed mount if its
+    /// objects are in use or in the store, and nothing is deleted
+    #[arg(long, env = "APP_HEALTH_ALLOW_EMPTY_CONFIG", value_parser = BoolishValueParser::new())]
+    pub allow_empty_config: bool,
     /// Serve only these namespaces. Default: all
     #[arg(long, env = "APP_HEALTH_NAMESPACES", value_name = "NAMESPACE[,…]", value_delimiter = ',')]
     pub namespaces: Vec<String>,
@@ -88,6 +92,14 @@ pub struct DiscoveryArgs {
     /// What to do with the endpoint of a workload whose health is unknown
     #[arg(long, env = "APP_HEALTH_UNKNOWN_POLICY", value_enum, default_value_t = Policy::Remove)]
     pub unknown_policy: Policy,
+    /// If more than this share of a service's machines, and at least 3, become silent within two
+    /// heartbeats (at least 60 s), their endpoints are held; 100 always removes them
+    #[arg(long, env = "APP_HEALTH_MAX_SILENT_PERCENT", value_name = "PERCENT", default_value_t = 25, value_parser = value_parser!(u8).range(0..=100))]
+    pub max_silent_percent: u8,
+    /// Remove at most this share of a service's machines because they report ill health. Default:
+    /// no limit
+    #[arg(long, env = "APP_HEALTH_MAX_UNHEALTHY_PERCENT", value_name = "PERCENT", value_parser = value_parser!(u8).range(0..=100))]
+    pub max_unhealthy_percent: Option<u8>,
     /// What to do with the last endpoint of a service; a ServiceEntry can override it
     #[arg(long, env = "APP_HEALTH_LAST_ENDPOINT", value_enum, default_value_t = Policy::Remove)]
     pub last_endpoint: Policy,
@@ -104,9 +116,14 @@ pub struct DiscoveryArgs {
     /// Maximum number of connections, and of streams; further connections wait
     #[arg(long, env = "APP_HEALTH_MAX_STREAMS", value_name = "NUMBER", default_value = "20000")]
     pub max_streams: NonZeroUsize,
-    /// What to do if the address of an entry is not the one that its agent connects from
-    #[arg(long, env = "APP_HEALTH_PEER_ADDRESS_CHECK", value_enum, default_value_t = PeerAddressArg::Warn)]
+    /// What to do if the address of an entry is not the one that its agent connects from, as with
+    /// NAT: `require` rejects the agent
+    #[arg(long, env = "APP_HEALTH_PEER_ADDRESS_CHECK", value_enum, default_value_t = PeerAddressArg::Require)]
     pub peer_address_check: PeerAddressArg,
+    /// Copy the labels that an agent sends to its entry, so that it chooses its services. Default:
+    /// labels come from the WorkloadGroup only
+    #[arg(long, env = "APP_HEALTH_TRUST_NODE_LABELS", value_parser = BoolishValueParser::new())]
+    pub trust_node_labels: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -133,14 +150,22 @@ pub enum PeerAddressArg {
 /// Flags of `workloads`.
 #[derive(Debug, clap::Args)]
 pub struct WorkloadsArgs {
+    #[command(subcommand)]
+    pub action: Option<WorkloadsAction>,
     /// URL of discovery's monitoring port
-    #[arg(long, env = "APP_HEALTH_URL", value_name = "URL", default_value = "http://127.0.0.1:15014")]
+    #[arg(
+        long,
+        env = "APP_HEALTH_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:15014",
+        global = true
+    )]
     pub url: String,
-    /// Show only this namespace
-    #[arg(short, long, env = "APP_HEALTH_NAMESPACE", value_name = "NAMESPACE")]
+    /// Only this namespace
+    #[arg(short, long, env = "APP_HEALTH_NAMESPACE", value_name = "NAMESPACE", global = true)]
     pub namespace: Option<String>,
-    /// Show only workloads of this WorkloadGroup
-    #[arg(long, env = "APP_HEALTH_GROUP", value_name = "GROUP")]
+    /// Only workloads of this WorkloadGroup
+    #[arg(long, env = "APP_HEALTH_GROUP", value_name = "GROUP", global = true)]
     pub group: Option<String>,
     /// Show only workloads whose condition is True, False or Unknown, or whose endpoint is served
     /// or removed
@@ -152,6 +177,13 @@ pub struct WorkloadsArgs {
     /// Print the workloads again after every change
     #[arg(short, long, env = "APP_HEALTH_WATCH", value_parser = BoolishValueParser::new())]
     pub watch: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum WorkloadsAction {
+    /// Remove the endpoints that are held because too many machines became silent; run it on the
+    /// machine of discovery, and once for each replica
+    Release,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,11 +16,11 @@ fn every_flag_has_an_environment_variable() {
         for flag in
             command.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
         {
-            let twin = flag.get_env().expect("an environment variable").to_string_lossy().into_owned();
+            let variable = flag.get_env().expect("an environment variable").to_string_lossy().into_owned();
             let long = flag.get_long().expect("a long name").to_ascii_uppercase().replace('-', "_");
             let expected = if long == "STATUS_PORT" { "STATUSPORT".to_owned() } else { long };
-            assert_eq!(twin, format!("APP_HEALTH_{expected}"));
-            assert!(!twin.ends_with("_PORT"));
+            assert_eq!(variable, format!("APP_HEALTH_{expected}"));
+            assert!(!variable.ends_with("_PORT"));
         }
     }
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Environment, NAMESPACE, POD_NAMESPACE};
-use crate::args::discovery::{DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsArgs};
+use crate::args::discovery::{
+    DiscoveryArgs, Output, PeerAddressArg, Policy, StoreArg, WorkloadsAction, WorkloadsArgs,
+};
 use crate::discovery::command::{DiscoveryConfig, StoreConfig};
 use crate::discovery::server::ServerLimits;
 use crate::discovery::tls::TlsFiles;
@@ -40,6 +42,7 @@ impl DiscoveryConfig {
             store,
             store_path,
             config_dir,
+            allow_empty_config,
             namespaces,
             kube_qps,
             check,
@@ -47,18 +50,22 @@ impl DiscoveryConfig {
             disconnect_grace,
             restart_grace,
             unknown_policy,
+            max_silent_percent,
+            max_unhealthy_percent,
             last_endpoint,
             debounce,
             debounce_max,
             accept_rate,
             max_streams,
             peer_address_check,
+            trust_node_labels,
         } = args;
         let store = match store {
             StoreArg::Redb => StoreConfig::Redb {
                 path: store_path,
                 config_dir: config_dir
                     .ok_or_else(|| usage("--config-dir: required with --store redb, got none"))?,
+                allow_empty: allow_empty_config,
             },
             StoreArg::Kubernetes => {
                 let pod_namespace = environment.get(POD_NAMESPACE).and_then(|value| value.to_str());
@@ -98,11 +105,14 @@ impl DiscoveryConfig {
                 Policy::Keep => UnknownPolicy::Keep,
             },
             keep_last_endpoint: keeps,
+            max_silent_percent,
+            max_unhealthy_percent,
             peer_address_check: match peer_address_check {
                 PeerAddressArg::Off => PeerAddressCheck::Off,
                 PeerAddressArg::Warn => PeerAddressCheck::Warn,
                 PeerAddressArg::Require => PeerAddressCheck::Require,
             },
+            trust_node_labels,
             probe_time_write: is_shared.then_some(PROBE_TIME),
             ..Settings::default()
         };
@@ -164,6 +174,8 @@ pub struct WorkloadsConfig {
     pub authority: String,
     /// Request path with the filters as query.
     pub path: String,
+    /// Whether to release held endpoints.
+    pub releases: bool,
     pub output: Output,
     /// Whether to print the workloads again after every change.
     pub watch: bool,
@@ -171,14 +183,18 @@ pub struct WorkloadsConfig {
 
 impl WorkloadsConfig {
     pub fn new(args: WorkloadsArgs) -> Result<Self, Failure> {
-        let WorkloadsArgs { url, namespace, group, state, output, watch } = args;
+        let WorkloadsArgs { action, url, namespace, group, state, output, watch } = args;
+        let releases = action == Some(WorkloadsAction::Release);
+        if releases && (state.is_some() || watch || output != Output::Table) {
+            return Err(usage("workloads release: takes only --url, --namespace and --group"));
+        }
         let wrong = || usage(&format!("--url = {url:?}: must be like http://127.0.0.1:15014"));
         let authority = url.strip_prefix("http://").ok_or_else(wrong)?.trim_end_matches('/');
         if authority.is_empty() || authority.contains(['/', '?', ' ']) {
             return Err(wrong());
         }
         let filters = [("namespace", namespace), ("group", group), ("state", state)];
-        let mut path = "/debug/workloads".to_owned();
+        let mut path = if releases { "/debug/workloads/release" } else { "/debug/workloads" }.to_owned();
         let mut separator = '?';
         for (name, value) in filters {
             let Some(value) = value else { continue };
@@ -195,7 +211,7 @@ impl WorkloadsConfig {
         } else {
             format!("{authority}:80")
         };
-        Ok(Self { authority, path, output, watch })
+        Ok(Self { authority, path, releases, output, watch })
     }
 }
 

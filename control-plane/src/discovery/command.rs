@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use super::config_dir::{self, Configured};
+use super::config_dir::{self, Configured, WatchSettings};
 use super::debug_endpoints::MonitoringHandlers;
 use super::metrics::Metrics;
 use super::registry::{self, RegistryConfig};
@@ -70,6 +70,8 @@ pub enum StoreConfig {
     Redb {
         path: PathBuf,
         config_dir: PathBuf,
+        /// Whether an empty directory means that there are no objects.
+        allow_empty: bool,
     },
     Kubernetes {
         namespace: String,
@@ -161,24 +163,26 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         warn!("--plaintext-listen is not a loopback address: clients are not authenticated");
     }
 
+    let (failed_mount, failed_mount_receiver) = watch::channel(None);
     let handlers = MonitoringHandlers {
-        debug_any: debug_allow_remote,
+        debug_allow_remote,
         instance: settings.instance.clone(),
         store: store.name(),
         insecure,
         pending: Pending::new([CONFIGURATION, STORE]),
+        failed_mount: failed_mount_receiver,
         metrics: metrics.clone(),
     };
     let pending = handlers.pending.clone();
     let loaded = Arc::new(OnceLock::new());
     let (watched, leaving) = (loaded.clone(), Stages::default());
     let watch = move |request| handlers.clone().handle(request, watched.get().cloned());
-    let server = monitoring_port::server();
+    let server = monitoring_port::server(metrics.servers.clone());
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, leaving.clone(), watch));
     info!(address = %monitoring_address, "listening for monitoring");
 
     let settings_of_store = (settings.instance.clone(), namespaces);
-    let opening = open(store, settings_of_store, metrics.clone());
+    let opening = open(store, settings_of_store, metrics.clone(), &failed_mount);
     let (store, configured, stored) = tokio::select! {
         opened = opening => opened?,
         _ = shutdown.signalled() => return Ok(()),
@@ -237,16 +241,19 @@ async fn open(
     store: StoreConfig,
     (instance, namespaces): (String, Vec<String>),
     metrics: Arc<Metrics>,
+    failed_mount: &watch::Sender<Option<String>>,
 ) -> Result<(Store, watch::Receiver<Configured>, JoinHandle<()>), Failure> {
     match store {
-        StoreConfig::Redb { path, config_dir } => {
+        StoreConfig::Redb { path, config_dir: directory, allow_empty } => {
             let opened = redb::open(path, metrics).await;
             let (store, task) = opened.map_err(|error| match error {
                 StoreError::Corrupt(..) | StoreError::Newer(..) => Failure::Data(error.to_string()),
                 _ => Failure::Os(error.to_string()),
             })?;
             let namespaces = namespaces.into_iter().collect::<BTreeSet<_>>();
-            Ok((store, config_dir::watch(config_dir, namespaces).await, task))
+            let has_stored = !store.stored.is_empty();
+            let settings = WatchSettings { directory, namespaces, allow_empty, has_stored };
+            Ok((store, config_dir::watch(settings, failed_mount).await, task))
         }
         StoreConfig::Kubernetes { namespace, qps } => {
             let client = kubernetes::client().await.map_err(Failure::Unavailable)?;

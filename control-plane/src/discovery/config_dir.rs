@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::warn;
 
 use discovery::objects::Config;
 use documents::LoadedFiles;
@@ -38,17 +39,51 @@ pub struct Configured {
 /// The files of a directory by name, or the error of reading the directory.
 type Files = Result<BTreeMap<String, Result<Vec<u8>, String>>, String>;
 
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct WatchSettings {
+    pub directory: PathBuf,
+    /// Objects in other namespaces are ignored, unless the set is empty.
+    pub namespaces: BTreeSet<String>,
+    /// `--allow-empty-config`.
+    pub allow_empty: bool,
+    /// True if the store contains entries, whose groups and services must be in the directory.
+    pub has_stored: bool,
+}
+
 /// Reads the directory every 2 s as long as a receiver exists. Receivers are notified of changes
-/// only. Objects in namespaces that are not in `namespaces` are ignored, unless the set is empty.
-pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::Receiver<Configured> {
-    let first = directory.clone();
-    let first = move || {
-        let mut documents = LoadedFiles::new(namespaces);
-        let configured = documents.update(files(&first));
-        (documents, configured)
-    };
-    let (mut documents, configured) = blocking(first).await;
-    let (sender, receiver) = watch::channel(configured.unwrap_or_default());
+/// only. If the store contains entries, this waits for a directory with files, and `failed_mount`
+/// has the error meanwhile: without its services, every Envoy would lose its clusters.
+pub async fn watch(
+    settings: WatchSettings,
+    failed_mount: &watch::Sender<Option<String>>,
+) -> watch::Receiver<Configured> {
+    let WatchSettings { directory, namespaces, allow_empty, has_stored } = settings;
+    let mut documents = LoadedFiles::new(namespaces, allow_empty, has_stored);
+    let mut configured;
+    loop {
+        let first = directory.clone();
+        let read = move || {
+            let found = documents.checked(files(&first));
+            let error = found.as_ref().err().cloned();
+            let configured = documents.update(found);
+            (documents, configured, error)
+        };
+        let error;
+        (documents, configured, error) = blocking(read).await;
+        let error = error.filter(|_| has_stored && !allow_empty);
+        if let Some(error) = error.as_ref().filter(|error| failed_mount.borrow().as_ref() != Some(error)) {
+            warn!(error, "waiting for the configuration");
+        }
+        let is_failed = error.is_some();
+        failed_mount.send_replace(error);
+        if !is_failed {
+            break;
+        }
+        sleep(POLL).await;
+    }
+    let configured = configured.unwrap_or_default();
+    let (sender, receiver) = watch::channel(configured);
     tokio::spawn(async move {
         let mut ticks = interval(POLL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -72,7 +107,7 @@ pub async fn watch(directory: PathBuf, namespaces: BTreeSet<String>) -> watch::R
 async fn poll(directory: PathBuf, documents: LoadedFiles) -> (LoadedFiles, Option<Configured>) {
     let again = directory.clone();
     let (documents, found) = blocking(move || {
-        let found = files(&directory);
+        let found = documents.checked(files(&directory));
         let differs = documents.differs(&found);
         (documents, differs.then_some(found))
     })
@@ -81,7 +116,8 @@ async fn poll(directory: PathBuf, documents: LoadedFiles) -> (LoadedFiles, Optio
     sleep(SETTLE_DELAY).await;
     blocking(move || {
         let mut documents = documents;
-        let configured = documents.update(documents.merge_reads(found, files(&again)));
+        let second = documents.checked(files(&again));
+        let configured = documents.update(documents.merge_reads(found, second));
         (documents, configured)
     })
     .await
@@ -93,7 +129,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Validates the directory for `--check`.
 pub fn check(directory: &Path) -> Configured {
-    LoadedFiles::new(BTreeSet::new()).update(files(directory)).unwrap_or_default()
+    LoadedFiles::new(BTreeSet::new(), true, false).update(files(directory)).unwrap_or_default()
 }
 
 /// Reads all files in the directory itself. Symbolic links are followed. Names that begin with a

@@ -4,23 +4,26 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::StatusCode;
+use hyper::{Method, StatusCode};
+use tokio::sync::watch;
 
 use crate::discovery::metrics::Metrics;
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
-use crate::monitoring::{self, Pending};
+use crate::monitoring::{self, Pending, READY};
+use discovery::entries::Input;
 use discovery::view::{Filter, WorkloadsResponse};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
 use workload_health::health_report::printable;
 
 const WORKLOADS: &str = "/debug/workloads";
-const READY: &str = "/healthz/ready";
+/// Releases held endpoints.
+const RELEASE: &str = "/debug/workloads/release";
 
 /// State of the monitoring handlers.
 #[derive(Clone)]
 pub struct MonitoringHandlers {
-    pub debug_any: bool,
+    pub debug_allow_remote: bool,
     /// Name of this instance.
     pub instance: String,
     pub store: &'static str,
@@ -28,6 +31,8 @@ pub struct MonitoringHandlers {
     pub insecure: bool,
     /// Readiness conditions that are not yet met.
     pub pending: Pending,
+    /// Why the configuration cannot be read at the start.
+    pub failed_mount: watch::Receiver<Option<String>>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -39,8 +44,13 @@ impl MonitoringHandlers {
     pub async fn handle(self, request: HttpRequest, loaded: Loaded) -> Response {
         match (request.path(), loaded) {
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
+            (RELEASE, loaded) => self.release(&request, loaded).await,
             (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
                 self.ready(&request, &registry)
+            }
+            (READY, None) if request.is_read() && self.failed_mount.borrow().is_some() => {
+                let error = self.failed_mount.borrow().clone().unwrap_or_default();
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("configuration: {error}\n"))
             }
             _ => monitoring::answer(&request, &self.pending, || self.metrics.text()),
         }
@@ -50,6 +60,10 @@ impl MonitoringHandlers {
         if !request.is_read() {
             return not_allowed("GET, HEAD");
         }
+        if registry.is_isolated() {
+            let reason = "store: API server unreachable, agents must use another replica\n";
+            return text(StatusCode::SERVICE_UNAVAILABLE, reason);
+        }
         let insecure =
             self.insecure.then(|| "plaintext listener on an address that is not loopback".to_owned());
         let degraded = registry.degradations().into_iter().chain(insecure);
@@ -57,10 +71,32 @@ impl MonitoringHandlers {
         text(StatusCode::OK, format!("ready{lines}\n"))
     }
 
+    async fn release(&self, request: &HttpRequest, loaded: Loaded) -> Response {
+        if !request.peer.is_local() {
+            return forbidden("only available from this machine\n");
+        }
+        if request.method != Method::POST {
+            return not_allowed("POST");
+        }
+        let filter = match filter(request.query()) {
+            Ok(filter) if filter.state.is_none() => filter,
+            Ok(_) => return text(StatusCode::BAD_REQUEST, "unknown query parameter \"state\"\n"),
+            Err(name) => return text(StatusCode::BAD_REQUEST, format!("unknown query parameter {name:?}\n")),
+        };
+        let Some((registry, _)) = loaded else {
+            return text(StatusCode::SERVICE_UNAVAILABLE, self.pending.reasons().join("\n") + "\n");
+        };
+        let view = registry.view().await;
+        let released = view.workloads.iter().filter(|workload| workload.held && filter.matches(workload));
+        let released = released.count();
+        let Filter { namespace, group, .. } = filter;
+        registry.send(Input::Release { namespace, group }).await;
+        text(StatusCode::OK, format!("released {released} held endpoints\n"))
+    }
+
     async fn workloads(&self, request: &HttpRequest, loaded: Loaded) -> Response {
-        if !self.debug_any && !request.peer.is_local() {
-            return text(
-                StatusCode::FORBIDDEN,
+        if !self.debug_allow_remote && !request.peer.is_local() {
+            return forbidden(
                 "only available from this machine; --debug-allow-remote allows all addresses\n",
             );
         }
@@ -80,12 +116,18 @@ impl MonitoringHandlers {
             store: self.store,
             startup_grace: overview.startup_grace,
             config_errors: overview.config_errors,
+            held_services: overview.held_services,
             workloads: overview.workloads.into_iter().filter(|workload| filter.matches(workload)).collect(),
             clients: shared.clients(),
         };
         let body = serde_json::to_vec(&view).expect("the view is JSON");
         json(StatusCode::OK, Bytes::from(body))
     }
+}
+
+/// Answers why a request to change something is rejected.
+fn forbidden(text_of: &'static str) -> Response {
+    text(StatusCode::FORBIDDEN, text_of)
 }
 
 /// Parses a query such as `namespace=shop&state=False`. Returns the name of an unknown parameter as

@@ -10,6 +10,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use discovery::entries::ReportOutcome;
 use discovery::message::TypeUrl;
+use serving::http_server::ServerMetrics;
 
 /// Name and value of the only label of a family.
 type Label = [(&'static str, &'static str); 1];
@@ -58,10 +59,14 @@ pub struct Metrics {
     pub silent_agents: Counter,
     pub reporters_replaced: Counter,
     pub last_endpoint_kept: Gauge,
+    pub held: Gauge,
+    pub unhealthy_kept: Gauge,
     pub startup_grace: Gauge,
     pub slow_readers: Counter,
     pub unknown_types: Counter,
     tls_reloads: Family<Label, Counter>,
+    /// Metrics of the monitoring port.
+    pub servers: ServerMetrics,
 }
 
 impl Default for Metrics {
@@ -70,6 +75,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("app_health_discovery");
         let it = &mut registry;
         Self {
+            servers: ServerMetrics::registered(it),
             streams: add(it, "streams", "Number of open streams", Family::default()),
             entries: add(
                 it,
@@ -129,6 +135,18 @@ impl Default for Metrics {
                 "Unhealthy entries kept as the last endpoint of a service",
                 Gauge::default(),
             ),
+            held: add(
+                it,
+                "held_endpoints",
+                "Silent entries held as endpoints because too many machines became silent (--max-silent-percent)",
+                Gauge::default(),
+            ),
+            unhealthy_kept: add(
+                it,
+                "unhealthy_kept",
+                "Unhealthy entries kept as endpoints by --max-unhealthy-percent",
+                Gauge::default(),
+            ),
             startup_grace: add(
                 it,
                 "startup_grace",
@@ -144,7 +162,7 @@ impl Default for Metrics {
             unknown_types: add(
                 it,
                 "unknown_type_requests",
-                "Requests for unsupported resource types",
+                "Resource types that are not served, requested on a stream for the first time",
                 Counter::default(),
             ),
             tls_reloads: add(

@@ -19,8 +19,8 @@ use super::config_dir::Configured;
 use super::metrics::{self, Metrics};
 use super::store::{Store, Write};
 use discovery::debounce::Debounce;
-use discovery::entries::{Effect, Entries, Input, Settings, StreamCommand, StreamId, Timestamp};
-use discovery::objects::{Config, LastEndpoint};
+use discovery::entries::{Brake, Effect, Entries, Input, Kept, Settings, StreamCommand, StreamId, Timestamp};
+use discovery::objects::{Config, Key, LastEndpoint};
 use discovery::snapshot::{Snapshot, SnapshotSettings};
 use discovery::view::RegistryView;
 use handle::Message;
@@ -53,16 +53,18 @@ pub struct RegistryConfig {
 pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
     let RegistryConfig { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } =
         parts;
-    let Store { stored, is_new, writes, inputs, degraded } = store;
+    let Store { stored, is_new, writes, inputs, degraded, isolated } = store;
     info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
     let (snapshots, snapshots_receiver) = watch::channel(Arc::default());
     // A store that is not empty is trusted, even if it knows fewer endpoints than a client.
     let startup_grace = stored.is_empty().then_some(settings.restart_grace);
+    let brake = settings.brake();
     let mut registry = Registry {
         entries: Entries::new(settings, stored),
         config: Arc::default(),
         last_endpoint,
+        brake,
         debounce: Debounce::new(quiet, longest),
         longest,
         startup_grace,
@@ -78,7 +80,8 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
     };
     registry.configure();
     registry.publish();
-    let handle = Handle { inbox: inbox_sender, snapshots: snapshots_receiver, degraded, configured };
+    let handle =
+        Handle { inbox: inbox_sender, snapshots: snapshots_receiver, degraded, isolated, configured };
     (handle, tokio::spawn(registry.run(inbox, inputs, closing)))
 }
 
@@ -86,6 +89,7 @@ struct Registry {
     entries: Entries,
     config: Arc<Config>,
     last_endpoint: LastEndpoint,
+    brake: Brake,
     debounce: Debounce,
     longest: Duration,
     /// Time until which an empty store may have been lost, so that agents may still reconnect.
@@ -166,6 +170,13 @@ impl Registry {
                 let _ = sender.send(RegistryView {
                     startup_grace: self.startup_grace.is_some(),
                     config_errors: self.logged_errors.clone(),
+                    held_services: self
+                        .snapshots
+                        .borrow()
+                        .held_services()
+                        .iter()
+                        .map(Key::to_string)
+                        .collect(),
                     workloads: self.entries.view(self.start.elapsed()),
                 });
             }
@@ -199,8 +210,7 @@ impl Registry {
     }
 
     fn step_at(&mut self, now: Duration, input: Input) {
-        let seconds = OffsetDateTime::now_utc().unix_timestamp();
-        let effects = self.entries.step(now, Timestamp::from_seconds(seconds), input);
+        let effects = self.entries.step(now, wall(), input);
         effects.into_iter().for_each(|effect| self.apply(effect));
     }
 
@@ -246,12 +256,17 @@ impl Registry {
         let settings = SnapshotSettings {
             last_endpoint: self.last_endpoint,
             startup_grace: self.startup_grace.is_some(),
+            brake: self.brake,
+            now: self.entries.steady_time(now, wall()),
         };
         let previous = self.snapshots.borrow().clone();
         let snapshot =
             Snapshot::build(&self.config, &mut self.entries.workloads(), settings, Some(&previous));
         let kept = snapshot.kept().clone();
-        metrics::set(&self.metrics.last_endpoint_kept, kept.len());
+        let count = |is: fn(Kept) -> bool| kept.values().filter(|kept| is(**kept)).count();
+        metrics::set(&self.metrics.last_endpoint_kept, count(|kept| kept == Kept::LastEndpoint));
+        metrics::set(&self.metrics.held, count(Kept::is_held));
+        metrics::set(&self.metrics.unhealthy_kept, count(|kept| kept == Kept::UnhealthyLimit));
         self.metrics.startup_grace.set(settings.startup_grace.into());
         for (state, number) in ["True", "False", "Unknown", "none"].into_iter().zip(self.entries.counts()) {
             self.metrics.entries(state, number);
@@ -264,8 +279,13 @@ impl Registry {
         }
         // Disconnected entries that the snapshot does not keep are deleted now, which is another
         // change.
-        self.step(Input::LastEndpointsKept(kept));
+        self.step(Input::Kept(kept));
     }
+}
+
+/// Returns the wall-clock time.
+fn wall() -> Timestamp {
+    Timestamp::from_seconds(OffsetDateTime::now_utc().unix_timestamp())
 }
 
 #[cfg(test)]

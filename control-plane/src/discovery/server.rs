@@ -4,6 +4,7 @@
 mod client_hello;
 mod connection;
 mod flow_controlled_body;
+mod handshakes;
 mod permits;
 mod requests;
 mod shared;
@@ -24,6 +25,8 @@ use tracing::warn;
 
 use pacing::RateLimiter;
 
+use crate::discovery::metrics::RefusedReason;
+use handshakes::Handshakes;
 pub use shared::{ClientView, Shared};
 
 /// Maximum number of concurrent TLS handshakes.
@@ -71,6 +74,7 @@ pub async fn serve(
     let limits = shared.limits;
     let permits = Arc::new(Semaphore::new(limits.max_streams));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let handshakes_of_sources = Handshakes::new();
     // The bucket starts almost empty because after a restart all clients reconnect at the same
     // time.
     let interval = Duration::from_secs(1) / limits.accept_rate;
@@ -105,11 +109,25 @@ pub async fn serve(
                 continue;
             }
         };
+        // A connection that is refused takes no token, so that it delays no other source.
+        let tls = match &tls {
+            None => None,
+            Some(tls) => match handshakes_of_sources.begin(peer.ip().into()) {
+                Some(handshake) => Some((tls.borrow().clone(), handshake)),
+                None => {
+                    shared.metrics.refused(RefusedReason::Limit);
+                    continue;
+                }
+            },
+        };
         if is_closed_by_peer(&stream).await {
+            // An agent that has waited too long has not failed.
+            if let Some((_, handshake)) = tls {
+                handshake.succeeded();
+            }
             continue;
         }
         has_token = false;
-        let tls = tls.as_ref().map(|tls| tls.borrow().clone());
         let (shared, closing) = (shared.clone(), closing.clone());
         tracker.spawn(async move {
             connection::accept(stream, peer, tls, handshake, shared, closing).await;

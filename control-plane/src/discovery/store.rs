@@ -71,6 +71,8 @@ pub struct Store {
     pub inputs: mpsc::Receiver<Input>,
     /// Why writes currently fail; `None` if they succeed.
     pub degraded: watch::Receiver<Option<String>>,
+    /// True while this process cannot show the others that share the store that it is alive.
+    pub isolated: watch::Receiver<bool>,
 }
 
 #[cfg(test)]

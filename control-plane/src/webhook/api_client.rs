@@ -1,6 +1,8 @@
 //! API server requests of the webhook: the Secret with the CA, and the webhook configuration with
 //! the caBundle.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
@@ -11,9 +13,12 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use tokio::time::timeout;
 
 use crate::webhook::authority::{Authority, AuthorityError};
 
+/// Timeout of a request to the API server, which may accept connections and never answer.
+pub const DEADLINE: Duration = Duration::from_secs(5);
 /// Name of the Secret with the CA.
 const SECRET: &str = "app-health-webhook-ca";
 /// Only key of the Secret: the authority as JSON.
@@ -23,6 +28,8 @@ const KEY: &str = "authority.json";
 pub enum ApiClientError {
     #[error("{0}")]
     Kube(#[from] Error),
+    #[error("no response within {} s", DEADLINE.as_secs())]
+    Deadline,
     #[error("{0}")]
     Authority(#[from] AuthorityError),
     /// The Secret exists but its content is invalid.
@@ -46,7 +53,7 @@ impl ApiClient {
 
     /// Returns the minor version of the API server's Kubernetes 1.x.
     pub async fn minor_version(&self) -> Result<Option<u32>, ApiClientError> {
-        let info = self.client.apiserver_version().await?;
+        let info = within(self.client.apiserver_version()).await?;
         let digits: String = info.minor.chars().take_while(char::is_ascii_digit).collect();
         Ok(digits.parse().ok())
     }
@@ -60,12 +67,12 @@ impl ApiClient {
         published: Option<&str>,
     ) -> Result<Authority, ApiClientError> {
         let params = PostParams::default();
-        let (authority, written) = match self.secrets.get_opt(SECRET).await? {
+        let (authority, written) = match within(self.secrets.get_opt(SECRET)).await? {
             None => {
                 let created = Authority::new(now)?;
                 let metadata = ObjectMeta { name: Some(SECRET.to_owned()), ..ObjectMeta::default() };
                 let secret = Secret { metadata, data: data(&created), ..Secret::default() };
-                let written = self.secrets.create(&params, &secret).await;
+                let written = within(self.secrets.create(&params, &secret)).await;
                 (created, written)
             }
             Some(secret) => {
@@ -74,17 +81,17 @@ impl ApiClient {
                     return Ok(stored);
                 };
                 let changed = Secret { data: data(&after), ..secret };
-                let written = self.secrets.replace(SECRET, &params, &changed).await;
+                let written = within(self.secrets.replace(SECRET, &params, &changed)).await;
                 (after, written)
             }
         };
         match written {
             Ok(_) => Ok(authority),
             // Another replica wrote it first.
-            Err(Error::Api(status)) if status.code == 409 => {
-                self::authority(&self.secrets.get(SECRET).await?)
+            Err(ApiClientError::Kube(Error::Api(status))) if status.code == 409 => {
+                self::authority(&within(self.secrets.get(SECRET)).await?)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -92,11 +99,18 @@ impl ApiClient {
     /// one was changed.
     pub async fn publish_bundle(&self, bundle: &str) -> Result<bool, ApiClientError> {
         let configurations: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        let configuration = configurations.get(&self.configuration).await?;
+        let configuration = within(configurations.get(&self.configuration)).await?;
         let Some(patch) = bundle_patch(&configuration, bundle) else { return Ok(false) };
         let patch = Patch::Json::<()>(serde_json::from_value(patch).expect("a valid JSON patch"));
-        configurations.patch(&self.configuration, &PatchParams::default(), &patch).await?;
+        within(configurations.patch(&self.configuration, &PatchParams::default(), &patch)).await?;
         Ok(true)
+    }
+}
+
+async fn within<T>(response: impl Future<Output = kube::Result<T>>) -> Result<T, ApiClientError> {
+    match timeout(DEADLINE, response).await {
+        Ok(response) => Ok(response?),
+        Err(_) => Err(ApiClientError::Deadline),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Loads or issues the server's certificate and replaces it on renewal. The TLS configuration is
 //! replaced as a whole or not at all.
 
-use std::path::Path;
+use std::future::pending;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
 use time::OffsetDateTime;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
 use super::api_client::{ApiClient, ApiClientError};
@@ -97,6 +98,7 @@ pub(super) async fn self_signed(
 ) -> Result<watch::Receiver<Arc<ServerConfig>>, Failure> {
     pending.set(CA_BUNDLE, true);
     let client_ca = read_client_ca(own.client_ca.as_deref())?;
+    let changed_client_ca = own.client_ca.clone().map(|path| watch_client_ca(path, client_ca.clone()));
     let authority = loop {
         match cluster.authority(now(), None).await {
             Ok(authority) => break authority,
@@ -112,15 +114,23 @@ pub(super) async fn self_signed(
         cluster,
         own,
         client_ca,
+        changed_client_ca,
         tls,
         metrics: metrics.clone(),
         pending: pending.clone(),
-        signer: authority.current.certificate,
+        signer: authority.current.certificate.clone(),
+        authority,
         leaf,
         published_bundle: None,
     };
     tokio::spawn(renewer.run());
     Ok(receiver)
+}
+
+fn watch_client_ca(path: PathBuf, content: Option<Pem>) -> Watched<Pem> {
+    let read = move || read_client_ca(Some(&path)).map_err(|error| error.to_string());
+    let parse = |content: &Option<Pem>| content.clone().ok_or_else(|| "no client CA".to_owned());
+    Watched::new(content, read, parse)
 }
 
 fn content(leaf: &Pair, client_ca: Option<Pem>) -> Content {
@@ -137,9 +147,12 @@ struct Renewer {
     cluster: ApiClient,
     own: SelfSigned,
     client_ca: Option<Pem>,
+    changed_client_ca: Option<Watched<Pem>>,
     tls: watch::Sender<Arc<ServerConfig>>,
     metrics: Arc<Metrics>,
     pending: Pending,
+    /// The authority whose bundle was published last.
+    authority: Authority,
     /// CA certificate that signed the current leaf.
     signer: String,
     leaf: Pair,
@@ -150,14 +163,52 @@ struct Renewer {
 impl Renewer {
     async fn run(mut self) {
         loop {
-            let pause = match self.reconcile().await {
+            let pause = match self.step().await {
                 Ok(()) => COMPARE,
                 Err(error) => {
                     warn!(%error, "comparing certificate authority and caBundle failed, retrying");
                     RETRY
                 }
             };
-            sleep(pause).await;
+            let next = Instant::now() + pause;
+            while let Ok(client_ca) = timeout_at(next, self.client_ca_changed()).await {
+                self.reload_client_ca(client_ca);
+            }
+        }
+    }
+
+    /// Compares CA and caBundle, and renews the leaf, also while the API server does not answer.
+    async fn step(&mut self) -> Result<(), ApiClientError> {
+        let reconciled = self.reconcile().await;
+        self.renew()?;
+        if reconciled.is_ok() {
+            self.pending.set(CA_BUNDLE, false);
+        }
+        reconciled
+    }
+
+    /// Waits until the file of the client CA changes.
+    async fn client_ca_changed(&mut self) -> Result<Pem, String> {
+        match &mut self.changed_client_ca {
+            Some(changed) => changed.changed().await,
+            None => pending().await,
+        }
+    }
+
+    fn reload_client_ca(&mut self, client_ca: Result<Pem, String>) {
+        let made = client_ca.and_then(|client_ca| {
+            let content = content(&self.leaf, Some(client_ca.clone()));
+            let made = config(&content, self.own.client_name.as_ref(), &self.metrics);
+            made.map(|config| (client_ca, config)).map_err(|error| error.to_string())
+        });
+        self.metrics.reloaded(KIND, made.is_ok());
+        match made {
+            Ok((client_ca, config)) => {
+                self.client_ca = Some(client_ca);
+                self.tls.send_replace(Arc::new(config));
+                info!("client CA reloaded");
+            }
+            Err(error) => warn!(error, "client CA rejected, keeping the previous one"),
         }
     }
 
@@ -169,12 +220,12 @@ impl Renewer {
             self.metrics.reloaded("caBundle", true);
         }
         self.published_bundle = Some(bundle);
-        self.renew(&authority)?;
-        self.pending.set(CA_BUNDLE, false);
+        self.authority = authority;
         Ok(())
     }
 
-    fn renew(&mut self, authority: &Authority) -> Result<(), ApiClientError> {
+    fn renew(&mut self) -> Result<(), ApiClientError> {
+        let authority = &self.authority;
         let same = authority.current.certificate == self.signer;
         if same && !is_due(self.leaf.created_at, LEAF_VALIDITY, now()) {
             return Ok(());
@@ -195,3 +246,6 @@ impl Renewer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

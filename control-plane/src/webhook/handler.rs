@@ -10,36 +10,44 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info};
 
+use crate::webhook::body_memory::{BodyMemory, BodyPermit, Exhausted};
+use crate::webhook::json_values;
 use crate::webhook::metrics::Metrics;
 use crate::webhook::review::{self, Reviewed};
 use injector::settings::Settings;
 use injector::{PodOutcome, ProbeResult};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
+use serving::source::Source;
+use serving::source_permits::SourcePermits;
 
-const PATH: &str = "/inject";
+pub(super) const PATH: &str = "/inject";
 /// Maximum size of a body in bytes. The API server itself accepts 3 MiB from its clients.
 const BODY_LIMIT: usize = 8 << 20;
+/// Maximum number of JSON values in a body. Each needs up to 500 bytes during a review. The API
+/// server stores no Pod of more than 1.5 MiB, which has fewer.
+const VALUES_LIMIT: usize = 100_000;
 /// Timeout from a complete header section to a complete body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent requests.
-const CONCURRENT_REVIEWS: usize = 64;
-/// How long a further request waits for a permit, and a body for memory.
+/// Concurrent reviews of one source.
+const CONCURRENT_REVIEWS: usize = 4;
+/// How long a request whose body is complete waits for other reviews of its source.
 const WAIT: Duration = Duration::from_secs(2);
-/// Memory for bodies in KiB, shared by all requests.
-const BODY_MEMORY: u32 = 10 << 10;
+/// Memory for bodies in bytes, shared by all requests.
+const BODY_MEMORY: usize = 24 << 20;
 /// Bodies of at least this size are reviewed one at a time outside of the worker threads.
-const LARGE: usize = 256 << 10;
+const LARGE: usize = 64 << 10;
 
 /// Handler of review requests.
 #[derive(Clone)]
 pub struct Handler {
     settings: watch::Receiver<Arc<Settings>>,
     metrics: Arc<Metrics>,
-    concurrent_reviews: Arc<Semaphore>,
-    body_memory: Arc<Semaphore>,
+    source_permits: SourcePermits,
+    body_memory: BodyMemory,
     large: Arc<Semaphore>,
 }
 
@@ -50,13 +58,12 @@ struct HttpError(StatusCode, String);
 impl Handler {
     /// Creates a handler; the settings may be replaced while it runs.
     pub fn new(settings: watch::Receiver<Arc<Settings>>, metrics: Arc<Metrics>) -> Self {
-        let permits = |count| Arc::new(Semaphore::new(count));
         Self {
             settings,
             metrics,
-            concurrent_reviews: permits(CONCURRENT_REVIEWS),
-            body_memory: permits(BODY_MEMORY as usize),
-            large: permits(1),
+            source_permits: SourcePermits::new(CONCURRENT_REVIEWS),
+            body_memory: BodyMemory::new(BODY_MEMORY),
+            large: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -84,25 +91,37 @@ impl Handler {
         if request.body.size_hint().lower() > BODY_LIMIT as u64 {
             return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
         }
-        let Ok(Ok(_permit)) = timeout(WAIT, self.concurrent_reviews.acquire()).await else {
-            return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
+        let source = request.peer.source();
+        let memory = self.body_memory.open(source);
+        // A client that does not send its body must not keep a slot that others need.
+        request.slot.set_receiving();
+        let chunks = tokio::select! {
+            chunks = read(request.body, &memory) => chunks?,
+            () = memory.discarded() => return Err(busy()),
         };
-        let (chunks, _memory) = self.body(request.body).await?;
+        request.slot.set_busy();
         let length: usize = chunks.iter().map(Bytes::len).sum();
         if length == 0 {
             return http_error(StatusCode::BAD_REQUEST, "body: must be an AdmissionReview");
         }
+        let _permits = tokio::select! {
+            permits = self.permits(source, length) => permits?,
+            () = memory.discarded() => return Err(busy()),
+        };
+        memory.begin_review().map_err(|Exhausted| busy())?;
         let started = Instant::now();
         let settings = self.settings.borrow().clone();
         let review = move || {
             let body = chunks.concat();
             drop(chunks);
+            if json_values::count(&body) > VALUES_LIMIT {
+                return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 100000 JSON values");
+            }
             catch_panic(&body, || review::review(&body, &settings))
         };
         let reviewed = if length < LARGE {
             review()?
         } else {
-            let _large = self.large.acquire().await;
             tokio::task::spawn_blocking(review).await.map_err(|_| internal_error())??
         };
         self.metrics.reviewed(&reviewed, started.elapsed().as_secs_f64());
@@ -110,44 +129,47 @@ impl Handler {
         Ok(reviewed.body)
     }
 
-    /// Reads a body. Its share of the memory limit is released when the permit is dropped. The chunks
-    /// are joined only when all are there, so that an incomplete body costs no more than its bytes.
-    async fn body(
+    /// Waits until a body of this length may be reviewed; the permits are held during the review.
+    async fn permits(
         &self,
-        mut body: Incoming,
-    ) -> Result<(Vec<Bytes>, Option<OwnedSemaphorePermit>), HttpError> {
-        let deadline = Instant::now() + BODY_TIMEOUT;
-        let (mut chunks, mut length) = (Vec::new(), 0);
-        let mut memory: Option<OwnedSemaphorePermit> = None;
-        while !body.is_end_stream() {
-            let frame = match timeout_at(deadline, body.frame()).await {
-                Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
-                Ok(None) => break,
-                Ok(Some(Err(_))) => return http_error(StatusCode::BAD_REQUEST, "body: read failed"),
-                Ok(Some(Ok(frame))) => frame,
-            };
-            let Ok(data) = frame.into_data() else { continue };
-            length += data.len();
-            if length > BODY_LIMIT {
-                return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
-            }
-            chunks.push(data);
-            let held = memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let wanted = length.div_ceil(1 << 10);
-            if wanted > held {
-                let more = u32::try_from(wanted - held).expect("at most 8 MiB");
-                let Ok(Ok(more)) = timeout(WAIT, self.body_memory.clone().acquire_many_owned(more)).await
-                else {
-                    return http_error(StatusCode::SERVICE_UNAVAILABLE, "busy");
-                };
-                match &mut memory {
-                    None => memory = Some(more),
-                    Some(memory) => memory.merge(more),
-                }
-            }
-        }
-        Ok((chunks, memory))
+        source: Option<Source>,
+        length: usize,
+    ) -> Result<[Option<OwnedSemaphorePermit>; 2], HttpError> {
+        let Ok(permit) = timeout(WAIT, self.source_permits.of(source).acquire_owned()).await else {
+            return Err(busy());
+        };
+        let large = if length < LARGE { None } else { self.large.clone().acquire_owned().await.ok() };
+        // Reviews of other sources that are ready run first.
+        yield_now().await;
+        Ok([permit.ok(), large])
     }
+}
+
+/// Reads a body. The chunks are joined only when all are there, so that an incomplete body costs no
+/// more than its bytes.
+async fn read(mut body: Incoming, memory: &BodyPermit) -> Result<Vec<Bytes>, HttpError> {
+    let deadline = Instant::now() + BODY_TIMEOUT;
+    let (mut chunks, mut length) = (Vec::new(), 0);
+    while !body.is_end_stream() {
+        let frame = match timeout_at(deadline, body.frame()).await {
+            Err(_) => return http_error(StatusCode::REQUEST_TIMEOUT, "body: incomplete after 10 s"),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return http_error(StatusCode::BAD_REQUEST, "body: read failed"),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        length += data.len();
+        if length > BODY_LIMIT {
+            return http_error(StatusCode::PAYLOAD_TOO_LARGE, "body: more than 8 MiB");
+        }
+        memory.grow(data.len()).map_err(|Exhausted| busy())?;
+        chunks.push(data);
+    }
+    Ok(chunks)
+}
+
+fn busy() -> HttpError {
+    HttpError(StatusCode::SERVICE_UNAVAILABLE, "busy".to_owned())
 }
 
 fn http_error<T>(status: StatusCode, line: &str) -> Result<T, HttpError> {

@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::webhook::review::Reviewed;
+use serving::http_server::ServerMetrics;
 
 /// Counters by labels, each with its name and value.
 type Counters<const LABELS: usize> = Family<[(&'static str, Cow<'static, str>); LABELS], Counter>;
@@ -26,6 +27,8 @@ pub struct Metrics {
     errors: Counters<1>,
     reloads: Counters<2>,
     not_after: Gauge<f64, AtomicU64>,
+    /// Metrics of the HTTP servers.
+    pub servers: ServerMetrics,
 }
 
 /// Creates a metric and registers it.
@@ -40,6 +43,7 @@ impl Default for Metrics {
         let into = &mut registry;
         let duration = Histogram::new([0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0]);
         Self {
+            servers: ServerMetrics::registered(into),
             reviews: register(into, "reviews", "Reviews by result", Family::default()),
             duration: register(
                 into,

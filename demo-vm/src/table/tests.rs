@@ -1,15 +1,15 @@
 use std::time::Duration;
 
 use super::{Row, render};
-use kit::app::switched::Behaviour;
+use kit::app::switched::Behavior;
 
 #[test]
 fn a_line_for_each_machine_with_the_keys_that_change_it() {
-    let row = |number: usize, behaviour, has_agent, health: &str, is_endpoint, share| Row {
+    let row = |number: usize, behavior, has_agent, health: &str, is_endpoint, share| Row {
         number,
         name: format!("payments-{number}"),
         address: format!("127.0.7.{}:8080", number + 2),
-        behaviour,
+        behavior,
         has_agent,
         health: health.into(),
         since: Duration::from_millis(4900),
@@ -17,9 +17,9 @@ fn a_line_for_each_machine_with_the_keys_that_change_it() {
         share,
     };
     let rows = [
-        row(1, Behaviour::Serving, true, "Healthy", true, 100),
-        row(2, Behaviour::Failing, true, "Unhealthy: HTTP status 503", false, 0),
-        row(3, Behaviour::Hanging, false, "not registered", false, 0),
+        row(1, Behavior::Serving, true, "Healthy", true, 100),
+        row(2, Behavior::Failing, true, "Unhealthy: HTTP status 503", false, 0),
+        row(3, Behavior::Hanging, false, "not registered", false, 0),
     ];
     let text = render(&rows);
     let words: Vec<String> =

@@ -14,13 +14,16 @@ use crate::objects::{Group, Spec};
 /// or reported.
 pub(super) const MAX_TIME_TO_RESULT: Duration = Duration::from_secs(24 * 3600);
 
-/// Builds the entry. Labels of the node override those of `spec.metadata`, which override those of
-/// the template. `health_checks` is true if the group has a probe or the agent declares one.
-pub(super) fn build(group: &Group, node: &Node, address: IpAddr) -> Auto {
+/// Builds the entry. Labels of the node, if they are trusted, override those of `spec.metadata`,
+/// which override those of the template. `health_checks` is true if the agent declares a probe, or if the
+/// group has one and the agent may report its result.
+pub(super) fn build(group: &Group, node: &Node, address: IpAddr, trust_node_labels: bool) -> Auto {
     let template = &group.group.template;
     let mut labels: BTreeMap<String, String> = template.labels.clone();
     labels.extend(group.group.labels.clone());
-    labels.extend(node.labels.clone());
+    if trust_node_labels {
+        labels.extend(node.labels.clone());
+    }
     let given = |own: &Option<String>, template: &Option<String>| {
         own.clone().filter(|own| !own.is_empty()).or_else(|| template.clone())
     };
@@ -36,7 +39,7 @@ pub(super) fn build(group: &Group, node: &Node, address: IpAddr) -> Auto {
             service_account: template.service_account.clone(),
         }),
         annotations: group.group.annotations.clone(),
-        health_checks: group.group.probe.is_some() || node.readiness_probe,
+        health_checks: node.readiness_probe || (group.group.probe.is_some() && !node.never_reports()),
     }
 }
 

@@ -5,8 +5,11 @@ use std::mem;
 use std::time::Duration;
 
 use super::entry::LastReport;
-use super::{DeletionReason, Entries, Event, Reason, StreamId};
+use super::{ConditionReason, DeletionReason, Entries, Event, StreamId};
 use crate::objects::Key;
+
+/// With fewer entries, no service has enough machines to hold their endpoints.
+const MIN_MACHINES: usize = 3;
 
 /// Timers ordered by time.
 #[derive(Debug, Default)]
@@ -86,18 +89,25 @@ impl Entries {
         }
         let passed =
             |deadline: &mut Option<Duration>| deadline.take_if(|deadline| *deadline <= now).is_some();
-        let (verdict, mute, lost) = (
+        let (no_result, silent, disconnected) = (
             passed(&mut entry.first_result_deadline),
             passed(&mut entry.silence_deadline),
             passed(&mut entry.disconnect_deadline),
         );
-        if verdict {
+        let (lingered, released) = (passed(&mut entry.linger_deadline), passed(&mut entry.release_deadline));
+        if no_result {
             self.handle_no_result(key);
         }
-        if lost {
+        if disconnected {
             self.handle_disconnected(key);
-        } else if mute {
+        } else if silent {
             self.handle_silent(key);
+        }
+        if released {
+            self.release(key);
+        }
+        if lingered {
+            self.delete_unless_kept(key);
         }
         self.schedule_timer(key);
     }
@@ -111,9 +121,9 @@ impl Entries {
             _ => {
                 entry.set_health_checks(true);
                 let reason = if entry.last_report_kind.is_some() {
-                    Reason::AwaitingVerdict
+                    ConditionReason::AwaitingVerdict
                 } else {
-                    Reason::AwaitingFirstReport
+                    ConditionReason::AwaitingFirstReport
                 };
                 entry.set_condition(&self.settings, at, reason, "no verdict yet", None);
             }
@@ -124,10 +134,16 @@ impl Entries {
     /// Handles an agent that does not report although a stream of the workload may be open.
     fn handle_silent(&mut self, key: &Key) {
         let at = self.at;
+        let has_probe = self.has_group_probe(key);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.record.condition.is_none() && entry.ignores_health() {
+        // That an agent has no probe, although its group has one, is known only from its reports.
+        let is_claim_lost = entry.record.auto.is_some() && entry.reporter.is_none() && has_probe;
+        if entry.record.condition.is_none() && entry.ignores_health() && !is_claim_lost {
             return;
         }
+        entry.set_health_checks(true);
+        // The next session has its own deadline.
+        entry.first_result_deadline = None;
         let text = match entry.reporter {
             Some(_) => "the stream is open, but no report was received for three heartbeats",
             None if entry.streams.is_empty() => {
@@ -135,14 +151,23 @@ impl Entries {
             }
             None => "the reporting stream was lost, but another stream of the workload is open",
         };
-        entry.set_condition(&self.settings, at, Reason::AgentSilent, text, None);
+        entry.set_condition(&self.settings, at, ConditionReason::AgentSilent, text, None);
         self.emit(Event::Silent { key: key.clone() });
         self.reconcile(key);
+    }
+
+    /// Returns true if the entry is auto-registered from a group with a probe.
+    pub(super) fn has_group_probe(&self, key: &Key) -> bool {
+        let auto = self.entries.get(key).and_then(|entry| entry.record.auto.as_ref());
+        let group = auto.map(|auto| Key::new(key.namespace.clone(), auto.group.clone()));
+        let group = group.and_then(|group| self.config.groups.get(&group));
+        group.is_some_and(|group| group.group.probe.is_some())
     }
 
     /// Handles an entry whose last stream was lost longer ago than the grace period.
     fn handle_disconnected(&mut self, key: &Key) {
         let (at, settings) = (self.at, &self.settings);
+        let has_enough = settings.max_silent_percent < 100 && self.entries.len() >= MIN_MACHINES;
         let Some(entry) = self.entries.get_mut(key) else { return };
         if !entry.streams.is_empty() || !self.ownership.owns(&entry.record) {
             return;
@@ -152,7 +177,9 @@ impl Entries {
             // The group may exist in a part of the configuration that could not be read.
             return;
         }
-        if is_auto && !(self.may_keep && entry.may_linger(settings)) {
+        let may_be_kept = self.may_keep && entry.may_linger(settings);
+        let may_be_held = has_enough && (entry.is_served(settings) || entry.is_silent());
+        if is_auto && !may_be_kept && !may_be_held {
             return self.delete(key, DeletionReason::Disconnected);
         }
         if is_auto {
@@ -161,34 +188,22 @@ impl Entries {
             return;
         }
         let text = "no stream of the workload is open";
-        entry.set_condition(settings, at, Reason::Disconnected, text, None);
+        entry.set_condition(settings, at, ConditionReason::Disconnected, text, None);
+        let lingers = is_auto && may_be_held;
+        entry.linger_deadline = lingers.then(|| at.now.saturating_add(settings.brake().window));
         self.reconcile(key);
         if is_auto {
-            // The next snapshot decides whether the entry is kept as the last endpoint.
+            // The next snapshots decide whether the entry is kept as an endpoint.
             self.disconnected_candidates.insert(key.clone());
             self.emit_changed(key);
         }
-    }
-
-    /// Updates the set of entries kept by the last snapshot, and deletes disconnected ones that are
-    /// not kept.
-    pub(super) fn set_kept(&mut self, kept: std::collections::BTreeSet<Key>) {
-        for key in mem::take(&mut self.disconnected_candidates) {
-            let lives = self.entries.get(&key).is_none_or(|entry| !entry.streams.is_empty());
-            if kept.contains(&key) && !lives {
-                self.disconnected_candidates.insert(key);
-            } else if !lives {
-                self.delete(&key, DeletionReason::Disconnected);
-            }
-        }
-        self.kept = kept;
     }
 
     /// Restarts the grace period after the process was suspended: reports may wait in the sockets,
     /// and agents may have to reconnect.
     pub(super) fn resume(&mut self) {
         let now = self.at.now;
-        self.settings.restart_grace = now.saturating_add(self.restart_grace);
+        self.settings.restart_grace = now.saturating_add(self.restart_grace_length);
         for stream in self.streams.values_mut() {
             stream.opened = now;
         }
@@ -196,8 +211,8 @@ impl Entries {
         self.extend_deadlines(self.settings.restart_grace);
     }
 
-    pub(super) fn set_store_unreachable(&mut self, is_away: bool) {
-        if !mem::replace(&mut self.is_store_unreachable, is_away) || is_away {
+    pub(super) fn set_store_unreachable(&mut self, is_unreachable: bool) {
+        if !mem::replace(&mut self.is_store_unreachable, is_unreachable) || is_unreachable {
             return;
         }
         // Agents may have moved to other instances, which could not write that to the store either.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use workload_health::State;
 
 use super::{
-    Before, Condition, Reason, Record, Settings, Status, StepTime, StreamId, Timestamp, UnknownPolicy,
-    Workload,
+    Before, Condition, ConditionReason, Presence, Record, Settings, Status, StepTime, StreamId, Timestamp,
+    UnknownPolicy, Workload,
 };
 use crate::objects::{Config, Key, ManualEntry, Spec};
 
@@ -43,16 +43,22 @@ pub(super) struct Entry {
     pub(super) silence_deadline: Option<Duration>,
     /// The condition becomes Unknown at this time unless a probe result arrives before.
     pub(super) first_result_deadline: Option<Duration>,
+    /// A silent entry is kept in memory until this time, since it may be held as an endpoint.
+    pub(super) linger_deadline: Option<Duration>,
+    /// A held endpoint is released at this time unless more machines become silent.
+    pub(super) release_deadline: Option<Duration>,
     /// The deadline for which a timer is set.
     pub(super) timer_at: Option<Duration>,
     /// True if the entry was an endpoint since this process started, or became unhealthy since
     /// then.
     pub(super) accounted_for: bool,
     pub(super) replacements: VecDeque<Duration>,
+    /// The lastTransitionTime that this process has set, and the steady time of that step.
+    pub(super) transition: Option<(Timestamp, Timestamp)>,
     /// The workload in the last published change.
     pub(super) last_published: Option<Workload>,
     /// Status and reason in the last logged transition.
-    pub(super) last_logged: Option<(Status, Reason)>,
+    pub(super) last_logged: Option<(Status, ConditionReason)>,
 }
 
 /// Peer of the current or the last session.
@@ -96,10 +102,14 @@ impl Entry {
 
     /// Returns the earliest deadline.
     pub(super) fn due(&self) -> Option<Duration> {
-        [self.disconnect_deadline, self.silence_deadline, self.first_result_deadline]
-            .into_iter()
-            .flatten()
-            .min()
+        let deadlines = [
+            self.disconnect_deadline,
+            self.silence_deadline,
+            self.first_result_deadline,
+            self.linger_deadline,
+            self.release_deadline,
+        ];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Returns the spec; `None` as long as only the status of a manual entry is known.
@@ -138,7 +148,7 @@ impl Entry {
         &mut self,
         settings: &Settings,
         at: StepTime,
-        reason: Reason,
+        reason: ConditionReason,
         message: &str,
         last_probe_time: Option<Timestamp>,
     ) {
@@ -153,7 +163,10 @@ impl Entry {
         };
         let last_transition_time = match &old {
             Some(old) if old.status == status => old.last_transition_time,
-            _ => at.wall,
+            _ => {
+                self.transition = Some((at.wall, at.steady));
+                at.wall
+            }
         };
         let last_probe_time = last_probe_time.or(old.and_then(|old| old.last_probe_time));
         self.record.condition = Some(Condition {
@@ -166,7 +179,7 @@ impl Entry {
     }
 
     pub(super) fn set_awaiting_first_report(&mut self, settings: &Settings, at: StepTime) {
-        self.set_condition(settings, at, Reason::AwaitingFirstReport, "no report yet", None);
+        self.set_condition(settings, at, ConditionReason::AwaitingFirstReport, "no report yet", None);
     }
 
     /// Applies that the agent has no probe: an auto-registered entry is served unchecked, a manual
@@ -177,7 +190,7 @@ impl Entry {
             self.record.before = None;
             self.set_health_checks(false);
         } else {
-            self.set_condition(settings, at, Reason::NoProbe, "the agent has no probe", None);
+            self.set_condition(settings, at, ConditionReason::NoProbe, "the agent has no probe", None);
         }
     }
 
@@ -185,7 +198,7 @@ impl Entry {
     fn before(&self, settings: &Settings) -> Option<Before> {
         let condition = self.record.condition.as_ref();
         match condition.map(|condition| condition.reason) {
-            Some(Reason::Draining | Reason::Terminating) => Some(Before::Left),
+            Some(ConditionReason::Draining | ConditionReason::Terminating) => Some(Before::Left),
             _ if self.is_served(settings) => Some(Before::Served),
             Some(_) => Some(Before::Unserved),
             None => None,
@@ -195,7 +208,7 @@ impl Entry {
     /// Returns true if Envoys send requests to the endpoint.
     pub(super) fn is_served(&self, settings: &Settings) -> bool {
         let Some(condition) = &self.record.condition else { return self.ignores_health() };
-        let is_lost = self.record.auto.is_some() && condition.reason == Reason::Disconnected;
+        let is_lost = self.record.auto.is_some() && condition.reason == ConditionReason::Disconnected;
         match condition.status {
             _ if self.ignores_health() => true,
             Status::True => true,
@@ -212,7 +225,7 @@ impl Entry {
     /// down, and a report about it was received.
     fn is_keepable(&self) -> bool {
         let Some(condition) = &self.record.condition else { return false };
-        let left = matches!(condition.reason, Reason::Draining | Reason::Terminating)
+        let left = matches!(condition.reason, ConditionReason::Draining | ConditionReason::Terminating)
             || self.record.before == Some(Before::Left);
         !left && !self.was_never_known()
     }
@@ -228,6 +241,37 @@ impl Entry {
         condition.is_none_or(|condition| condition.status == Status::Unknown) && self.record.before.is_none()
     }
 
+    /// Makes an entry that is not health-checked an endpoint again when its workload reconnects.
+    pub(super) fn forget_disconnection(&mut self) {
+        let reason = self.record.condition.as_ref().map(|condition| condition.reason);
+        if reason == Some(ConditionReason::Disconnected) {
+            (self.record.condition, self.record.before) = (None, None);
+            self.set_health_checks(false);
+        }
+    }
+
+    /// Returns true if its agent became silent while the entry was an endpoint.
+    pub(super) fn is_silent(&self) -> bool {
+        let reason = self.record.condition.as_ref().map(|condition| condition.reason);
+        matches!(reason, Some(ConditionReason::AgentSilent | ConditionReason::Disconnected))
+            && self.record.before == Some(Before::Served)
+    }
+
+    fn presence(&self, served: bool) -> Presence {
+        let since = self.record.condition.as_ref().map(|condition| condition.last_transition_time);
+        let since = since.map(|since| match self.transition {
+            Some((wall, steady)) if wall == since => steady,
+            _ => since,
+        });
+        let is_lost = (self.streams.is_empty() && self.disconnect_deadline.is_some())
+            || (self.reporter.is_none() && self.silence_deadline.is_some());
+        match since.filter(|_| !served && self.is_silent()) {
+            Some(since) => Presence::Silent(since),
+            None if served && is_lost => Presence::Missing,
+            None => Presence::Reporting,
+        }
+    }
+
     /// Returns what snapshots are built from.
     pub(super) fn workload(&self, key: &Key, settings: &Settings) -> Option<Workload> {
         let spec = self.spec()?.clone();
@@ -239,6 +283,7 @@ impl Entry {
             served,
             keepable: !served && self.is_keepable(),
             unserved_since: since.filter(|_| !served),
+            presence: self.presence(served),
             accounted_for: served || self.accounted_for,
         })
     }

@@ -18,7 +18,7 @@ pub enum Event {
         stream: StreamId,
         /// The group or entry that it waits for.
         key: Key,
-        why: &'static str,
+        reason: &'static str,
     },
     /// A health report was processed.
     Report(ReportOutcome),

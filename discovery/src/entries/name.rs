@@ -25,7 +25,7 @@ pub(super) enum RegistrationTarget {
 
 /// Reads the target from the node. Returns `None` for a client that only subscribes, and the field
 /// and the reason as an error.
-pub(super) fn target(node: &Node) -> Result<Option<RegistrationTarget>, String> {
+pub(super) fn target(node: &Node, peer: IpAddr) -> Result<Option<RegistrationTarget>, String> {
     if let (Some(_), Some(_)) = (&node.group, &node.workload_entry) {
         return Err(format!("{AUTO_REGISTER_GROUP}, {WORKLOAD_ENTRY}: only one of them may be given"));
     }
@@ -37,6 +37,9 @@ pub(super) fn target(node: &Node) -> Result<Option<RegistrationTarget>, String> 
         return Err(format!("{NAMESPACE}: must be a DNS-1123 label, got {}", quoted(namespace)));
     }
     let address = address(node)?;
+    if node.group.is_some() {
+        check_address(address, peer)?;
+    }
     for (field, name) in [(AUTO_REGISTER_GROUP, &node.group), (WORKLOAD_ENTRY, &node.workload_entry)] {
         if let Some(name) = name.as_deref().filter(|name| !is_dns_subdomain(name)) {
             return Err(format!("{field}: must be a DNS-1123 name, got {}", quoted(name)));
@@ -64,6 +67,22 @@ fn address(node: &Node) -> Result<IpAddr, String> {
         Ok(address) if !address.is_unspecified() && !address.is_multicast() => Ok(address.to_canonical()),
         _ => Err(format!("{INSTANCE_IPS}: must begin with the workload's IP address, got {}", quoted(text))),
     }
+}
+
+/// Checks that other machines can have a machine with this address as their peer. A loopback
+/// address is accepted from a client on this machine.
+fn check_address(address: IpAddr, peer: IpAddr) -> Result<(), String> {
+    let is_link_local = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let is_foreign_loopback = address.is_loopback() && !peer.is_loopback();
+    if is_link_local || is_foreign_loopback {
+        return Err(format!(
+            "{INSTANCE_IPS}: must not be a loopback, link-local or broadcast address, got {address}"
+        ));
+    }
+    Ok(())
 }
 
 /// Builds `<group>-<ip>[-<network>]`. Like Istio, it cuts a name that is too long at the front;

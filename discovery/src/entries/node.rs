@@ -20,11 +20,20 @@ pub struct Node {
     pub locality: Option<String>,
     /// True if `PROXY_CONFIG` has a `readinessProbe`.
     pub readiness_probe: bool,
+    /// True if there is a `PROXY_CONFIG`, which Istio's agent always sends.
+    pub proxy_config: bool,
     /// True if `APP_HEALTH.version` is 1 or more: the peer is an app-health agent, which receives
     /// hellos and acknowledgements.
     pub app_health: bool,
     /// Version of the app-health agent, if it sends one.
     pub agent_version: Option<String>,
+}
+
+impl Node {
+    /// Returns true for an agent of Istio without a probe. It never sends a report.
+    pub fn never_reports(&self) -> bool {
+        self.proxy_config && !self.readiness_probe && !self.app_health
+    }
 }
 
 /// Identity of a client certificate: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`.

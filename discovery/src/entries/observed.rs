@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::entry::Entry;
-use super::{Entries, Record};
+use super::{Code, Entries, Ownership, Record, StreamId};
 use crate::objects::Key;
 
 impl Entries {
@@ -126,8 +126,17 @@ impl Entries {
         }
     }
 
+    /// Ends the streams of all agents that report here, so that they connect to other instances.
+    pub(super) fn end_reporters(&mut self) {
+        let reporters: Vec<StreamId> = self.entries.values().filter_map(|entry| entry.reporter).collect();
+        for reporter in reporters {
+            let text = "this replica of discovery has lost its API server";
+            self.end(reporter, Code::Aborted, text.to_owned());
+        }
+    }
+
     /// Updates the set of live instances.
-    pub(super) fn set_live_instances(&mut self, alive: BTreeSet<String>) {
+    pub(super) fn set_live_instances(&mut self, alive: BTreeSet<String>, released: &BTreeSet<String>) {
         self.ownership.live_instances = Some(alive);
         let now = self.at.now;
         let mut keys = Vec::new();
@@ -141,7 +150,12 @@ impl Entries {
                 entry.disconnect_deadline = None;
                 continue;
             }
-            let deadline = self.settings.grace_from(now, entry.is_restored);
+            // An instance that is lost may still have the streams of its agents, which detect that
+            // at their next heartbeat.
+            let is_released =
+                Ownership::instance(&entry.record).is_some_and(|instance| released.contains(instance));
+            let from = if is_released { now } else { now.saturating_add(self.settings.heartbeat_at_most()) };
+            let deadline = self.settings.grace_from(from, entry.is_restored);
             if entry.streams.is_empty() {
                 entry.disconnect_deadline.get_or_insert(deadline);
             } else {

@@ -26,9 +26,12 @@ impl Ownership {
     pub(super) fn owns(&self, record: &Record) -> bool {
         let Some(controller) = &record.controller else { return !self.is_shared };
         let is_dead = |instance| self.live_instances.as_ref().is_some_and(|live| !live.contains(instance));
-        !self.is_shared
-            || *controller == self.controller
-            || controller.strip_prefix(CONTROLLER_PREFIX).is_some_and(is_dead)
+        !self.is_shared || *controller == self.controller || Self::instance(record).is_some_and(is_dead)
+    }
+
+    /// Returns the name of the app-health instance that owns the entry.
+    pub(super) fn instance(record: &Record) -> Option<&str> {
+        record.controller.as_deref()?.strip_prefix(CONTROLLER_PREFIX)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Inputs and effects of the state machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use workload_health::HealthReport;
 
-use super::{Event, Identity, Node, Record};
+use super::{Event, Identity, Kept, Node, Record};
 use crate::objects::{Config, Group, Key};
 
 /// Identifies a stream. Numbers are not reused while the process runs.
@@ -60,11 +60,17 @@ pub enum Input {
     Replicas {
         /// Instance names as in `app-health/<name>`.
         alive: BTreeSet<String>,
+        /// Instances that ended cleanly, and so have closed the streams of their agents.
+        released: BTreeSet<String>,
     },
+    /// This instance cannot tell the others that it is alive: its agents must move to them.
+    EndReporters,
     /// True if the store is unreachable. In that state only reports remove endpoints.
     StoreUnreachable(bool),
-    /// The entries that the last snapshot keeps as the last endpoint of a service port.
-    LastEndpointsKept(BTreeSet<Key>),
+    /// The entries that the last snapshot needs although they are silent or unhealthy.
+    Kept(BTreeMap<Key, Kept>),
+    /// The operator releases held endpoints: of a namespace, and of a WorkloadGroup, if given.
+    Release { namespace: Option<String>, group: Option<String> },
     /// The process was suspended for some time, so reports and disconnects of that time are not
     /// processed yet.
     ProcessResumed,

@@ -4,7 +4,7 @@
 use std::mem;
 use std::time::Duration;
 
-use super::{DeletionReason, Effect, Entries, Event, Record};
+use super::{DeletionReason, Effect, Entries, Event, Presence, Record, Workload};
 use crate::objects::Key;
 
 impl Entries {
@@ -31,7 +31,11 @@ impl Entries {
             });
         }
         entry.accounted_for |= entry.is_served(&self.settings);
-        let workload = entry.workload(key, &self.settings);
+        // A lost stream alone needs no new snapshot.
+        let workload = entry.workload(key, &self.settings).map(|workload| match workload.presence {
+            Presence::Missing => Workload { presence: Presence::Reporting, ..workload },
+            _ => workload,
+        });
         let is_served = workload.as_ref().is_some_and(|workload| workload.served);
         if entry.last_published != workload {
             entry.last_published = workload;

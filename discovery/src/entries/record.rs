@@ -61,7 +61,7 @@ pub struct Auto {
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     pub status: Status,
-    pub reason: Reason,
+    pub reason: ConditionReason,
     /// Printable text of at most 256 bytes.
     #[serde(default)]
     pub message: String,
@@ -81,7 +81,7 @@ pub enum Status {
 
 /// Reason of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Reason {
+pub enum ConditionReason {
     ProbeSucceeded,
     /// Status False: the probe failed.
     ProbeFailed,
@@ -116,7 +116,7 @@ pub enum Before {
     Left,
 }
 
-impl Reason {
+impl ConditionReason {
     /// Returns the status of a condition with this reason.
     pub(super) fn status(self) -> Status {
         match self {
@@ -133,7 +133,7 @@ impl fmt::Display for Status {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ConditionReason {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         fmt::Debug::fmt(self, formatter)
     }

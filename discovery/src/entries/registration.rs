@@ -19,7 +19,7 @@ enum Unbound {
 
 impl Entries {
     pub(super) fn open(&mut self, id: StreamId, peer: SocketAddr, identity: Option<Identity>, node: Node) {
-        let target = match name::target(&node) {
+        let target = match name::target(&node, peer.ip().to_canonical()) {
             Ok(target) => target,
             Err(text) => return self.reject(id, Code::InvalidArgument, RejectionReason::Node, text),
         };
@@ -51,8 +51,16 @@ impl Entries {
     pub(super) fn bind(&mut self, id: StreamId) {
         self.stop_waiting(id);
         let Some(stream) = self.streams.get(&id) else { return };
-        let is_bound = stream.bound.is_some();
-        let bound = match stream.target.clone() {
+        let (is_bound, is_agent) = (stream.bound.is_some(), stream.node.app_health);
+        let target = stream.target.clone();
+        if let Some(RegistrationTarget::Group { entry: key, .. } | RegistrationTarget::Entry(key)) = &target
+            && is_agent
+            && !is_bound
+            && self.is_session_of_another(id, key)
+        {
+            return self.reject_supersession(id, key);
+        }
+        let bound = match target {
             Some(RegistrationTarget::Group { group, entry, address }) => {
                 self.bind_to_group(id, &group, &entry, address)
             }
@@ -94,8 +102,21 @@ impl Entries {
             stream.unbind();
             self.waiting_streams.insert((wait, id));
         }
-        self.emit(Event::Pending { stream: id, key, why });
+        self.emit(Event::Pending { stream: id, key, reason: why });
         self.hello(id);
+    }
+
+    /// Returns true if a client with another certificate identity, or with none, reports on the
+    /// entry. An agent that could supersede it could report for its machine.
+    pub(super) fn is_session_of_another(&self, id: StreamId, key: &Key) -> bool {
+        let reporter = self.entries.get(key).and_then(|entry| entry.reporter).filter(|old| *old != id);
+        let old = reporter.and_then(|reporter| self.streams.get(&reporter));
+        old.zip(self.streams.get(&id)).is_some_and(|(old, new)| old.identity != new.identity)
+    }
+
+    pub(super) fn reject_supersession(&mut self, id: StreamId, key: &Key) {
+        let text = format!("an agent with another certificate reports on entry {key}");
+        self.reject(id, Code::FailedPrecondition, RejectionReason::Identity, text);
     }
 
     fn bind_to_group(
@@ -125,14 +146,19 @@ impl Entries {
             let text = format!("entry {key} exists and does not belong to group {}", group.key.name);
             return Err(Unbound::Rejected(Code::FailedPrecondition, RejectionReason::NameTaken, text));
         }
-        let mut auto = content::build(&group, &stream.node, address);
+        let mut auto = content::build(&group, &stream.node, address, self.settings.trust_node_labels);
         let is_app_health_agent = stream.node.app_health;
         // False if the peer cannot know of a probe that was added to the group later.
         let can_know_probe = is_app_health_agent || stream.node.readiness_probe;
+        let is_bound = stream.bound.is_some();
         self.check_peer(id, key, Some(address))?;
         let at = self.at;
         let entry = self.entries.entry(key.clone()).or_default();
         let is_owned = self.ownership.owns(&entry.record);
+        if !auto.health_checks && !is_bound {
+            // No report of this workload is expected that could end the condition.
+            entry.forget_disconnection();
+        }
         match &entry.record.auto {
             None => {
                 let is_checked = auto.health_checks;
@@ -150,11 +176,18 @@ impl Entries {
                 // health-checked with the first probe result, or when none has arrived for too
                 // long.
                 let expects_verdict = auto.health_checks && !old.health_checks && can_know_probe;
+                let is_unreported =
+                    is_bound && !old.health_checks && entry.reporter.is_none() && entry.record.session > 0;
                 auto.health_checks = old.health_checks;
                 entry.record.auto = Some(auto);
                 if expects_verdict {
                     let deadline = at.now + content::time_to_first_result(group.group.probe.as_ref());
                     entry.first_result_deadline.get_or_insert(deadline);
+                }
+                // The agent is gone that reported while the group had no probe.
+                if is_unreported && group.group.probe.is_some() {
+                    let deadline = self.settings.grace_from(at.now, entry.is_restored);
+                    entry.silence_deadline.get_or_insert(deadline);
                 }
             }
         }
@@ -185,15 +218,20 @@ impl Entries {
 
     fn check_peer(&mut self, id: StreamId, key: &Key, address: Option<IpAddr>) -> Result<(), Unbound> {
         let Some(stream) = self.streams.get(&id) else { return Ok(()) };
-        let is_same = address.map(|address| address.to_canonical()) == Some(stream.peer_address());
-        if is_same || self.settings.peer_address_check == PeerAddressCheck::Off {
+        let (address, peer) = (address.map(|address| address.to_canonical()), stream.peer_address());
+        // All loopback addresses are this machine.
+        let is_local = peer.is_loopback() && address.is_some_and(|address| address.is_loopback());
+        if is_local || address == Some(peer) || self.settings.peer_address_check == PeerAddressCheck::Off {
             return Ok(());
         }
         let refused = self.settings.peer_address_check == PeerAddressCheck::Require;
         let peer = stream.peer;
         self.emit(Event::PeerAddress { key: key.clone(), peer, refused });
         if refused {
-            let text = format!("entry {key} does not have the address {}", peer.ip().to_canonical());
+            let text = format!(
+                "entry {key} does not have the address {} of this client (--peer-address-check)",
+                peer.ip().to_canonical()
+            );
             return Err(Unbound::Rejected(Code::PermissionDenied, RejectionReason::PeerAddress, text));
         }
         Ok(())
@@ -216,7 +254,7 @@ impl Entries {
             entry.record.controller = Some(self.ownership.controller.clone());
             entry.record.disconnected_at = None;
         }
-        entry.disconnect_deadline = None;
+        (entry.disconnect_deadline, entry.linger_deadline) = (None, None);
         if is_owned && !is_app_health_agent && entry.reporter.is_none() && entry.record.session > 0 {
             // The reporting stream has not been opened again yet.
             let deadline = self.settings.grace_from(at.now, entry.is_restored);

@@ -7,8 +7,8 @@ use workload_health::{HealthReport, State, WorkloadProbe};
 
 use super::entry::{Entry, LastReport};
 use super::{
-    Code, Entries, Event, Reason, RejectionReason, Report, ReportOutcome, Settings, StepTime, StreamId,
-    Timestamp, content,
+    Code, ConditionReason, Entries, Event, RejectionReason, Report, ReportOutcome, Settings, StepTime,
+    StreamId, Timestamp, content,
 };
 use crate::objects::Key;
 
@@ -50,6 +50,10 @@ impl Entries {
             return self.reject(id, Code::PermissionDenied, RejectionReason::Identity, text);
         }
         let is_app_health_agent = stream.node.app_health;
+        if !is_app_health_agent && self.is_session_of_another(id, &key) {
+            return self.reject_supersession(id, &key);
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.last_istio_report = (!is_app_health_agent).then(|| report.clone());
         if entry.reporter != Some(id) {
             if is_app_health_agent {
@@ -115,11 +119,16 @@ impl Entries {
             return ReportOutcome::Stale;
         }
         let is_first = agent.last_report.replace(at.now).is_none();
-        let reason = if healthy { Reason::ProbeSucceeded } else { Reason::ProbeFailed };
+        if is_app_health_agent {
+            entry.silence_deadline = Some(self.settings.silence_from(at.now, entry.is_restored));
+        }
+        let reason = if healthy { ConditionReason::ProbeSucceeded } else { ConditionReason::ProbeFailed };
         let message = if healthy { String::new() } else { printable(message) };
         let known = entry.record.condition.as_ref().map(|condition| condition.reason);
-        let is_known_sick =
-            matches!(known, Some(Reason::ProbeFailed | Reason::Draining | Reason::Terminating));
+        let is_known_sick = matches!(
+            known,
+            Some(ConditionReason::ProbeFailed | ConditionReason::Draining | ConditionReason::Terminating)
+        );
         if is_app_health_agent && !healthy && is_known_sick {
             // The agent sends the exact reason after it receives the server's hello.
             return ReportOutcome::Applied;
@@ -161,23 +170,23 @@ impl Entry {
         let is_stalled = interval.zip(ago).is_some_and(|(interval, ago)| ago > interval.saturating_mul(3));
         match (report.state, report.reason.as_str()) {
             (State::Unhealthy, "Draining") => {
-                self.set_probe_result(settings, at, Reason::Draining, &report.message, probed);
+                self.set_probe_result(settings, at, ConditionReason::Draining, &report.message, probed);
             }
             (State::Unhealthy, "Terminating") => {
-                self.set_probe_result(settings, at, Reason::Terminating, &report.message, probed);
+                self.set_probe_result(settings, at, ConditionReason::Terminating, &report.message, probed);
             }
             (State::Healthy | State::Unhealthy, _) if is_stalled => {
                 let text = "the agent is connected, but its last probe is older than three probe intervals";
                 self.last_report_kind = Some(LastReport::Verdict);
                 self.first_result_deadline = None;
                 self.set_health_checks(true);
-                self.set_condition(settings, at, Reason::ProberStalled, text, probed);
+                self.set_condition(settings, at, ConditionReason::ProberStalled, text, probed);
             }
             (State::Healthy, _) => {
-                self.set_probe_result(settings, at, Reason::ProbeSucceeded, "", probed);
+                self.set_probe_result(settings, at, ConditionReason::ProbeSucceeded, "", probed);
             }
             (State::Unhealthy, _) => {
-                self.set_probe_result(settings, at, Reason::ProbeFailed, &report.message, probed);
+                self.set_probe_result(settings, at, ConditionReason::ProbeFailed, &report.message, probed);
             }
             (State::Unknown, "NoProbe") if probe.is_none() => {
                 self.last_report_kind = Some(LastReport::NoProbe);
@@ -204,7 +213,7 @@ impl Entry {
         &mut self,
         settings: &Settings,
         at: StepTime,
-        reason: Reason,
+        reason: ConditionReason,
         message: &str,
         probed: Option<Timestamp>,
     ) {

@@ -23,6 +23,12 @@ pub struct Settings {
     pub keep_last_endpoint: bool,
     /// Whether the peer address of a stream must be the address of its entry.
     pub peer_address_check: PeerAddressCheck,
+    /// If more percent of a service's machines become silent at once, none is removed.
+    pub max_silent_percent: u8,
+    /// No more percent of a service's machines are removed for ill health.
+    pub max_unhealthy_percent: Option<u8>,
+    /// Whether an agent's own labels, which decide the services of its machine, are copied.
+    pub trust_node_labels: bool,
     /// Minimum interval between two applied reports of a stream. Of the reports that arrive faster,
     /// the newest is applied later.
     pub report_interval: Duration,
@@ -43,13 +49,30 @@ impl Default for Settings {
             restart_grace: Duration::from_secs(120),
             unknown_policy: UnknownPolicy::Remove,
             keep_last_endpoint: false,
-            peer_address_check: PeerAddressCheck::Warn,
+            peer_address_check: PeerAddressCheck::Require,
+            trust_node_labels: false,
+            max_silent_percent: 25,
+            max_unhealthy_percent: None,
             report_interval: Duration::from_millis(500),
             report_burst: 10,
             probe_time_write: None,
         }
     }
 }
+
+/// Limits on the machines of a service that a snapshot removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brake {
+    /// The value of `--max-silent-percent`.
+    pub max_silent_percent: u8,
+    /// Machines that become silent within this time became silent at once.
+    pub window: Duration,
+    /// The value of `--max-unhealthy-percent`.
+    pub max_unhealthy_percent: Option<u8>,
+}
+
+/// Minimum of [`Brake::window`]: lost peers are detected within 20 s.
+const MIN_WINDOW: Duration = Duration::from_secs(60);
 
 /// The values of `--unknown-policy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +95,27 @@ pub enum PeerAddressCheck {
 }
 
 impl Settings {
+    /// Returns the limits of snapshots. A certificate that expires ends each stream at its next
+    /// report, so the window has two heartbeats.
+    pub fn brake(&self) -> Brake {
+        Brake {
+            max_silent_percent: self.max_silent_percent,
+            window: self.heartbeat.saturating_mul(2).max(MIN_WINDOW),
+            max_unhealthy_percent: self.max_unhealthy_percent,
+        }
+    }
+
     /// Returns the time from which an agent that reported at `now` counts as silent: three
     /// heartbeats, each with the maximum jitter. For an entry that is older than the process
     /// (`is_restored`), it is not before the end of the restart grace period.
     pub(super) fn silence_from(&self, now: Duration, is_restored: bool) -> Duration {
-        let heartbeats = self.heartbeat.saturating_mul(18) / 5;
+        let heartbeats = self.heartbeat_at_most().saturating_mul(3);
         now.saturating_add(heartbeats).max(self.earliest(is_restored))
+    }
+
+    /// Returns the longest interval between two reports: a heartbeat with the maximum jitter.
+    pub(super) fn heartbeat_at_most(&self) -> Duration {
+        self.heartbeat.saturating_mul(6) / 5
     }
 
     /// Returns the end of the grace period of a stream that was lost at `now`.
@@ -85,7 +123,8 @@ impl Settings {
         now.saturating_add(self.disconnect_grace).max(self.earliest(is_restored))
     }
 
-    fn earliest(&self, is_restored: bool) -> Duration {
+    /// Returns the time before which nothing is concluded from the silence of an agent.
+    pub(super) fn earliest(&self, is_restored: bool) -> Duration {
         if is_restored { self.restart_grace } else { Duration::ZERO }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Stream {
     pub(super) waiting_for: Option<WaitingFor>,
     /// The newest report that has not been applied yet.
     pub(super) pending_report: Option<Report>,
-    /// The last report of a plain reporter, which does not repeat it by itself.
+    /// The last report of an Istio reporter, which does not repeat it by itself.
     pub(super) last_istio_report: Option<Report>,
     pub(super) rate: RateLimiter,
     /// Session and group in the last hello.
@@ -54,7 +54,7 @@ impl Stream {
         own_namespace == Some(namespace) && account
     }
 
-    /// Unbinds the stream from its entry. The last report of a plain reporter applies to the next
+    /// Unbinds the stream from its entry. The last report of an Istio reporter applies to the next
     /// entry; an app-health agent repeats its report by itself.
     pub(super) fn unbind(&mut self) {
         if self.bound.take().is_some() && self.pending_report.is_none() {

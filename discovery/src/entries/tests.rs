@@ -2,6 +2,7 @@
 
 mod configured;
 mod disconnects;
+mod held;
 mod identity;
 mod reports;
 mod restarts;
@@ -99,7 +100,7 @@ impl Case {
                 let report = Report::AppHealth(report(epoch, generation, word));
                 self.input(Input::Report { stream: number(stream), report })
             }
-            ["plain", stream, word] => {
+            ["istio", stream, word] => {
                 let report = Report::Istio { healthy: word == "ok", message: "HTTP status 503".to_owned() };
                 self.input(Input::Report { stream: number(stream), report })
             }
@@ -129,12 +130,17 @@ impl Case {
                 (self.now, self.held) = (Duration::ZERO, None);
                 Vec::new()
             }
-            ["kept"] => self.input(Input::LastEndpointsKept(BTreeSet::from([self.key.clone()]))),
-            ["unkept"] => self.input(Input::LastEndpointsKept(BTreeSet::new())),
+            ["kept"] => self.input(Input::Kept(BTreeMap::from([(self.key.clone(), Kept::LastEndpoint)]))),
+            ["unkept"] => self.input(Input::Kept(BTreeMap::new())),
+            // Instances that are alive, and with `-` those that ended cleanly.
             ["alive", ref names @ ..] => {
-                let alive = names.iter().map(|name| (*name).to_owned()).collect();
-                self.input(Input::Replicas { alive })
+                let released = names.iter().filter_map(|name| name.strip_prefix('-'));
+                let released = released.map(str::to_owned).collect();
+                let alive = names.iter().filter(|name| !name.starts_with('-'));
+                let alive = alive.map(|name| (*name).to_owned()).collect();
+                self.input(Input::Replicas { alive, released })
             }
+            ["isolated"] => self.input(Input::EndReporters),
             ["away"] => self.input(Input::StoreUnreachable(true)),
             ["back"] => self.input(Input::StoreUnreachable(false)),
             ["deleted"] => {

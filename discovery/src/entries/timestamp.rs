@@ -28,11 +28,19 @@ impl Timestamp {
         self.0
     }
 
+    /// Adds a duration, rounded to whole seconds.
+    pub fn plus(self, time: Duration) -> Self {
+        Self::from_seconds(self.0.saturating_add(seconds(time)))
+    }
+
     /// Subtracts a duration, rounded to whole seconds.
     pub fn minus(self, age: Duration) -> Self {
-        let age = i64::try_from(age.as_millis().saturating_add(500) / 1000).unwrap_or(i64::MAX);
-        Self::from_seconds(self.0.saturating_sub(age))
+        Self::from_seconds(self.0.saturating_sub(seconds(age)))
     }
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis().saturating_add(500) / 1000).unwrap_or(i64::MAX)
 }
 
 impl fmt::Display for Timestamp {

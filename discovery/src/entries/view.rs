@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::entry::{Agent, Entry};
 use super::stream::Stream;
-use super::{Condition, Settings, Status, StreamId};
+use super::{Condition, Kept, Settings, Status, StreamId};
 use crate::objects::Key;
 
 /// An element of `/debug/workloads`.
@@ -33,6 +33,8 @@ pub struct WorkloadView {
     pub health_ignored: bool,
     /// True if the entry is kept as the last endpoint of a service by policy.
     pub kept_as_last: bool,
+    /// True if the endpoint is held because too many machines of a service became silent.
+    pub held: bool,
 }
 
 /// The condition in the format of Kubernetes.
@@ -70,20 +72,21 @@ pub(super) fn of(
     key: &Key,
     entry: &Entry,
     settings: &Settings,
-    kept_as_last: bool,
+    kept: Option<Kept>,
     now: Duration,
     streams: &HashMap<StreamId, Stream>,
 ) -> Option<WorkloadView> {
     let spec = entry.spec()?;
     let is_served = entry.is_served(settings);
+    let kept = kept.filter(|kept| kept.is_endpoint() && !is_served);
     let condition = entry.record.condition.as_ref();
     Some(WorkloadView {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
         group: entry.record.auto.as_ref().map(|auto| auto.group.clone()),
         address: spec.address.clone(),
-        endpoint: if is_served || kept_as_last { "served" } else { "removed" },
-        why: why(entry, is_served, kept_as_last),
+        endpoint: if is_served || kept.is_some() { "served" } else { "removed" },
+        why: why(entry, is_served, kept),
         condition: condition.map(|it| ConditionView { kind: "Healthy", condition: it.clone() }),
         agent: entry.agent.as_ref().map(|agent| {
             let is_connected = entry.reporter == Some(agent.stream) && streams.contains_key(&agent.stream);
@@ -91,14 +94,17 @@ pub(super) fn of(
         }),
         controller: entry.record.controller.clone(),
         health_ignored: entry.record.auto.is_none() && entry.ignores_health() && condition.is_some(),
-        kept_as_last,
+        kept_as_last: kept == Some(Kept::LastEndpoint),
+        held: kept.is_some_and(Kept::is_held),
     })
 }
 
-fn why(entry: &Entry, is_served: bool, kept_as_last: bool) -> String {
+fn why(entry: &Entry, is_served: bool, kept: Option<Kept>) -> String {
     let status = entry.record.condition.as_ref().map(|condition| condition.status);
     match status {
-        _ if kept_as_last && !is_served => "kept as the last endpoint".to_owned(),
+        _ if kept == Some(Kept::LastEndpoint) => "kept as the last endpoint".to_owned(),
+        _ if kept == Some(Kept::UnhealthyLimit) => "kept by --max-unhealthy-percent".to_owned(),
+        _ if kept.is_some() => "held by --max-silent-percent".to_owned(),
         _ if entry.ignores_health() => "not health-checked".to_owned(),
         Some(Status::Unknown) if is_served => "condition Unknown, kept by --unknown-policy".to_owned(),
         Some(status) => format!("condition {status}"),

@@ -5,6 +5,45 @@ use std::sync::Arc;
 use super::Timestamp;
 use crate::objects::{Key, Spec};
 
+/// Whether the agent of a workload that was an endpoint is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It reports, or its last report explains why the workload is no endpoint.
+    Reporting,
+    /// Its stream was lost, and the grace period has not ended.
+    Missing,
+    /// It became silent at this time without a report of ill health. A change of the system clock
+    /// since the start of the process does not change the time.
+    Silent(Timestamp),
+}
+
+/// Why a snapshot needs an entry that is not healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// It is the last endpoint of a service.
+    LastEndpoint,
+    /// It is an endpoint because too many machines of its service became silent.
+    Held,
+    /// Like `Held`, but enough of those machines have returned.
+    Recovering,
+    /// It is an endpoint because too many machines of its service are unhealthy.
+    UnhealthyLimit,
+    /// It is no endpoint, but becomes one again if more machines of its service become silent.
+    Removed,
+}
+
+impl Kept {
+    /// Returns true if Envoys send requests to the endpoint.
+    pub fn is_endpoint(self) -> bool {
+        self != Self::Removed
+    }
+
+    /// Returns true if the endpoint is held although its agent is silent.
+    pub fn is_held(self) -> bool {
+        matches!(self, Self::Held | Self::Recovering)
+    }
+}
+
 /// A manual or auto-registered entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
@@ -17,6 +56,7 @@ pub struct Workload {
     pub keepable: bool,
     /// If not served: the condition's lastTransitionTime.
     pub unserved_since: Option<Timestamp>,
+    pub presence: Presence,
     /// True if the entry was an endpoint or became unhealthy since this process started. Others do
     /// not explain why a server that lost its store has fewer endpoints than a client.
     pub accounted_for: bool,

@@ -38,11 +38,15 @@ impl ManualEntry {
         let mut findings = Findings::default();
         let value = read(document, "WorkloadEntry", &mut findings, |key, document, spec, findings| {
             let metadata = document.object("metadata", findings);
-            let annotations = metadata.map(|metadata| metadata.string_map("annotations", findings));
-            let annotations = annotations.unwrap_or_default();
+            let mut map =
+                |name| metadata.as_ref().map(|it| it.string_map(name, findings)).unwrap_or_default();
+            let (annotations, labels) = (map("annotations"), map("labels"));
             let word = annotations.get(HEALTH_CHECKS).map(String::as_str);
             let health_checks = word.and_then(probe::go::parse_bool);
-            let spec = Arc::new(Spec::read(&spec, findings)?);
+            let mut spec = Spec::read(&spec, findings)?;
+            // As in istiod, a ServiceEntry selects by both, and those of the metadata win.
+            spec.labels.extend(labels);
+            let spec = Arc::new(spec);
             Some((key, Self { spec, annotations, health_checks }))
         });
         findings.checked(value)

@@ -39,6 +39,9 @@ fn entries() {
     assert_eq!(key.to_string(), "shop/x");
     assert_eq!(serde_json::to_value(entry.spec.as_ref()).expect("JSON"), spec);
     assert_eq!(entry.health_checks, Some(true));
+    whole["metadata"]["labels"] = json!({"app": "metadata wins", "zone": "a"});
+    let (_, entry) = ManualEntry::parse(&whole).expect("a valid document").value;
+    assert_eq!(json!(entry.spec.labels), json!({"app": "metadata wins", "zone": "a"}));
     let rows = [
         (json!({"address": "unix:///run/pay.sock"}), &[][..]),
         (json!({"address": format!("unix:///{}", "a".repeat(106))}), &[]),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::hash;
 use super::namespace::Namespaces;
-use crate::entries::Workload;
+use crate::entries::{Kept, Workload};
 use crate::message::{Resource, Version};
-use crate::objects::{Key, LastEndpoint, Port, Source, Spec};
+use crate::objects::{Key, LastEndpoint, Port, Service, Source, Spec};
 use crate::xds::{self, EndpointSpec};
 
 /// Prefix of Unix domain socket addresses, which have no port.
@@ -18,8 +18,8 @@ const UNIX: &str = "unix://";
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub resource: Arc<Resource>,
-    /// Number of endpoints plus the number of entries that are accounted_for to be no endpoint. Entries that were
-    /// not seen since the start are not counted.
+    /// Number of endpoints plus the number of entries that are known to be no endpoint. Entries that
+    /// were not seen since the start are not counted.
     pub accounted_for: u32,
     endpoints: Vec<EndpointSpec>,
 }
@@ -30,6 +30,7 @@ pub(super) struct Members<'a>(Vec<Member<'a>>);
 struct Member<'a> {
     /// `None` for an endpoint that is inline in the ServiceEntry.
     key: Option<&'a Key>,
+    kept: Option<Kept>,
     state: State,
 }
 
@@ -44,37 +45,41 @@ pub(super) struct State {
 
 impl<'a> Members<'a> {
     pub(super) fn of(
-        source: &'a Source,
+        service: &'a Service,
         namespaces: &'a Namespaces,
-        namespace: &str,
         last_endpoint: LastEndpoint,
+        brake: impl FnOnce(Vec<&'a Workload>) -> Vec<(&'a Key, Kept)>,
     ) -> Self {
-        let labels = match source {
+        let labels = match &service.source {
             Source::Inline(specs) => {
                 let inline = |spec: &Arc<Spec>| {
                     let state = State { spec: spec.clone(), served: true, kept: false, accounted_for: true };
-                    Member { key: None, state }
+                    Member { key: None, kept: None, state }
                 };
                 return Self(specs.iter().map(inline).collect());
             }
             Source::Selector(labels) => labels,
         };
-        let selected: Vec<&Workload> = namespaces.select(namespace, labels).collect();
-        let loses_last =
-            last_endpoint == LastEndpoint::Keep && selected.iter().all(|workload| !workload.served);
-        let kept = selected.iter().filter(|workload| loses_last && workload.keepable);
-        let kept = kept.filter(|workload| workload.unserved_since.is_some());
+        let selected: Vec<&Workload> = namespaces.select(&service.key.namespace, labels).collect();
+        let mut kept: BTreeMap<&Key, Kept> = brake(selected.clone()).into_iter().collect();
+        let loses_last = last_endpoint == LastEndpoint::Keep
+            && selected.iter().all(|workload| !workload.served)
+            && !kept.values().any(|kept| kept.is_endpoint());
+        let last = selected.iter().filter(|workload| loses_last && workload.keepable);
+        let last = last.filter(|workload| workload.unserved_since.is_some());
         // The entries are sorted by key, so of those with the same time the one with the lowest key
         // is kept.
-        let kept = kept.rev().max_by_key(|workload| workload.unserved_since).map(|workload| &workload.key);
-        let member = |workload: &'a Workload| Member {
-            key: Some(&workload.key),
-            state: State {
+        let last = last.rev().max_by_key(|workload| workload.unserved_since);
+        kept.extend(last.map(|workload| (&workload.key, Kept::LastEndpoint)));
+        let member = |workload: &'a Workload| {
+            let kept = kept.get(&workload.key).copied();
+            let state = State {
                 spec: workload.spec.clone(),
                 served: workload.served,
-                kept: kept == Some(&workload.key),
+                kept: kept.is_some_and(Kept::is_endpoint),
                 accounted_for: workload.accounted_for,
-            },
+            };
+            Member { key: Some(&workload.key), kept, state }
         };
         Self(selected.into_iter().map(member).collect())
     }
@@ -83,8 +88,8 @@ impl<'a> Members<'a> {
         self.0.iter().map(|member| &member.state)
     }
 
-    pub(super) fn kept(&self) -> impl Iterator<Item = &'a Key> {
-        self.0.iter().filter(|member| member.state.kept).filter_map(|member| member.key)
+    pub(super) fn kept(&self) -> impl Iterator<Item = (&'a Key, Kept)> {
+        self.0.iter().filter_map(|member| Some((member.key?, member.kept?)))
     }
 }
 

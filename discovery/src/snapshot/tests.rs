@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::entries::Timestamp;
+use crate::entries::{Presence, Timestamp};
 use crate::objects::{Protocol, Source, Spec};
 
 fn port(number: u16, name: &str, target_port: Option<u16>) -> Port {
@@ -37,13 +37,15 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
         spec: Arc::new(Spec { address, labels: labels("pay"), ..Spec::default() }),
         served,
         keepable: true,
+        presence: Presence::Reporting,
         unserved_since: (!served).then(|| Timestamp::from_seconds(since)),
         accounted_for: true,
     }
 }
 
 fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
-    SnapshotSettings { last_endpoint, startup_grace: false }
+    let (brake, now) = (crate::entries::Settings::default().brake(), Timestamp::from_seconds(1_000));
+    SnapshotSettings { last_endpoint, startup_grace: false, brake, now }
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {
@@ -141,7 +143,7 @@ fn check_kept(policy: LastEndpoint, rows: &[(&str, bool, i64)], expected: &[&str
     let workloads: Vec<Workload> =
         rows.iter().map(|(name, served, since)| workload(name, *served, *since)).collect();
     let snapshot = build(&config, &workloads, policy);
-    let kept: Vec<&str> = snapshot.kept().iter().map(|key| key.name.as_str()).collect();
+    let kept: Vec<&str> = snapshot.kept().keys().map(|key| key.name.as_str()).collect();
     assert_eq!(kept, expected, "{rows:?}");
     let served = rows.iter().filter(|(_, served, _)| *served).count();
     let found = endpoints(&snapshot, &viewer("shop", None), 80).expect("an assignment");

@@ -2,6 +2,7 @@
 //! and the next response.
 
 mod difference;
+mod pending;
 mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use difference::Difference;
+use pending::Pending;
 use serde::Serialize;
 
 use super::version_counts;
@@ -41,6 +43,8 @@ pub(super) enum RequestResult {
     },
     /// The stream has more names than allowed.
     TooMany,
+    /// The stream has more names than allowed that do not exist.
+    TooManyUnknown,
 }
 
 /// JSON view of a subscription for `/debug/workloads`.
@@ -67,8 +71,8 @@ pub(super) struct Subscription {
     names: BTreeSet<Arc<str>>,
     /// What the peer was sent or reports to have. A resource that is missing here is sent again.
     sent_versions: BTreeMap<Arc<str>, Version>,
-    /// Numbers of endpoints that the peer has from before a lost store; used only while the
-    /// snapshot is startup_grace.
+    /// Numbers of endpoints that the peer has from before a lost store; used only during the
+    /// snapshot's startup grace.
     endpoints_before_restart: BTreeMap<Arc<str>, u32>,
     /// Version of the response that is neither acknowledged nor rejected.
     in_flight: Option<String>,
@@ -85,6 +89,7 @@ pub(super) struct Subscription {
     warming: BTreeSet<Arc<str>>,
     last_push: Option<Duration>,
     due: Option<Duration>,
+    pending: Pending,
 }
 
 impl Subscription {
@@ -107,6 +112,7 @@ impl Subscription {
             warming: BTreeSet::new(),
             last_push: None,
             due: None,
+            pending: Pending::default(),
         }
     }
 
@@ -145,6 +151,7 @@ impl Subscription {
     fn send_warming_again(&mut self) {
         for name in std::mem::take(&mut self.warming) {
             self.sent_versions.remove(&name);
+            self.pending.add(name);
         }
     }
 
@@ -156,6 +163,7 @@ impl Subscription {
             return None;
         }
         self.forget_counts(context);
+        self.pending.follow(context.snapshot);
         let difference = self.difference(context);
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
         // An empty SotW response of assignments has no meaning, so the response is sent when there
@@ -163,6 +171,7 @@ impl Subscription {
         let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
         let response_required = self.response_required && may_be_empty;
         if !differs && !response_required {
+            self.pending.set_compared(difference.blocked);
             return None;
         }
         let earliest = self.last_push.map(|last| last.saturating_add(PUSH_INTERVAL));
@@ -174,7 +183,8 @@ impl Subscription {
     }
 
     fn response(&mut self, difference: Difference, context: &Context, nonce: String) -> Response {
-        let Difference { changed, gone } = difference;
+        let Difference { changed, gone, blocked } = difference;
+        self.pending.set_compared(blocked);
         for resource in &changed {
             self.sent_versions.insert(resource.name.clone(), resource.version);
         }

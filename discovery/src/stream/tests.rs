@@ -1,19 +1,19 @@
 //! Tests of a stream as tables of inputs and the resulting effects.
 
 mod delta;
+mod pushes;
 mod sotw;
 
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::entries::Workload;
-use crate::message::ResourceSubscription;
+use crate::entries::{Presence, Settings, Timestamp, Workload};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use crate::snapshot::SnapshotSettings;
 
 /// Builds a snapshot from a text such as `a:2 b:0+1`: host `a` has two endpoints, host `b` none and
 /// one entry that is known to be unhealthy. `a:2!` makes the cluster use HTTP/2.
-fn snapshot(text: &str, startup_grace: bool) -> Snapshot {
+fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Snapshot {
     let mut config = Config::default();
     let mut workloads = Vec::new();
     for word in text.split_whitespace() {
@@ -43,12 +43,14 @@ fn snapshot(text: &str, startup_grace: bool) -> Snapshot {
                 served: index < served,
                 keepable: true,
                 unserved_since: None,
+                presence: Presence::Reporting,
                 accounted_for: true,
             });
         }
     }
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace };
-    Snapshot::build(&config, &mut workloads.into_iter(), settings, None)
+    let (brake, now) = (Settings::default().brake(), Timestamp::default());
+    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace, brake, now };
+    Snapshot::build(&config, &mut workloads.into_iter(), settings, previous)
 }
 
 fn name(host: &str) -> String {
@@ -124,20 +126,27 @@ fn shown(effect: &Effect) -> Option<String> {
 }
 
 /// Runs the steps and compares the effects. `@50` sets the time in milliseconds, `serve …` and
-/// `settle …` publish another snapshot, and any other step is a request.
+/// `startup …` publish another snapshot, and any other step is a request.
 fn check(variant: Variant, steps: &[(&str, &str)]) {
+    // With and without the previous snapshot, from which a stream knows what changed.
+    for follows in [false, true] {
+        check_pushes(variant, steps, follows);
+    }
+}
+
+fn check_pushes(variant: Variant, steps: &[(&str, &str)], follows: bool) {
     let mut stream = AdsStream::new(variant, None);
     let mut now = Duration::ZERO;
-    let mut served = snapshot("", false);
+    let mut served = snapshot("", false, None);
     for (index, (step, expected)) in steps.iter().enumerate() {
         let input = if let Some(time) = step.strip_prefix('@') {
             now = Duration::from_millis(time.parse().expect("milliseconds"));
             Input::Poll
         } else if let Some(text) = step.strip_prefix("serve") {
-            served = snapshot(text, false);
+            served = snapshot(text, false, Some(&served).filter(|_| follows));
             Input::Poll
-        } else if let Some(text) = step.strip_prefix("settle") {
-            served = snapshot(text, true);
+        } else if let Some(text) = step.strip_prefix("startup") {
+            served = snapshot(text, true, Some(&served).filter(|_| follows));
             Input::Poll
         } else {
             Input::Request(Box::new(request(step, variant)))
@@ -152,7 +161,8 @@ fn check(variant: Variant, steps: &[(&str, &str)]) {
 fn version(variant: Variant, served: &str, names: &str) -> String {
     let mut stream = AdsStream::new(variant, None);
     let request = request(&format!("EDS {names}"), variant);
-    let effects = stream.step(Duration::ZERO, Input::Request(Box::new(request)), &snapshot(served, false));
+    let effects =
+        stream.step(Duration::ZERO, Input::Request(Box::new(request)), &snapshot(served, false, None));
     let sent = effects.into_iter().find_map(|effect| match effect {
         Effect::Send(response) => Some(response),
         _ => None,
@@ -181,14 +191,50 @@ fn agent_requests() {
         // Istio's agent first requests types that only its Envoy needs.
         check(
             variant,
-            &[("LDS", "UnknownType(\"LDS\")"), ("LDS", "UnknownTypeAgain"), ("health", "report true")],
+            &[("LDS", "UnknownType(\"LDS\"); other#1"), ("LDS nonce=1", ""), ("health", "report true")],
         );
     }
 }
 
+/// Envoy waits for a response to each subscription before it is ready.
+#[test]
+fn types_that_are_not_served_get_an_empty_set() {
+    let unknown = |text: &str| format!("UnknownType(\"LDS\"); {text}");
+    let (first, named) = (unknown("other#1"), unknown("other#1 -a -b"));
+    check(
+        Variant::Sotw,
+        &[
+            ("LDS a,b", &first),
+            // One response is in flight, so new names get theirs after the acknowledgement.
+            ("LDS a,b,c", ""),
+            ("LDS a,b,c nonce=1", "other#2"),
+            ("LDS c,b,a nonce=2 nack=no", "nack other no true"),
+            ("LDS a nonce=2", "other#3"),
+        ],
+    );
+    check(
+        Variant::Delta,
+        &[
+            ("LDS a,b", &named),
+            ("LDS c,*", ""),
+            ("LDS nonce=1", "other#2 -c"),
+            ("LDS nonce=2 -a", ""),
+            ("LDS a nonce=2", "other#3 -a"),
+        ],
+    );
+}
+
+/// A client that moves here from another server keeps the resources that it has.
+#[test]
+fn resources_of_another_server_are_not_removed() {
+    let unknown = "UnknownType(\"LDS\")";
+    check(Variant::Sotw, &[("LDS version=istio-7", unknown), ("LDS a version=istio-7", "other#1")]);
+    check(Variant::Delta, &[("LDS *,a,b =a@istio-7", &format!("{unknown}; other#1 -b"))]);
+}
+
 #[test]
 fn hellos_are_acknowledged_by_nonce() {
-    let served = snapshot("", false);
+    let served = snapshot("", false, None);
     let mut stream = AdsStream::new(Variant::Sotw, None);
     let mut step = |input| {
         let effects = stream.step(Duration::ZERO, input, &served);
@@ -226,8 +272,8 @@ fn invalid_streams_are_closed() {
     let types: Vec<String> = (0..33).map(|number| format!("T{number}")).collect();
     let expected: Vec<String> = (0..33)
         .map(|number| match number {
-            32 => "InvalidArgument type_url: more than 32 types on one stream".to_owned(),
-            _ => format!("UnknownType(\"T{number}\")"),
+            32 => "InvalidArgument type_url: more than 32 types that are not served".to_owned(),
+            _ => format!("UnknownType(\"T{number}\"); other#{}", number + 1),
         })
         .collect();
     let steps: Vec<(&str, &str)> =

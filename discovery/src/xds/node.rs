@@ -61,6 +61,7 @@ pub(super) fn decode(bytes: Bytes) -> Result<(Option<Node>, Option<HealthReport>
             .get(words::PROXY_CONFIG)
             .and_then(|config| config.get(words::READINESS_PROBE))
             .is_some_and(|probe| !probe.is_null()),
+        proxy_config: metadata.get(words::PROXY_CONFIG).is_some_and(Value::is_object),
         app_health: metadata
             .get(words::APP_HEALTH)
             .and_then(|ours| ours.get("version"))

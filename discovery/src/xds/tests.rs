@@ -60,7 +60,7 @@ fn check_report(error: Option<&str>, report: Option<Value>, expected: &Result<&s
     let request =
         DiscoveryRequest { node, error_detail, type_url: HEALTH.to_owned(), ..DiscoveryRequest::default() };
     let found = sotw(&request).map(|request| match request.report.expect("a report") {
-        Report::Istio { healthy, message } => format!("plain {healthy} {message}"),
+        Report::Istio { healthy, message } => format!("istio {healthy} {message}"),
         Report::AppHealth(report) => {
             format!("{} {} {}", report.acknowledgement(), report.state, report.message)
         }
@@ -74,10 +74,10 @@ fn check_report(error: Option<&str>, report: Option<Value>, expected: &Result<&s
 
 #[test]
 fn both_report_formats_are_decoded() {
-    check_report(None, None, &Ok("plain true "));
-    check_report(Some("HTTP status 503"), None, &Ok("plain false HTTP status 503"));
-    check_report(Some(""), None, &Ok("plain false no text"));
-    check_report(Some("\u{1b}[2J"), None, &Ok("plain false \\x1b[2J"));
+    check_report(None, None, &Ok("istio true "));
+    check_report(Some("HTTP status 503"), None, &Ok("istio false HTTP status 503"));
+    check_report(Some(""), None, &Ok("istio false no text"));
+    check_report(Some("\u{1b}[2J"), None, &Ok("istio false \\x1b[2J"));
     let report = json!({"epoch": "9f", "generation": 7, "state": "Unhealthy", "reason": "HttpStatus", "message": "503"});
     check_report(Some("503"), Some(report), &Ok("9f/7 Unhealthy 503"));
     check_report(

@@ -47,7 +47,7 @@ fn probes_by_their_exact_path() {
 }
 
 #[test]
-fn refused_as_a_whole() {
+fn invalid_configurations_are_rejected() {
     for (text, expected) in [
         ("{", r#"configuration = "{": EOF while parsing an object at line 1 column 1"#),
         (

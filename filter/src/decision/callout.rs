@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use probe::grpc_health::{GrpcResponse, MAX_RESPONSE_BYTES};
-use probe::{Reason, Request};
+use probe::{Connection, GrpcMode, Reason, Request};
 
 use super::{Callout, ProbeResponse, on_status, parse_status};
 use crate::attributes::{Attribute, Attributes};
 use crate::config::Config;
 use crate::envoy_error;
-use crate::prober_plan::{self, ProberPlan};
+use crate::prober_plan::{self, Action, ProberPlan};
 
 /// The number of bytes of a redirect's response body that are read, enough to recognize a local
 /// reply of Envoy.
@@ -122,6 +122,7 @@ impl CalloutResult {
             return Self::Response(CalloutResponse {
                 status: envoy.value(Attribute::CalloutHeader(":status")),
                 location: envoy.location(Attribute::CalloutHeader("location")),
+                grpc_message: envoy.value(Attribute::CalloutHeader("grpc-message")),
                 body: body(REDIRECT_BODY_BYTES),
                 ..response
             });
@@ -166,6 +167,36 @@ pub fn on_grpc_response(plan: &ProberPlan, result: &CalloutResult) -> ProbeRespo
     ProbeResponse::of(plan, reason)
 }
 
+/// Returns the name of the cluster of a gRPC check.
+pub(super) fn grpc_cluster(config: &Config, mode: GrpcMode, connection: Connection) -> &str {
+    let clusters = &config.clusters;
+    match (mode, connection) {
+        (GrpcMode::Plaintext, Connection::Close) => &clusters.grpc,
+        (GrpcMode::Tls, Connection::Close) => &clusters.grpc_tls,
+        (GrpcMode::Plaintext, Connection::KeepAlive) => &clusters.reuse_grpc,
+        (GrpcMode::Tls, Connection::KeepAlive) => &clusters.reuse_grpc_tls,
+    }
+}
+
+/// Returns true if a connection that was used before may be the cause of a failed gRPC check: the
+/// application may have closed it while the request was under way.
+pub fn may_be_stale(plan: &ProberPlan, response: &ProbeResponse) -> bool {
+    plan.connection == Connection::KeepAlive && response.reason() == Some(Reason::Closed)
+}
+
+/// Returns the callout that repeats a gRPC check over a new connection; `None` for other probes. It
+/// must not use the same cluster, whose pool may still contain the connection that has just ended.
+pub fn repeated_grpc_check<'a>(
+    config: &'a Config,
+    plan: &'a ProberPlan,
+    user_agent: &'a [u8],
+    timeout: Duration,
+) -> Option<Callout<'a>> {
+    let Action::Grpc { message, mode, .. } = &plan.action else { return None };
+    let cluster = grpc_cluster(config, *mode, Connection::Close);
+    Some(Callout { cluster, headers: plan.headers(user_agent), body: message, timeout })
+}
+
 /// Decides about the response to a request that followed a redirect.
 pub fn on_redirect_response(
     config: &Config,
@@ -179,7 +210,13 @@ pub fn on_redirect_response(
         CalloutResult::Response(response) => response,
     };
     let status = parse_status(response.status.as_deref());
-    if let (502..=504, Some(reason)) = (status, envoy_error::from_local_reply(&response.body)) {
+    // Envoy answers a request with a `content-type` of gRPC in the form of gRPC.
+    let local_reply = match status {
+        502..=504 => Some(response.body.as_slice()),
+        200 => response.grpc_message.as_deref(),
+        _ => None,
+    };
+    if let Some(reason) = local_reply.and_then(envoy_error::from_local_reply) {
         return ProbeResponse::of(plan, reason);
     }
     let location = response.location.as_deref();

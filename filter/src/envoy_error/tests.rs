@@ -6,7 +6,7 @@ use super::{from_code_details, from_local_reply};
 const RESET: &str = "upstream_reset_before_response_started";
 
 #[test]
-fn details_of_a_route() {
+fn reasons_from_response_code_details() {
     for (details, failure, expected) in [
         ("via_upstream", "", None),
         ("via_upstream", "delayed_connect_error:_Connection_refused", None),
@@ -33,7 +33,7 @@ fn details_of_a_route() {
 }
 
 #[test]
-fn resets_of_a_route() {
+fn reasons_of_reset_routes() {
     for (reset, failure, expected) in [
         ("remote_connection_failure", "delayed_connect_error:_Connection_refused", Reason::Refused),
         ("remote_connection_failure|delayed_connect_error:_Connection_refused", "", Reason::Refused),
@@ -78,7 +78,7 @@ fn resets_of_a_route() {
 }
 
 #[test]
-fn texts_of_a_callout() {
+fn reasons_from_callout_bodies() {
     const CONNECT: &str = "upstream connect error or disconnect/reset before headers. reset reason: ";
     for (text, expected) in [
         ("upstream request timeout", Some(Reason::Timeout)),
@@ -118,22 +118,13 @@ fn texts_of_a_callout() {
 
 proptest! {
     #[test]
-    fn any_bytes_have_a_cause_that_is_a_failure(
+    fn arbitrary_details_have_a_failure_reason(
         details in prop::collection::vec(any::<u8>(), 0..60),
         failure in prop::collection::vec(any::<u8>(), 0..60),
     ) {
         let reset = [RESET.as_bytes(), b"{", &details].concat();
         let reasons = [from_code_details(&details, &failure), from_code_details(&reset, &failure), from_local_reply(&details)];
         prop_assert!(!reasons.into_iter().flatten().any(Reason::is_success));
-    }
-}
-
-#[test]
-fn refused_calls() {
-    for (status, reason) in
-        [(10, Reason::Overloaded), (2, Reason::Configuration), (12, Reason::Configuration)]
-    {
-        assert_eq!(super::from_call_status(status), reason, "{status}");
     }
 }
 

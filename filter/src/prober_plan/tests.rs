@@ -1,4 +1,4 @@
-use probe::{PluginConfig, ProbeKind};
+use probe::{Connection, PluginConfig, ProbeKind};
 
 use super::{Action, HeaderPairs, ProberPlan, redirect_headers, user_agent};
 
@@ -7,10 +7,14 @@ fn plan(prober: &str, pod: &str) -> ProberPlan {
 }
 
 fn plan_at(path: &str, prober: &str, pod: &str) -> ProberPlan {
+    plan_with(Connection::Close, path, prober, pod)
+}
+
+fn plan_with(connection: Connection, path: &str, prober: &str, pod: &str) -> ProberPlan {
     let text = format!(r#"{{"podIP":"10.0.0.5","probers":{{"{path}":{prober}}}}}"#);
     let config = PluginConfig::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let (path, prober) = config.probers.iter().next().expect("one prober");
-    ProberPlan::new(path, prober, pod)
+    ProberPlan::new(path, prober, pod, connection)
 }
 
 fn lines(head: &HeaderPairs) -> Vec<String> {
@@ -23,7 +27,7 @@ fn check(prober: &str, pod: &str, expected: &[&str]) {
 }
 
 #[test]
-fn heads_of_http() {
+fn headers_of_http_probes() {
     check(
         r#"{"httpGet":{"port":8080,"path":"/ready?deep=1#x"}}"#,
         "10.0.0.5",
@@ -82,7 +86,7 @@ fn a_declared_forwarded_proto_takes_a_route_that_keeps_it() {
 }
 
 #[test]
-fn heads_of_tcp() {
+fn headers_of_tcp_probes() {
     for (pod, authority) in
         [("10.0.0.5", ":authority: 10.0.0.5:5432"), ("[fd00::5]", ":authority: [fd00::5]:5432")]
     {
@@ -103,7 +107,7 @@ fn heads_of_tcp() {
 }
 
 #[test]
-fn heads_of_grpc() {
+fn headers_of_grpc_probes() {
     for (mode, scheme, seconds, timeout) in [
         ("", ":scheme: http", 0, "1000m"),
         ("TLS", ":scheme: https", 30, "30000m"),
@@ -141,10 +145,11 @@ fn destinations() {
         (r#"{"tcpSocket":{"port":65535,"host":"other"}}"#, "10.0.0.5", "10.0.0.5:65535"),
     ] {
         let plan = plan(prober, pod);
-        let (Action::Http { filter_state, .. } | Action::Tcp { filter_state, .. }) = &plan.action else {
+        let (Action::Http { destination: found, .. } | Action::Tcp { destination: found }) = &plan.action
+        else {
             panic!("{prober}")
         };
-        assert_eq!(*filter_state, crate::encoding::destination_filter_state(destination), "{prober}");
+        assert_eq!(found, destination, "{prober}");
     }
     let plan = plan(r#"{"grpc":{"port":9000,"service":"s"}}"#, "[fd00::5]");
     let Action::Grpc { destination, message, .. } = &plan.action else { panic!("grpc") };
@@ -155,7 +160,7 @@ fn destinations() {
 }
 
 #[test]
-fn heads_of_hops() {
+fn headers_of_redirects() {
     let prober = r#"{"httpGet":{"port":8080,"path":"/a","httpHeaders":[{"name":"X-A","value":"1"}]}}"#;
     let plan = plan(prober, "10.0.0.5");
     let Action::Http { request, .. } = &plan.action else { panic!("http") };
@@ -182,7 +187,7 @@ fn heads_of_hops() {
 }
 
 #[test]
-fn whose_user_agent_matters() {
+fn user_agents_that_are_forwarded() {
     for (prober, wanted) in [
         (r#"{"httpGet":{"port":1}}"#, true),
         (r#"{"httpGet":{"port":1,"httpHeaders":[{"name":"User-Agent","value":"x"}]}}"#, false),
@@ -230,4 +235,51 @@ fn user_agents() {
     assert_eq!(user_agent(Some(b"kube-probe/\xff"), ProbeKind::Readyz), OURS.as_bytes());
     assert_eq!(user_agent(None, ProbeKind::Prestopz), b"kube-lifecycle/app-health");
     assert_eq!(user_agent(Some(b"kube-lifecycle/1.36"), ProbeKind::Poststartz), b"kube-lifecycle/1.36");
+}
+
+#[test]
+fn headers_for_connections_that_are_reused() {
+    let headers = |path: &str, prober: &str| {
+        lines(&plan_with(Connection::KeepAlive, path, prober, "10.0.0.5").headers(b"kube-probe/1.36"))
+    };
+    let http = r#"{"httpGet":{"port":8080}}"#;
+    assert_eq!(
+        headers("/app-health/app/livez", http),
+        [
+            ":method: GET",
+            ":path: /",
+            ":authority: 10.0.0.5:8080",
+            ":scheme: http",
+            "user-agent: kube-probe/1.36",
+            "accept: */*",
+            "x-envoy-retry-on: reset",
+            "x-envoy-max-retries: 1",
+            "x-app-health-kind: reuse-http",
+            "x-envoy-upstream-rq-timeout-ms: 1000",
+            "x-forwarded-proto: http",
+        ]
+    );
+    let declared = r#"{"httpGet":{"port":8080,"httpHeaders":[{"name":"Connection","value":"close"}]}}"#;
+    let sent = headers("/app-health/app/livez", declared);
+    assert!(sent.contains(&"connection: close".into()), "{sent:?}");
+
+    for (prober, kind) in [
+        (http, "http"),
+        (r#"{"httpGet":{"port":1,"scheme":"HTTPS"}}"#, "https"),
+        (
+            r#"{"httpGet":{"port":1,"httpHeaders":[{"name":"X-Forwarded-Proto","value":"a"}]}}"#,
+            "http-x-forwarded-proto",
+        ),
+        (
+            r#"{"httpGet":{"port":1,"scheme":"HTTPS","httpHeaders":[{"name":"X-Forwarded-Proto","value":"a"}]}}"#,
+            "https-x-forwarded-proto",
+        ),
+    ] {
+        let probe = headers("/app-health/app/livez", prober);
+        assert!(probe.contains(&format!("x-app-health-kind: reuse-{kind}")), "{probe:?}");
+        let hook = headers("/app-lifecycle/app/prestopz", prober);
+        assert!(hook.contains(&format!("x-app-health-kind: {kind}")), "{hook:?}");
+        assert!(!hook.iter().any(|header| header.starts_with("x-envoy-retry-on")), "{hook:?}");
+        assert_eq!(hook.contains(&"connection: close".into()), !kind.contains("https"), "{hook:?}");
+    }
 }

@@ -1,7 +1,11 @@
+mod callouts;
+
 use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+
+use probe::Reason;
 
 use super::{Effect, Orphans, Stream};
 use crate::attributes::Attribute;
@@ -20,9 +24,9 @@ const TCP: &str = "/app-health/tcp/livez";
 const GRPC: &str = "/app-health/grpc/livez";
 const HOOK: &str = "/app-lifecycle/http/prestopz";
 const GRPC_HOOK: &str = "/app-lifecycle/grpc/prestopz";
+/// The probes that one client may have in flight.
+const CLIENTS_PLACES: usize = 10;
 const SECOND: u64 = 1_000_000_000;
-/// The status of a host call that finds the circuit breaker open.
-const INTERNAL_FAILURE: u32 = 10;
 
 fn config() -> Rc<Config> {
     Rc::new(Config::parse(CONFIG.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
@@ -46,6 +50,7 @@ fn line(effect: Effect) -> String {
             let declared = if probe.is_some() { "" } else { " undeclared" };
             format!("reply {status} {}{declared}", reason.word())
         }
+        Effect::RefuseHook { client, .. } => format!("refuse {}", String::from_utf8_lossy(&client)),
         Effect::Reset { reason, .. } => format!("reset {}", reason.word()),
     }
 }
@@ -56,7 +61,7 @@ fn request(stream: &mut Stream, config: &Rc<Config>, path: &str) -> String {
 }
 
 /// Returns the number of further probes that the prober admits.
-fn free_slots(config: &Rc<Config>, path: &str) -> usize {
+fn free_places(config: &Rc<Config>, path: &str) -> usize {
     let mut streams: Vec<Stream> = Vec::new();
     for _ in 0..20 {
         let mut stream = Stream::default();
@@ -89,19 +94,64 @@ fn requests() {
         "reply 405 method"
     );
     assert_eq!(line(Stream::default().on_request_headers(&config, &Table::new([]), false)), "continue");
+    for (path, expected) in
+        [(HTTP, "reset bad_request"), ("/app-health/other/livez", "reset bad_request"), ("/", "continue")]
+    {
+        let content_type = (Attribute::RequestHeader("content-type"), "application/grpc+proto");
+        let head = [
+            (Attribute::RequestHeader(":path"), path),
+            (Attribute::RequestHeader(":method"), "GET"),
+            content_type,
+        ];
+        assert_eq!(
+            line(Stream::default().on_request_headers(&config, &Table::new(head), false)),
+            expected,
+            "{path}"
+        );
+    }
 }
 
 #[test]
-fn a_ninth_probe_in_flight_is_rejected() {
+fn hooks_answer_only_their_callers() {
+    let limited = CONFIG.replacen('{', r#"{"hookCallers":["10.0.0.1","fd00::1"],"#, 1);
+    let limited = Rc::new(Config::parse(limited.as_bytes()).unwrap_or_else(|error| panic!("{error}")));
+    for (client, expected) in [
+        ("10.0.0.1:4711", "forward /"),
+        ("[fd00::1]:4711", "forward /"),
+        ("127.0.0.1:4711", "forward /"),
+        ("[::1]:4711", "forward /"),
+        ("127.0.0.6:4711", "refuse 127.0.0.6:4711"),
+        ("10.0.0.10:4711", "refuse 10.0.0.10:4711"),
+        ("[fd00::2]:4711", "refuse [fd00::2]:4711"),
+        ("nonsense", "refuse nonsense"),
+    ] {
+        let request = |config: &Rc<Config>, path| {
+            let head = [
+                (Attribute::RequestHeader(":path"), path),
+                (Attribute::RequestHeader(":method"), "GET"),
+                (Attribute::SourceAddress, client),
+            ];
+            line(Stream::default().on_request_headers(config, &Table::new(head), false))
+        };
+        assert_eq!(request(&limited, HOOK), expected, "{client}");
+        assert_eq!(request(&limited, HTTP), "forward /a", "{client}: anybody may probe");
+        assert_eq!(request(&config(), HOOK), "forward /", "{client}: without a limit");
+    }
+    assert_eq!(request(&mut Stream::default(), &limited, HOOK), "refuse ");
+    assert_eq!(free_places(&limited, HTTP), CLIENTS_PLACES);
+}
+
+#[test]
+fn too_many_probes_in_flight_are_rejected() {
     let config = config();
     for (path, expected) in [(HTTP, "reply 429 busy"), (HOOK, "reset busy")] {
-        let mut streams: Vec<Stream> = (0..8).map(|_| Stream::default()).collect();
+        let mut streams: Vec<Stream> = (0..CLIENTS_PLACES).map(|_| Stream::default()).collect();
         for stream in &mut streams {
             assert!(request(stream, &config, path).starts_with("forward"), "{path}");
         }
         assert_eq!(request(&mut Stream::default(), &config, path), expected);
         streams.pop();
-        assert_eq!(free_slots(&config, path), 1, "a stream that ends frees its slot");
+        assert_eq!(free_places(&config, path), 1, "a stream that ends frees its place");
     }
 }
 
@@ -114,14 +164,18 @@ fn the_body_of_the_application_is_cleared() {
     assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "status 200 ok");
     assert_eq!(stream.on_response_body(5, false), ChunkEdit::Clear);
     assert_eq!(stream.on_response_body(20_000, false), ChunkEdit::Spaces);
-    assert_eq!(free_slots(&config, HTTP), 7, "the probe is in flight until its body has ended");
+    assert_eq!(
+        free_places(&config, HTTP),
+        CLIENTS_PLACES - 1,
+        "the probe is in flight until its body has ended"
+    );
     assert_eq!(
         line(stream.on_response_headers(&Table::response("500", []))),
         "continue",
         "a second response"
     );
     drop(stream);
-    assert_eq!(free_slots(&config, HTTP), 8);
+    assert_eq!(free_places(&config, HTTP), CLIENTS_PLACES);
 }
 
 #[test]
@@ -134,135 +188,36 @@ fn responses_of_a_route() {
         let mut stream = Stream::default();
         request(&mut stream, &config, path);
         assert_eq!(line(stream.on_response_headers(&Table::response("503", [details, failure]))), expected);
-        assert_eq!(free_slots(&config, path), 8, "the probe has ended");
+        assert_eq!(free_places(&config, path), CLIENTS_PLACES, "the probe has ended");
         assert_eq!(line(stream.on_response_headers(&Table::response("200", []))), "continue", "{path}");
-    }
-}
-
-#[test]
-fn redirects() {
-    let config = config();
-    let location = |value| [(Attribute::ResponseHeader("location"), value)];
-    let mut stream = Stream::default();
-    request(&mut stream, &config, HTTP);
-    let mut first = Table::response("302", location("/b"));
-    first.elapsed = Some(Duration::from_millis(500));
-    let effect = line(stream.on_response_headers(&first));
-    assert_eq!(effect, "callout app_health_callout_http /b 1500ms");
-    stream.callout_started(7);
-    let size = CalloutSize { headers: 2, ..CalloutSize::default() };
-    let mut second = Table::new([
-        (Attribute::CalloutHeader(":status"), "301"),
-        (Attribute::CalloutHeader("location"), "https://10.0.0.5:8443/c"),
-    ]);
-    second.elapsed = Some(Duration::from_millis(1999));
-    let effect = line(stream.on_callout_response(size, &second));
-    assert_eq!(effect, "callout app_health_callout_https /c 1ms");
-    assert!(!stream.awaits(7), "the new callout has no token yet");
-    stream.callout_started(8);
-    assert!(stream.awaits(8));
-    let last = Table::new([(Attribute::CalloutHeader(":status"), "204")]);
-    assert_eq!(line(stream.on_callout_response(size, &last)), "reply 204 ok");
-    assert_eq!(line(stream.on_callout_response(size, &last)), "continue");
-
-    for (elapsed, unreadable, expected) in [
-        (Some(2000), None, "reply 504 timeout"),
-        (None, None, "reply 530 configuration"),
-        (Some(0), Some(Attribute::ResponseHeader("location")), "reply 528 redirect"),
-    ] {
-        let mut stream = Stream::default();
-        request(&mut stream, &config, HTTP);
-        let elapsed = elapsed.map(Duration::from_millis);
-        let envoy = Table { elapsed, unreadable, ..Table::response("302", location("/b")) };
-        assert_eq!(line(stream.on_response_headers(&envoy)), expected);
-    }
-}
-
-#[test]
-fn responses_to_a_grpc_check() {
-    let config = config();
-    let serving = Table::new([
-        (Attribute::CalloutHeader("content-type"), "application/grpc"),
-        (Attribute::CalloutTrailer("grpc-status"), "0"),
-        (Attribute::CalloutBody(7), "\0\0\0\0\u{2}\u{8}\u{1}"),
-    ]);
-    let failed = CalloutSize::default();
-    let late = Table { elapsed: Some(Duration::from_millis(950)), ..Table::new([]) };
-    let status = Table::new([
-        (Attribute::CalloutHeader("content-type"), "application/grpc"),
-        (Attribute::CalloutHeader("grpc-status"), "12"),
-    ]);
-    let (complete, headers) =
-        (CalloutSize { headers: 2, body: 7, trailers: 1 }, CalloutSize { headers: 2, ..failed });
-    for (size, envoy, probe, hook) in [
-        (complete, &serving, "reply 200 ok", "reply 200 ok"),
-        (headers, &status, "reply 524 grpc_unimplemented", "reset grpc_unimplemented"),
-        (CalloutSize { body: 1, ..headers }, &status, "reply 526 grpc_error", "reset grpc_error"),
-        (failed, &late, "reply 504 timeout", "reset grpc_error"),
-        (failed, &Table::new([]), "reply 526 grpc_error", "reset grpc_error"),
-    ] {
-        // A hook has a day.
-        for (path, expected) in [(GRPC, probe), (GRPC_HOOK, hook)] {
-            let mut stream = Stream::default();
-            request(&mut stream, &config, path);
-            stream.callout_started(1);
-            assert_eq!(line(stream.on_callout_response(size, envoy)), expected, "{path}");
-            assert_eq!(free_slots(&config, path), 8, "{path}");
-        }
     }
 }
 
 #[test]
 fn failed_effects_end_the_probe() {
     let config = config();
-    for (path, status, expected) in [
-        (HTTP, INTERNAL_FAILURE, "reply 530 configuration"),
-        (HOOK, 1, "reset configuration"),
-        (GRPC, INTERNAL_FAILURE, "reply 503 overloaded"),
-        (GRPC, 2, "reply 530 configuration"),
-        (GRPC_HOOK, INTERNAL_FAILURE, "reset overloaded"),
+    for (path, reason, expected) in [
+        (HTTP, Reason::Configuration, "reply 530 configuration"),
+        (HOOK, Reason::Configuration, "reset configuration"),
+        (GRPC, Reason::Overloaded, "reply 503 overloaded"),
+        (GRPC_HOOK, Reason::Overloaded, "reset overloaded"),
     ] {
         let mut stream = Stream::default();
         request(&mut stream, &config, path);
-        assert_eq!(line(stream.on_failure(status)), expected, "{path} {status}");
-        assert_eq!(line(stream.on_failure(status)), "continue", "the probe has ended already");
-        assert_eq!(free_slots(&config, path), 8);
+        assert_eq!(line(stream.fail(reason)), expected, "{path}");
+        assert_eq!(line(stream.fail(reason)), "continue", "the probe has ended already");
+        assert_eq!(free_places(&config, path), CLIENTS_PLACES);
     }
     let mut stream = Stream::default();
     request(&mut stream, &config, HTTP);
     stream.on_response_headers(&Table::response("200", []));
-    assert_eq!(line(stream.on_failure(1)), "reply 530 configuration", "the status cannot be replaced");
+    let failed = line(stream.fail(Reason::Configuration));
+    assert_eq!(failed, "reply 530 configuration", "the status cannot be replaced");
     assert_eq!(stream.on_response_body(1, false), ChunkEdit::Keep);
 }
 
-#[test]
-fn orphaned_callouts_count_as_in_flight() {
-    let config = config();
-    let mut orphans = Orphans::default();
-    for token in 1..=3 {
-        let mut stream = Stream::default();
-        request(&mut stream, &config, GRPC);
-        stream.callout_started(token);
-        orphans.add(stream, || Some(u64::from(token) * SECOND));
-    }
-    assert_eq!(free_slots(&config, GRPC), 5);
-    orphans.end(3);
-    assert_eq!(free_slots(&config, GRPC), 6, "Envoy has reported the end");
-    orphans.expire(|| Some(2 * SECOND));
-    assert_eq!(free_slots(&config, GRPC), 6, "the timeout has just passed");
-    orphans.expire(|| Some(2 * SECOND + 1));
-    assert_eq!(free_slots(&config, GRPC), 7);
-    orphans.expire(|| None);
-    assert_eq!(free_slots(&config, GRPC), 8, "without a clock, no callout counts for ever");
-    let mut stream = Stream::default();
-    request(&mut stream, &config, HTTP);
-    orphans.add(stream, || panic!("no callout"));
-    orphans.expire(|| panic!("no orphan"));
-    assert_eq!(free_slots(&config, HTTP), 8);
-}
-
 proptest! {
-    /// Whatever events arrive in whatever order, a stream that has ended holds no slot, and a probe
+    /// Whatever events arrive in whatever order, a stream that has ended holds no place, and a probe
     /// has at most one result.
     #[test]
     fn any_order_of_events(
@@ -280,9 +235,9 @@ proptest! {
             let effect = match event {
                 0 => line(stream.on_response_headers(&envoy)),
                 1 => line(stream.on_callout_response(CalloutSize { headers: size, ..CalloutSize::default() }, &envoy)),
-                2 => line(stream.on_failure(u32::try_from(size).expect("small"))),
+                2 => line(stream.fail([Reason::Configuration, Reason::Overloaded][size % 2])),
                 3 => { stream.callout_started(7); continue }
-                4 => { orphans.end(7); continue }
+                4 => { orphans.expire(|| SECOND); continue }
                 _ => { stream.on_response_body(size, flag); continue }
             };
             // A status that could not be forwarded is the only result that another one replaces.
@@ -291,10 +246,10 @@ proptest! {
             }
         }
         prop_assert!(results <= 1, "{}", results);
-        orphans.add(stream, || Some(0));
-        orphans.end(7);
+        orphans.add(stream, || 0);
+        orphans.expire(|| u64::MAX);
         for path in [HTTP, TCP, GRPC, HOOK, GRPC_HOOK] {
-            prop_assert_eq!(free_slots(&config, path), 8);
+            prop_assert_eq!(free_places(&config, path), CLIENTS_PLACES);
         }
     }
 }

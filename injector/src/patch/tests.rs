@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn equal_values_need_no_patch() {
+fn equal_values_result_in_an_empty_patch() {
     let value = json!({"a": [1, null], "b": {}});
     assert_eq!(patch(&value, &value), None);
 }

@@ -8,7 +8,7 @@ fn refused(yaml: &str) -> String {
 }
 
 #[test]
-fn the_built_in_one_is_right_under_any_name() {
+fn the_built_in_template_is_valid_under_any_name() {
     let template = Template::built_in("istio-proxy", None).expect("the built-in template");
     assert_eq!(template.sidecar["name"], "istio-proxy");
     assert_eq!(template.sidecar["image"], format!("app-health:{}", env!("CARGO_PKG_VERSION")));
@@ -18,7 +18,7 @@ fn the_built_in_one_is_right_under_any_name() {
 }
 
 #[test]
-fn a_wrong_template_is_refused_with_its_field() {
+fn invalid_templates_are_rejected_with_the_field() {
     let cases = [
         ("a: [", "1:"),
         ("[]", "must be a mapping"),
@@ -51,7 +51,7 @@ fn a_wrong_template_is_refused_with_its_field() {
 }
 
 #[test]
-fn the_one_with_mutual_tls_is_the_built_in_one_and_more() {
+fn the_strict_mtls_template_extends_the_built_in_one() {
     let strict = Template::parse(STRICT_MTLS, SIDECAR_NAME, None).expect("the shipped template");
     let built_in = Template::built_in(SIDECAR_NAME, None).expect("the built-in template");
     let mut sidecar = strict.sidecar.clone();

@@ -260,7 +260,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn twice_is_once(pod in pod(), flags in select(FLAGS.to_vec())) {
+    fn arbitrary_pods_are_injected_idempotently(pod in pod(), flags in select(FLAGS.to_vec())) {
         let settings = settings(flags);
         let once = apply(&pod, PodContext::default(), &settings).expect("a Pod");
         let twice = apply(&once.pod, PodContext::default(), &settings).expect("a Pod");
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn the_patch_makes_the_result(pod in pod(), flags in select(FLAGS.to_vec())) {
+    fn the_patch_produces_the_injected_pod(pod in pod(), flags in select(FLAGS.to_vec())) {
         let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
         let mut patched = pod.clone();
         match patch(&pod, &injection.pod) {
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn every_rewritten_probe_has_an_entry_that_the_filter_takes(pod in pod(), flags in select(FLAGS.to_vec())) {
+    fn every_rewritten_probe_has_a_valid_table_entry(pod in pod(), flags in select(FLAGS.to_vec())) {
         let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
         let leads_away = injection.probes.iter().filter(|probe| probe.result != ProbeResult::NotRewritten);
         let keys: Vec<String> = leads_away.map(|probe| {
@@ -303,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_ours_survives(pod in pod(), flags in select(FLAGS.to_vec())) {
+    fn unrelated_fields_are_preserved(pod in pod(), flags in select(FLAGS.to_vec())) {
         let injection = apply(&pod, PodContext::default(), &settings(flags)).expect("a Pod");
         let ours = |container: &str, word: &str| injection.probes.iter().any(|probe| {
             probe.container == container && probe.word == word && probe.result == ProbeResult::Rewritten
@@ -312,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn a_container_of_a_later_webhook_joins(pod in pod(), late in container(vec!["late"]), port in select(vec!["", "--status-port 16020"])) {
+    fn a_container_added_by_a_later_webhook_is_rewritten(pod in pod(), late in container(vec!["late"]), port in select(vec!["", "--status-port 16020"])) {
         let first = apply(&pod, PodContext::default(), &settings("")).expect("a Pod");
         let mut more = first.pod.clone();
         more["spec"]["containers"].as_array_mut().expect("containers").push(late);

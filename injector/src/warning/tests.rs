@@ -23,7 +23,7 @@ fn a_quoted_value_is_short_printable_ascii() {
 }
 
 #[test]
-fn no_value_of_a_header_is_told() {
+fn header_values_are_not_printed() {
     let table = r#"{"podIP":"192.0.2.1","probers":{"/app-health/app/livez":{"httpGet":{"port":1,"httpHeaders":
         [{"name":"A","value":"secret\n"}]}}}}"#;
     let error = probe::PluginConfig::parse(table.as_bytes()).expect_err("a header with a line end");

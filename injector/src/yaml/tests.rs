@@ -6,7 +6,7 @@ use super::*;
 const STRINGS: &str = include_str!("../../testdata/strings.json");
 
 #[test]
-fn values_are_kubectls() {
+fn scalars_are_read_as_kubectl_reads_them() {
     let cases = [
         ("a: 0644", json!({"a": 420})),
         ("a: -017", json!({"a": -15})),
@@ -28,7 +28,7 @@ fn values_are_kubectls() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_yaml_is_read_back() {
     for string in serde_json::from_str::<Vec<String>>(STRINGS).expect("JSON") {
         let written = json!({"a": {"b": [string]}, (string.clone()): string});
         assert_eq!(value(&text(&written)).expect(&string), written, "{string:?}: {}", text(&written));
@@ -36,13 +36,13 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn a_block_scalar_never_holds_a_tab() {
+fn text_with_tabs_is_not_written_as_a_block_scalar() {
     assert!(!text(&json!({"a": "\tx\ny"})).contains('|'));
     assert!(text(&json!({"a": "x\ny\n"})).contains('|'));
 }
 
 #[test]
-fn refusals_have_their_line() {
+fn errors_have_a_line() {
     let deep = "[".repeat(200) + &"]".repeat(200);
     let bomb: String = (1..9).fold("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(), |bomb, level| {
         let alias = format!("*a{}", level - 1);

@@ -11,7 +11,7 @@ fn values(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_byte_belongs_to_a_document() {
+fn documents_cover_the_whole_input() {
     for text in [
         "",
         "a: 1",
@@ -28,7 +28,7 @@ fn every_byte_belongs_to_a_document() {
 }
 
 #[test]
-fn documents_are_cut_at_markers_alone() {
+fn documents_are_separated_at_markers_only() {
     assert_eq!(
         values("a: |\n  ---\n  x\n--- {b: 2}\n---\n---c: 3\n").len(),
         3,
@@ -42,7 +42,7 @@ fn documents_are_cut_at_markers_alone() {
 }
 
 #[test]
-fn documents_know_line_and_number() {
+fn documents_have_a_line_and_a_number() {
     let text = "# first\n---\na: 1\n---\n# nothing\n---\nb: 2\n";
     let places: Vec<_> = read(text)
         .into_iter()
@@ -53,7 +53,7 @@ fn documents_know_line_and_number() {
 }
 
 #[test]
-fn errors_know_line_and_document() {
+fn errors_have_a_line_and_a_document_number() {
     let cases = [
         ("a: 1\n---\nb: [\n---\nc: 3\n", "document 2"),
         ("a: 1\n---\nb: 1\nb: 2\n", "4:1: document 2: duplicate mapping key: b"),
@@ -72,7 +72,7 @@ fn errors_know_line_and_document() {
 }
 
 #[test]
-fn a_changed_document_keeps_what_stands_before_and_behind() {
+fn a_changed_document_keeps_surrounding_comments() {
     let text = "\u{feff}---   # shop\n# licence\na: 1 # lost\n...\n";
     let documents = read(text);
     let document = documents[0].as_ref().expect("a document");

@@ -30,7 +30,7 @@ fn keys_are_probe_paths() {
 }
 
 #[test]
-fn any_handler_stands_below_any_key() {
+fn any_key_accepts_any_handler() {
     let table = r#"{
         "/app-lifecycle/b/prestopz": {"tcpSocket": {"port": 2}},
         "/app-health/b/readyz": {"httpGet": {"port": 3}},
@@ -50,7 +50,7 @@ fn any_handler_stands_below_any_key() {
 }
 
 #[test]
-fn the_first_error_in_the_order_of_the_keys_is_told() {
+fn the_first_error_by_key_order_is_returned() {
     let rows = [
         r#""/app-health/a/livez":null"#,
         r#""/app-health/b/livez":7"#,
@@ -66,7 +66,7 @@ fn the_first_error_in_the_order_of_the_keys_is_told() {
 }
 
 #[test]
-fn a_path_that_stands_twice_is_refused() {
+fn duplicate_paths_are_rejected() {
     let path = "/app-health/app/livez";
     for (table, value) in [
         (
@@ -88,7 +88,7 @@ fn a_path_that_stands_twice_is_refused() {
 }
 
 #[test]
-fn a_long_key_is_told_whole() {
+fn long_keys_are_printed_completely() {
     let path = format!("/app-health/{}/livez", "a".repeat(253));
     let error = read(&format!(r#"{{"{path}":null}}"#)).expect_err("null");
     assert_eq!(error, format!("probers[\"{path}\"] = null: must be an object"));
@@ -150,7 +150,7 @@ fn probers() -> impl Strategy<Value = AppProbers> {
 
 proptest! {
     #[test]
-    fn reading_what_was_written_gives_the_same_table(probers in probers()) {
+    fn the_table_round_trips(probers in probers()) {
         let json = probers.to_json();
         prop_assert_eq!(read(&json), Ok(probers.clone()));
         // The environment variable holds the probers as a string.

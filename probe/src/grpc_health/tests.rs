@@ -18,7 +18,7 @@ fn check(body: &[u8], expected: Reason) {
 }
 
 #[test]
-fn the_request_names_the_service_or_nothing() {
+fn the_request_contains_the_service() {
     for (service, expected) in [
         ("", b"\0\0\0\0\0".to_vec()),
         ("a", b"\0\0\0\0\x03\x0a\x01a".to_vec()),
@@ -74,7 +74,7 @@ fn serving_statuses() {
 }
 
 #[test]
-fn messages_that_are_none() {
+fn invalid_messages() {
     for message in [
         b"\x08".as_slice(),
         b"\x08\x80",
@@ -102,7 +102,7 @@ fn messages_that_are_none() {
 }
 
 #[test]
-fn bodies_that_are_not_one_plain_message() {
+fn bodies_that_are_not_one_uncompressed_message() {
     let serving = frame(b"\x08\x01");
     for body in [
         b"".to_vec(),
@@ -123,7 +123,7 @@ fn bodies_that_are_not_one_plain_message() {
 }
 
 #[test]
-fn less_than_a_frame_after_the_message_is_nothing() {
+fn trailing_bytes_shorter_than_a_frame_are_ignored() {
     for (body, expected) in [
         ([frame(b"\x08\x01"), b"\0\0\0\0".to_vec()].concat(), Reason::Ok),
         ([frame(b"\x08\x01"), b"\xff".to_vec()].concat(), Reason::Ok),
@@ -134,7 +134,7 @@ fn less_than_a_frame_after_the_message_is_nothing() {
 }
 
 #[test]
-fn a_body_that_was_not_read_whole_is_no_answer() {
+fn truncated_bodies_are_rejected() {
     let body = frame(b"\x08\x01");
     for (body_length, expected) in [
         (7, Reason::Ok),
@@ -208,7 +208,7 @@ fn content_types() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_answer_of_some_kind(
+    fn arbitrary_bytes_have_a_result(
         body in prop::collection::vec(any::<u8>(), 0..60),
         message in prop::collection::vec(any::<u8>(), 0..60),
         status in prop::option::of(prop::collection::vec(any::<u8>(), 0..4)),

@@ -34,7 +34,7 @@ fn values_print_as_they_were_written() {
 }
 
 #[test]
-fn an_excerpt_ends_after_64_bytes() {
+fn excerpts_have_at_most_64_bytes() {
     for (length, expected) in [
         (62, format!("\"{}\"", "a".repeat(62))),
         (63, format!("\"{}…", "a".repeat(63))),
@@ -50,7 +50,7 @@ fn an_excerpt_ends_after_64_bytes() {
 }
 
 #[test]
-fn deep_nesting_is_refused_before_parsing() {
+fn deep_nesting_is_rejected_before_parsing() {
     for (levels, refused) in [(1, false), (31, false), (32, false), (33, true), (128, true), (100_000, true)]
     {
         let error = parse(&nested(levels)).err().map(|error| error.to_string());
@@ -61,7 +61,7 @@ fn deep_nesting_is_refused_before_parsing() {
 }
 
 #[test]
-fn brackets_in_strings_are_no_nesting() {
+fn brackets_in_strings_do_not_count_as_nesting() {
     for text in [format!("\"{}\"", "[".repeat(99)), format!("[\"\\\"{}\",\"\\\\\",[]]", "{".repeat(99))] {
         assert!(parse(&text).is_ok(), "{text}");
     }
@@ -123,7 +123,7 @@ fn fields_and_duplicates() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         if let Err(error) = Json::parse("key", &bytes) {
             let text = error.to_string();
             prop_assert!(text.chars().all(|char| char == '…' || (' '..='~').contains(&char)), "{}", text);
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_like_text_is_parsed_or_refused(text in "[\\[\\]{}\",:\\\\0-9a-e.truenl -]{0,60}") {
+    fn arbitrary_json_like_text_is_parsed_or_rejected(text in "[\\[\\]{}\",:\\\\0-9a-e.truenl -]{0,60}") {
         if let Ok(json) = parse(&text) {
             prop_assert!(json.excerpt().chars().count() <= 65);
         }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::{ProbeKind, ProbePath};
 
 #[test]
-fn the_five_forms_parse_and_print() {
+fn the_five_kinds_of_paths_round_trip() {
     for (text, container, kind, word, hook) in [
         ("/app-health/app/livez", "app", ProbeKind::Livez, "livez", false),
         ("/app-health/app/readyz", "app", ProbeKind::Readyz, "readyz", false),
@@ -29,7 +29,7 @@ fn a_container_has_1_to_253_bytes() {
 }
 
 #[test]
-fn near_misses_are_refused() {
+fn similar_paths_are_rejected() {
     for text in [
         "",
         "/",
@@ -79,7 +79,7 @@ fn near_misses_are_refused() {
 
 proptest! {
     #[test]
-    fn what_parses_prints_the_same(text in "(/app-health/|/app-lifecycle/|/)[a-zA-Z._/-]{0,9}/(livez|readyz|prestopz|x)?") {
+    fn parsed_paths_print_unchanged(text in "(/app-health/|/app-lifecycle/|/)[a-zA-Z._/-]{0,9}/(livez|readyz|prestopz|x)?") {
         if let Some(path) = ProbePath::parse(&text) {
             prop_assert_eq!(path.to_string(), text);
         }

@@ -20,13 +20,15 @@ fn default_clusters() -> Clusters {
     Clusters {
         grpc: "app_health_grpc".into(),
         grpc_tls: "app_health_grpc_tls".into(),
+        reuse_grpc: "app_health_reuse_grpc".into(),
+        reuse_grpc_tls: "app_health_reuse_grpc_tls".into(),
         http: "app_health_callout_http".into(),
         https: "app_health_callout_https".into(),
     }
 }
 
 #[test]
-fn nothing_declared_is_a_configuration() {
+fn an_empty_configuration_is_valid() {
     for text in [
         "",
         " \n",
@@ -39,13 +41,14 @@ fn nothing_declared_is_a_configuration() {
         r#"{"probers":" "}"#,
         r#"{"probers":"{}"}"#,
         r#"{"probers":"null"}"#,
-        r#"{"podIP":null,"statusPort":null,"reservedPorts":null,"clusters":null}"#,
+        r#"{"podIP":null,"statusPort":null,"reservedPorts":null,"clusters":null,"reuseConnections":null,"hookCallers":null}"#,
         r#"{"unknown":[1,{"a":null}]}"#,
         // These keys are case-sensitive, so the following are unknown.
         r#"{"PodIP":"nonsense","Probers":7}"#,
     ] {
         let config = parse(text).expect(text);
         assert!(config.probers.is_empty() && config.warnings.is_empty() && config.pod_ip.is_none(), "{text}");
+        assert!(!config.reuse_connections && config.hook_callers.is_none(), "{text}");
         assert_eq!(config.clusters, default_clusters());
         let own = |port| config.proxy_ports.contains(port);
         assert!(own(15020) && own(15090) && !own(8080) && !own(0), "{text}");
@@ -56,7 +59,8 @@ fn nothing_declared_is_a_configuration() {
 fn every_key_is_read() {
     let text = format!(
         r#"{{"podIP":"fd00::5","statusPort":16020,"reservedPorts":[19000,19001],
-             "clusters":{{"grpc":"a","grpcTLS":"b","http":"c","https":"d","more":1}},
+             "clusters":{{"grpc":"a","grpcTLS":"b","http":"c","https":"d","reuseGRPC":"e","reuseGRPCTLS":"f","more":1}},"reuseConnections":true,
+             "hookCallers":["10.0.0.1","fd00::1"],
              "probers":{{{PROBER},"/app-health/app/readyz":{{"httpGet":{{"port":1,"host":"x"}}}}}}}}"#
     );
     let config = parse(&text).expect(&text);
@@ -64,11 +68,15 @@ fn every_key_is_read() {
     for (port, own) in [(16020, true), (15020, true), (19000, true), (19001, true), (19002, false)] {
         assert_eq!(config.proxy_ports.contains(port), own, "{port}");
     }
-    let [grpc, grpc_tls, http, https] = ["a", "b", "c", "d"].map(Into::into);
-    assert_eq!(config.clusters, Clusters { grpc, grpc_tls, http, https });
+    let [grpc, grpc_tls, http, https, reuse_grpc, reuse_grpc_tls] =
+        ["a", "b", "c", "d", "e", "f"].map(Into::into);
+    assert_eq!(config.clusters, Clusters { grpc, grpc_tls, reuse_grpc, reuse_grpc_tls, http, https });
+    assert!(config.reuse_connections);
+    let callers: Vec<IpAddr> = ["10.0.0.1", "fd00::1"].map(|text| text.parse().unwrap()).into();
+    assert_eq!(config.hook_callers, Some(callers));
     assert_eq!(config.probers.iter().count(), 2);
     let warning =
-        r#"probers["/app-health/app/readyz"].httpGet.host: ignored, only the pod's own address is dialled"#;
+        r#"probers["/app-health/app/readyz"].httpGet.host: ignored, only the pod's own address is dialed"#;
     assert_eq!(config.warnings, [warning]);
     let some = parse(r#"{"clusters":{"grpcTLS":"b","http":null}}"#).expect("some clusters");
     assert_eq!(some.clusters, Clusters { grpc_tls: "b".into(), ..default_clusters() });
@@ -141,6 +149,10 @@ fn ports_and_clusters() {
         (r#"{"reservedPorts":[1,-1]}"#, "reservedPorts[1] = -1: must be 1 to 65535"),
         (r#"{"reservedPorts":[null]}"#, "reservedPorts[0] = null: must be an integer"),
         (r#"{"clusters":[]}"#, "clusters = []: must be an object"),
+        (r#"{"hookCallers":"10.0.0.1"}"#, r#"hookCallers = "10.0.0.1": must be an array"#),
+        (r#"{"hookCallers":["node"]}"#, r#"hookCallers = "node": must be an IPv4 or IPv6 address"#),
+        (r#"{"hookCallers":[7]}"#, "hookCallers = 7: must be an IPv4 or IPv6 address"),
+        (r#"{"reuseConnections":"true"}"#, r#"reuseConnections = "true": must be true or false"#),
         (r#"{"clusters":{"grpc":1}}"#, "clusters.grpc = 1: must be a string"),
         (r#"{"clusters":{"https":""}}"#, r#"clusters.https = "": must be the name of a cluster"#),
         (r#"{"clusters":{"grpc":"a","grpc":"b"}}"#, r#"clusters = {"grpc":"a","grpc":"b"}: duplicate key"#),
@@ -156,7 +168,7 @@ fn ports_and_clusters() {
 }
 
 #[test]
-fn what_is_not_a_json_object() {
+fn configurations_that_are_not_a_json_object() {
     for (bytes, expected) in [
         (b"{".as_slice(), r#"configuration = "{": EOF while parsing an object at line 1 column 1"#),
         (b"{\n\"a\":", r#"configuration = "{\n\"a\":": EOF while parsing a value at line 2 column 4"#),
@@ -203,12 +215,12 @@ fn size_and_depth() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_a_configuration_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let _ = PluginConfig::parse(&bytes);
     }
 
     #[test]
-    fn any_json_is_a_configuration_or_an_error(
+    fn arbitrary_json_is_parsed_or_rejected(
         key in "podIP|statusPort|reservedPorts|clusters|probers|x",
         value in json(),
         prober in json(),

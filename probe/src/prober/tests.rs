@@ -192,7 +192,7 @@ fn timeouts() {
 }
 
 #[test]
-fn words_and_types_of_fields() {
+fn types_of_fields() {
     check_refused(&[
         (r#"{"httpGet":{"port":1,"scheme":"FTP"}}"#, r#"P.httpGet.scheme = "FTP": must be HTTP or HTTPS"#),
         (
@@ -277,7 +277,7 @@ fn header_values() {
 }
 
 #[test]
-fn a_host_is_what_go_takes_for_one() {
+fn hosts_are_validated_as_in_go() {
     for value in ["a b", " a", "a ", "a/b", "user@a", "é.example", "a\\", "<a>", "a?b"] {
         let shown = serde_json::Value::from(value).to_string().replace('é', "\\u00e9");
         for name in ["Host", "hOST"] {
@@ -313,15 +313,15 @@ fn limits() {
 }
 
 #[test]
-fn a_host_of_its_own_is_ignored_with_a_warning() {
+fn a_declared_host_is_ignored_with_a_warning() {
     for (prober, expected) in [
         (
             r#"{"httpGet":{"port":1,"host":"other"}}"#,
-            vec!["P.httpGet.host: ignored, only the pod's own address is dialled"],
+            vec!["P.httpGet.host: ignored, only the pod's own address is dialed"],
         ),
         (
             r#"{"tcpSocket":{"port":1,"HOST":"other"}}"#,
-            vec!["P.tcpSocket.host: ignored, only the pod's own address is dialled"],
+            vec!["P.tcpSocket.host: ignored, only the pod's own address is dialed"],
         ),
         (r#"{"tcpSocket":{"port":1,"host":null}}"#, vec![]),
         (r#"{"grpc":{"port":1,"host":"other"}}"#, vec![]),
@@ -332,7 +332,7 @@ fn a_host_of_its_own_is_ignored_with_a_warning() {
 }
 
 #[test]
-fn duplicate_fields_are_refused_whatever_their_case() {
+fn duplicate_fields_are_rejected_in_any_case() {
     check_refused(&[
         (r#"{"grpc":{"port":1},"gRPC":null}"#, r#"P = {"grpc":{"port":1},"gRPC":null}: duplicate key"#),
         (r#"{"grpc":{"port":1},"x":1,"X":2}"#, r#"P = {"grpc":{"port":1},"x":1,"X":2}: duplicate key"#),
@@ -346,7 +346,7 @@ fn duplicate_fields_are_refused_whatever_their_case() {
 
 proptest! {
     #[test]
-    fn any_fields_are_read_or_refused(
+    fn arbitrary_fields_are_parsed_or_rejected(
         name in "httpGet|tcpSocket|grpc|exec",
         port in "[1-9][0-9]{0,5}|0|null|\"x\"|-1",
         field in "path|scheme|service|mode|host|port|httpHeaders",

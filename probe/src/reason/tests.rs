@@ -4,11 +4,12 @@ use super::Reason;
 
 /// The table in `docs/answers.md`: word, status, text, and whether kubelet treats the probe as
 /// successful.
-const TABLE: [(&str, u16, &str, bool); 21] = [
+const TABLE: [(&str, u16, &str, bool); 22] = [
     ("ok", 200, "", true),
     ("ok_redirect", 200, "", true),
     ("application", 500, "", false),
     ("bad_request", 400, "a probe must not have a body", false),
+    ("forbidden", 403, "the client may not call hooks", false),
     ("unknown_probe", 404, "no such probe is declared", false),
     ("method", 405, "only GET is allowed", false),
     ("busy", 429, "too many of these probes in flight", false),
@@ -29,13 +30,13 @@ const TABLE: [(&str, u16, &str, bool); 21] = [
 ];
 
 #[test]
-fn the_table_is_the_interface() {
+fn reasons_match_the_documented_table() {
     let rows = Reason::ALL.map(|reason| (reason.word(), reason.status(), reason.text(), reason.is_success()));
     assert_eq!(rows, TABLE);
 }
 
 #[test]
-fn an_answer_says_word_and_text_or_nothing() {
+fn bodies_contain_word_and_text_or_nothing() {
     for (reason, body) in [
         (Reason::Ok, ""),
         (Reason::OkRedirect, ""),
@@ -48,7 +49,7 @@ fn an_answer_says_word_and_text_or_nothing() {
 }
 
 #[test]
-fn every_word_is_one_of_a_kind() {
+fn words_are_unique() {
     assert_eq!(Reason::ALL.map(Reason::word).into_iter().collect::<BTreeSet<_>>().len(), TABLE.len());
     let failures = Reason::ALL.into_iter().filter(|reason| !reason.is_success());
     let statuses: BTreeSet<u16> = failures.map(Reason::status).collect();

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::Redirect;
-use crate::{Header, HttpGet, ProxyPorts, Request, Scheme};
+use crate::{Connection, Header, HttpGet, ProxyPorts, Request, Scheme};
 
 const POD: &str = "10.0.0.5";
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
@@ -30,7 +30,7 @@ fn follow(first: &Request, hops: &[(u16, &str)]) -> [String; 4] {
             other => panic!("{location}: {other:?}"),
         }
     }
-    let declared = request.sent_headers().filter(|(name, _)| !matches!(*name, b"accept"));
+    let declared = request.sent_headers(Connection::Close).filter(|(name, _)| !matches!(*name, b"accept"));
     let declared: Vec<_> = declared.map(|(name, value)| format!("{}: {}", text(name), text(value))).collect();
     let url = format!(
         "{}://{}{}",
@@ -139,7 +139,7 @@ fn a_user_name_becomes_an_authorization() {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
+fn locations_that_are_not_utf8() {
     let first = request(Scheme::Http, "/a", &[]);
     for (location, target) in
         [(b"/\xff\xfe".as_slice(), b"/%FF%FE".as_slice()), (b"/\xc3?\xa9", b"/%C3?\xa9")]
@@ -164,7 +164,7 @@ fn statuses() {
 }
 
 #[test]
-fn ten_requests_in_all() {
+fn at_most_ten_requests() {
     let first = request(Scheme::Http, "/a", &[]);
     for (requests, location, expected) in [
         (1, "/b", "follow"),
@@ -257,7 +257,7 @@ fn referers() {
 }
 
 #[test]
-fn headers_along_the_hops() {
+fn headers_of_redirected_requests() {
     let content = [
         ("Content-Type", "a/b"),
         ("Content-Language", "de"),
@@ -304,7 +304,7 @@ fn headers_along_the_hops() {
 }
 
 #[test]
-fn the_user_agent_stays_the_same() {
+fn redirects_keep_the_user_agent() {
     for (headers, expected) in
         [(&[][..], "connection: close"), (&[("User-Agent", "me")], "user-agent: me, connection: close")]
     {
@@ -319,7 +319,7 @@ proptest! {
     /// For any response, a probe connects only to the Pod's address and never to a port of the
     /// proxy.
     #[test]
-    fn any_location_stays_in_the_pod(
+    fn arbitrary_locations_stay_in_the_pod(
         bytes in prop::collection::vec(any::<u8>(), 0..40),
         text in "(http:|https:|HTTP:)?(//)?(u@)?(10\\.0\\.0\\.5|other)?(:[0-9]{0,6})?[/?#%a-f@\\.]{0,8}",
         status in prop::sample::select(&STATUSES[..]),

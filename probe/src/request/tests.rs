@@ -1,7 +1,7 @@
 //! The expected headers are those that Go's client wrote for kubelet's request, in the order in
 //! which we send them.
 
-use super::{Request, UserAgent};
+use super::{Connection, Request, UserAgent};
 use crate::{Header, HttpGet, Scheme};
 
 const AUTHORITY: &str = "10.0.0.5:8080";
@@ -14,7 +14,10 @@ fn request(scheme: Scheme, path: &str, headers: &[(&str, &str)]) -> Request {
 
 fn sent(request: &Request) -> Vec<String> {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    request.sent_headers().map(|(name, value)| format!("{}: {}", text(name), text(value))).collect()
+    request
+        .sent_headers(Connection::Close)
+        .map(|(name, value)| format!("{}: {}", text(name), text(value)))
+        .collect()
 }
 
 fn check(scheme: Scheme, headers: &[(&str, &str)], expected: &[&str]) {
@@ -102,7 +105,7 @@ fn hosts() {
 }
 
 #[test]
-fn declared_headers_go_along_in_their_order() {
+fn declared_headers_keep_their_order() {
     check(
         Scheme::Https,
         &[
@@ -163,7 +166,7 @@ fn connections() {
 }
 
 #[test]
-fn declares() {
+fn declares_a_nonempty_header() {
     let request = request(
         Scheme::Http,
         "/",

@@ -272,7 +272,7 @@ fn references_resolve_as_in_go() {
 }
 
 #[test]
-fn bases_with_little_to_inherit() {
+fn relative_references_to_incomplete_bases() {
     for (base, reference, expected) in [
         ("http://10.0.0.5:8080", "g", "http://10.0.0.5:8080/g"),
         ("http://10.0.0.5:8080", "", "http://10.0.0.5:8080"),
@@ -353,7 +353,7 @@ fn every_byte_in_every_part() {
 
 proptest! {
     #[test]
-    fn any_bytes_parse_and_resolve_without_a_panic(
+    fn arbitrary_bytes_parse_and_resolve_without_a_panic(
         base in "[ -~é]{0,40}",
         reference in prop::collection::vec(any::<u8>(), 0..60),
     ) {
@@ -367,7 +367,7 @@ proptest! {
     /// The alphabet consists of bytes with a meaning in URLs, because random bytes rarely reach the
     /// branches of the parser.
     #[test]
-    fn any_url_like_text_resolves_to_an_encoded_path(reference in "[a-h:/?#@%\\[\\]\\.0-9 é]{0,24}") {
+    fn arbitrary_urls_resolve_to_an_encoded_path(reference in "[a-h:/?#@%\\[\\]\\.0-9 é]{0,24}") {
         let base = Url::probe(Scheme::Http, AUTHORITY, "/a/b?c");
         if let Some(reference) = Url::parse(reference.as_bytes()) {
             let url = base.resolve(&reference);
@@ -379,7 +379,7 @@ proptest! {
     /// The path that is sent for a declared path is itself a valid path, and declaring it gives the
     /// same path.
     #[test]
-    fn encoding_happens_once(declared in "/[ -~é\t]{0,40}") {
+    fn text_is_encoded_once(declared in "/[ -~é\t]{0,40}") {
         let url = Url::probe(Scheme::Http, AUTHORITY, &declared);
         prop_assume!(url.is_sendable() && !url.path.starts_with(b"//"));
         let target = text(&url.request_target());

@@ -18,7 +18,7 @@ use tracing::debug;
 use super::activity::{Activity, State, Tracked};
 use super::connections::Admitted;
 use super::listener::Stream;
-use super::{HttpRequest, Peer, Response, ResponseTimeout, Server, Slot, Stages, Transport};
+use super::{HttpRequest, Limits, Peer, Response, ResponseTimeout, Server, Slot, Stages, Transport};
 use super::{not_found, text};
 
 /// Maximum number of header fields; more fields are answered with 431.
@@ -48,7 +48,7 @@ pub(super) async fn serve<T, H, F>(
     let _counted = metrics.connection(name);
     stream.set_nodelay();
     let accepted = tokio::select! {
-        accepted = timeout(limits.head, transport.accept(stream)) => accepted,
+        accepted = timeout(limits.head, transport.accept(stream, peer.source())) => accepted,
         () = evicted.cancelled() => return metrics.connection_closed(name, "evicted"),
     };
     let stream = match accepted {
@@ -61,7 +61,7 @@ pub(super) async fn serve<T, H, F>(
         slot.set_busy();
         activity.request();
         let path = paths.iter().find(|path| **path == request.uri().path()).copied().unwrap_or("other");
-        let response = respond(request, peer, slot.clone(), limits.bodies, handler.clone());
+        let response = respond(request, peer, slot.clone(), limits, handler.clone());
         let (activity, slot, metrics, leaving) =
             (activity.clone(), slot.clone(), metrics.clone(), stages.leaving.clone());
         async move {
@@ -123,14 +123,17 @@ async fn respond<H, F>(
     request: Request<Incoming>,
     peer: Peer,
     slot: Slot,
-    bodies: bool,
+    limits: Limits,
     handler: H,
 ) -> Response
 where
     H: Fn(HttpRequest) -> F,
     F: Future<Output = Response>,
 {
-    if !bodies && has_body(&request) {
+    if slot.is_reserved() && !limits.reserved.paths.contains(&request.uri().path()) {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "busy\n");
+    }
+    if !limits.bodies && has_body(&request) {
         return text(StatusCode::PAYLOAD_TOO_LARGE, "request body not allowed\n");
     }
     if request.uri().authority().is_some() {

@@ -14,6 +14,8 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
+use crate::source::Source;
+
 /// Maximum number of connections that wait to be accepted: clients that reconnect at the same time
 /// wait there and not in our memory.
 const BACKLOG: i32 = 4096;
@@ -98,6 +100,14 @@ pub enum Peer {
 }
 
 impl Peer {
+    /// Returns what limits per client apply to; a Unix socket has none.
+    pub fn source(self) -> Option<Source> {
+        match self {
+            Self::Tcp(address) => Some(address.ip().into()),
+            Self::Unix => None,
+        }
+    }
+
     /// Returns true if the client is on this host and is not a proxy: captured traffic arrives from
     /// 127.0.0.6 and ::6.
     pub fn is_local(self) -> bool {

@@ -35,7 +35,7 @@ func main() {
 }
 
 // checkVersion returns an error if the program was built without the linker flags of a Kubernetes
-// release: the kubelet sends its version in the User-Agent of each probe.
+// release: kubelet sends its version in the User-Agent of each probe.
 func checkVersion() error {
 	linked := version.Get()
 	if linked.Major+"."+linked.Minor != version.DefaultKubeBinaryVersion {

@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::case::{App, Case, Connection, Listens, Step};
-use super::script::{Places, Record, play};
-use super::seen::Seen;
+use super::script::{Placeholders, Recorder, run};
+use super::seen::{Records, Seen};
 use kit::app::tls::Tls;
 
 /// The first port: below the ephemeral ports of the kernel, above the ports of the proxy.
@@ -30,19 +30,19 @@ pub struct Application {
     /// The ports by the names under which texts refer to them; `port` is the probed port.
     pub ports: Vec<(String, String)>,
     /// The values of all placeholders in texts: the ports, `ip` and `address`.
-    pub places: Places,
+    pub placeholders: Placeholders,
     state: Arc<State>,
     /// The addresses on which connections are accepted.
     accepting: Vec<SocketAddr>,
     tasks: Vec<AbortHandle>,
     /// Listeners that never accept, with the connections that fill their backlogs.
-    held: Vec<(TcpListener, Vec<TcpStream>)>,
+    unaccepted: Vec<(TcpListener, Vec<TcpStream>)>,
 }
 
 /// State that changes while an application runs.
 #[derive(Default)]
 struct State {
-    seen: Arc<Mutex<Seen>>,
+    records: Arc<Mutex<Records>>,
     /// Number of connections so far for each port.
     counts: Mutex<HashMap<u16, usize>>,
     /// Number of connections whose script has not ended.
@@ -72,17 +72,17 @@ impl Application {
             ports.push((name.clone(), socket.local_addr()?.port().to_string()));
         }
         let port = sockets[0].2.local_addr()?.port();
-        let mut places = ports.clone();
-        places.push(("ip".into(), ip.to_string()));
-        places.push(("address".into(), SocketAddr::new(ip, port).to_string()));
+        let mut placeholders = ports.clone();
+        placeholders.push(("ip".into(), ip.to_string()));
+        placeholders.push(("address".into(), SocketAddr::new(ip, port).to_string()));
         let mut application = Self {
             port,
             ports,
-            places: Arc::new(places),
+            placeholders: Arc::new(placeholders),
             state: Arc::default(),
             accepting: Vec::new(),
             tasks: Vec::new(),
-            held: Vec::new(),
+            unaccepted: Vec::new(),
         };
         for (_, app, socket) in sockets {
             application.listen(app, socket).await?;
@@ -94,19 +94,19 @@ impl Application {
         match app.listens {
             Listens::Not => {}
             Listens::NeverAccepts => {
-                self.held.push((socket.listen(16)?, Vec::new()));
+                self.unaccepted.push((socket.listen(16)?, Vec::new()));
             }
             Listens::BacklogFull => {
                 let listener = socket.listen(1)?;
                 let waiting = fill_backlog(listener.local_addr()?, 1).await?;
-                self.held.push((listener, waiting));
+                self.unaccepted.push((listener, waiting));
             }
             Listens::Accepts => {
                 let listener = socket.listen(128)?;
                 self.accepting.push(listener.local_addr()?);
                 let acceptor = app.tls.as_ref().map(acceptor);
-                let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
-                let serving = serve(listener, acceptor, app.connections.clone(), state, places);
+                let (state, placeholders) = (Arc::clone(&self.state), Arc::clone(&self.placeholders));
+                let serving = serve(listener, acceptor, app.connections.clone(), state, placeholders);
                 self.tasks.push(tokio::spawn(serving).abort_handle());
             }
         }
@@ -115,7 +115,7 @@ impl Application {
 
     /// Returns everything received so far on all ports.
     pub fn seen(&self) -> Seen {
-        self.state.seen.lock().expect("no holder panics").clone()
+        self.state.records.lock().expect("no holder panics").seen.clone()
     }
 
     /// Waits until the application has accepted all connections so far and their scripts have ended,
@@ -147,8 +147,8 @@ impl Application {
     }
 
     /// Clears the recorded requests; the next connection counts as the first one.
-    pub fn forget(&self) {
-        self.state.seen.lock().expect("no holder panics").clear();
+    pub fn clear(&self) {
+        self.state.records.lock().expect("no holder panics").start_round();
         self.state.counts.lock().expect("no holder panics").clear();
     }
 }
@@ -217,7 +217,7 @@ async fn serve(
     acceptor: Option<TlsAcceptor>,
     connections: Vec<Connection>,
     state: Arc<State>,
-    places: Places,
+    placeholders: Placeholders,
 ) {
     let mut tasks = JoinSet::new();
     let port = listener.local_addr().map_or(0, |address| address.port());
@@ -230,11 +230,7 @@ async fn serve(
         while tasks.try_join_next().is_some() {}
         // Each step of a script must be sent in a separate packet.
         let _ = stream.set_nodelay(true);
-        let index = {
-            let mut seen = state.seen.lock().expect("no holder panics");
-            seen.push(Vec::new());
-            seen.len() - 1
-        };
+        let mut recorder = Recorder::new(&state.records);
         let number = {
             let mut counts = state.counts.lock().expect("no holder panics");
             let count = counts.entry(port).or_default();
@@ -242,16 +238,15 @@ async fn serve(
             *count - 1
         };
         let steps = steps(&connections, number);
-        let record = Record { seen: Arc::clone(&state.seen), index };
-        let (acceptor, places) = (acceptor.clone(), Arc::clone(&places));
+        let (acceptor, placeholders) = (acceptor.clone(), Arc::clone(&placeholders));
         let open = Open::new(&state);
         tasks.spawn(async move {
             let _open = open;
             // Errors of a connection are caused by the client and show in its verdict.
             let _ = match acceptor {
-                None => play(stream, &steps, &record, &places).await,
+                None => run(stream, &steps, &mut recorder, &placeholders).await,
                 Some(acceptor) => match timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => play(stream, &steps, &record, &places).await,
+                    Ok(Ok(stream)) => run(stream, &steps, &mut recorder, &placeholders).await,
                     Ok(Err(error)) => Err(error),
                     Err(elapsed) => Err(elapsed.into()),
                 },

@@ -12,24 +12,24 @@ use serde_json::{Map, Value, json};
 use super::application::Application;
 use super::bytes::fill;
 use super::case::{Case, Family};
-use super::judge::{Difference, Side, difference};
+use super::compare::{Difference, Side, difference};
 use super::kind::Kind;
 use kit::envoy::{self, Envoy, Version};
 use kit::net;
 use kit::oracle::{Oracle, Question};
-use kit::plain;
+use kit::plain_listener;
 use kit::pod::Pod;
 
 /// Number of cases that share one Envoy. Each case uses two listeners, and a process may have 1024
 /// open files.
 const BATCH: usize = 250;
 /// Number of concurrent cases, below Envoy's circuit breaker limits.
-const AT_ONCE: usize = 48;
+const CONCURRENT_CASES: usize = 48;
 /// Number of times a case that differs is run again while no other case runs; at most
-/// `AGAIN_AT_MOST` times while it still differs.
-const AGAIN: usize = 3;
-const AGAIN_AT_MOST: usize = 10;
-const AT_ONCE_IN_QUIET: usize = 6;
+/// `MAX_RERUNS` times while it still differs.
+const RERUNS: usize = 3;
+const MAX_RERUNS: usize = 10;
+const CONCURRENT_RERUNS: usize = 6;
 /// Limits for the application to end its scripts before the recorded requests are read: an
 /// application may see a connection later than its client. The second one applies if the requests
 /// differ.
@@ -85,15 +85,15 @@ async fn run_batch(
     // Malformed responses can affect later probes of kubelet's client, so it is restarted for each
     // batch.
     let oracle = Oracle::start();
-    let lab = Lab { oracle, listener, ip, known };
+    let setup = Setup { oracle, listener, ip, known };
     let numbered = cases.iter().zip(direct.iter().zip(&through)).enumerate();
     let trials: Vec<Trial<'_>> =
         numbered.map(|(number, (case, (direct, through)))| Trial { number, case, direct, through }).collect();
-    let asked = futures_util::stream::iter(&trials).map(|trial| lab.ask(trial));
-    let first: Vec<Outcome> = collect(asked.buffered(AT_ONCE)).await?;
-    let settled =
-        futures_util::stream::iter(trials.iter().zip(first)).map(|(trial, first)| lab.settle(trial, first));
-    let outcomes = collect(settled.buffered(AT_ONCE_IN_QUIET)).await;
+    let probed = futures_util::stream::iter(&trials).map(|trial| setup.probe_both(trial));
+    let first: Vec<Outcome> = collect(probed.buffered(CONCURRENT_CASES)).await?;
+    let reruns =
+        futures_util::stream::iter(trials.iter().zip(first)).map(|(trial, first)| setup.rerun(trial, first));
+    let outcomes = collect(reruns.buffered(CONCURRENT_RERUNS)).await;
     envoy.stop().await;
     outcomes
 }
@@ -121,7 +121,7 @@ async fn start_envoy(ip: IpAddr, cases: &[&Case], applications: &[Application]) 
         bootstrap.stats_address = None;
     }
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
-    plain::raise_rate_limit(&mut rendered);
+    plain_listener::raise_rate_limit(&mut rendered);
     let envoy = Envoy::start(Version::Newest, envoy::folder(&name), &rendered, 1).await;
     (envoy, bootstrap.probe_address)
 }
@@ -134,18 +134,18 @@ fn path(number: usize) -> String {
 fn handler(case: &Case, application: &Application) -> Value {
     let Some((name, value)) = case.probe.handler() else { return json!({}) };
     let mut value = value.clone();
-    fill_all(&mut value, &application.places);
+    fill_all(&mut value, &application.placeholders);
     if value["port"].is_null() {
         value["port"] = application.port.into();
     }
     json!({name: value})
 }
 
-fn fill_all(value: &mut Value, places: &[(String, String)]) {
+fn fill_all(value: &mut Value, placeholders: &[(String, String)]) {
     match value {
-        Value::String(text) => *text = fill(text, places),
-        Value::Array(list) => list.iter_mut().for_each(|value| fill_all(value, places)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| fill_all(value, places)),
+        Value::String(text) => *text = fill(text, placeholders),
+        Value::Array(list) => list.iter_mut().for_each(|value| fill_all(value, placeholders)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| fill_all(value, placeholders)),
         _ => {}
     }
 }
@@ -158,30 +158,30 @@ struct Trial<'a> {
     through: &'a Application,
 }
 
-struct Lab {
+struct Setup {
     oracle: Oracle,
     listener: SocketAddr,
     ip: IpAddr,
     known: fn(&Case, &Difference) -> Option<Kind>,
 }
 
-impl Lab {
+impl Setup {
     /// Probes both instances at the same time.
-    async fn ask(&self, trial: &Trial<'_>) -> Result<Outcome, String> {
+    async fn probe_both(&self, trial: &Trial<'_>) -> Result<Outcome, String> {
         let declared = Duration::from_secs(trial.case.probe.timeout_seconds.into());
         let get = json!({"httpGet": {"path": path(trial.number), "port": self.listener.port()}});
         // The injector declares one second more for kubelet's own timeout.
         let (direct, through) = tokio::join!(
-            self.side(trial.direct, handler(trial.case, trial.direct), declared),
-            self.side(trial.through, get, declared + Duration::from_secs(1)),
+            self.probe_side(trial.direct, handler(trial.case, trial.direct), declared),
+            self.probe_side(trial.through, get, declared + Duration::from_secs(1)),
         );
         let of_case = |error: String| format!("{}: {error}", trial.case.name);
         let (mut direct, mut through) = (direct.map_err(of_case)?, through.map_err(of_case)?);
         let mut found = difference(trial.case, &direct, &through);
         if found.as_ref().is_some_and(|found| *found != Difference::Verdict) {
-            let settled =
+            let reruns =
                 tokio::try_join!(trial.direct.settle(SETTLE_LONG), trial.through.settle(SETTLE_LONG));
-            settled.map_err(|error| of_case(error.to_string()))?;
+            reruns.map_err(|error| of_case(error.to_string()))?;
             direct.see(&trial.direct.seen(), &trial.direct.ports);
             through.see(&trial.through.seen(), &trial.through.ports);
             found = difference(trial.case, &direct, &through);
@@ -189,34 +189,34 @@ impl Lab {
         Ok(Outcome { direct, through, difference: found })
     }
 
-    async fn side(
+    async fn probe_side(
         &self,
         application: &Application,
         handler: Value,
         timeout: Duration,
     ) -> Result<Side, String> {
-        application.forget();
+        application.clear();
         let question = Question::once(self.ip, timeout, handler);
         let answer = self.oracle.ask(question).await.map_err(|error| error.to_string())?;
         application.settle(SETTLE).await.map_err(|error| error.to_string())?;
         Ok(Side::new(&answer, &application.seen(), &application.ports))
     }
 
-    /// Some behaviours are races even for a direct probe. A case that differed is run again; it is
+    /// Some behaviors are races even for a direct probe. A case that differed is run again; it is
     /// equal if every result through the filter also occurs directly.
-    async fn settle(&self, trial: &Trial<'_>, first: Outcome) -> Result<Outcome, String> {
+    async fn rerun(&self, trial: &Trial<'_>, first: Outcome) -> Result<Outcome, String> {
         if first.difference.as_ref().is_none_or(|found| (self.known)(trial.case, found).is_some()) {
             return Ok(first);
         }
         let mut direct = vec![first.direct];
         let mut through = Vec::new();
         loop {
-            let again = self.ask(trial).await?;
+            let again = self.probe_both(trial).await?;
             direct.push(again.direct);
             through.push(again.through);
             let worst = worst(trial.case, &direct, &through);
-            let equal = worst.difference.is_none() && through.len() >= AGAIN;
-            if equal || through.len() >= AGAIN_AT_MOST {
+            let equal = worst.difference.is_none() && through.len() >= RERUNS;
+            if equal || through.len() >= MAX_RERUNS {
                 return Ok(worst);
             }
         }

@@ -29,14 +29,19 @@ impl Bytes {
 
     /// Returns the bytes with every `{name}` replaced.
     #[must_use]
-    pub fn filled(&self, places: &[(String, String)]) -> Vec<u8> {
-        fill(&self.text(), places).chars().map(|character| u8::try_from(character).unwrap_or(b'?')).collect()
+    pub fn filled(&self, placeholders: &[(String, String)]) -> Vec<u8> {
+        fill(&self.text(), placeholders)
+            .chars()
+            .map(|character| u8::try_from(character).unwrap_or(b'?'))
+            .collect()
     }
 }
 
-/// Replaces every `{name}` in `text` by its value in `places`.
-pub fn fill(text: &str, places: &[(String, String)]) -> String {
-    places.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+/// Replaces every `{name}` in `text` by its value in `placeholders`.
+pub fn fill(text: &str, placeholders: &[(String, String)]) -> String {
+    placeholders
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 impl From<&str> for Bytes {

@@ -1,4 +1,4 @@
-//! The format of a case in `tests/conformance/*.yaml`: a prober and the behaviour of an
+//! The format of a case in `tests/conformance/cases/*.yaml`: a prober and the behavior of an
 //! application.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub enum Family {
     V6,
 }
 
-/// Behaviour of a listener.
+/// Behavior of a listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct App {

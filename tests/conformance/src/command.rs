@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use super::suite::{self, Finding, Findings};
 use super::{fuzz, page};
 use kit::envoy::workspace;
+use kit::pod;
 use kit::terminal::say;
 
 /// Compares kubelet's verdicts for direct probes and for probes through the filter
@@ -68,23 +69,24 @@ async fn run_suite(only: &str, check: bool) -> Result<bool, String> {
     Ok(right)
 }
 
+/// Writes the page, or compares it with the published one.
 fn publish(chapters: &[Findings], check: bool) -> Result<bool, String> {
-    let root = workspace();
     let json = suite::json(chapters);
     let text = serde_json::to_string_pretty(&json).expect("a JSON value can be written");
-    write(&root.join("target/conformance.json"), &(text + "\n"))?;
-    let (file, markdown) = (root.join("docs/conformance.md"), page::markdown(chapters));
-    say(&format!(
-        "{} cases, {} equal; target/conformance.json, docs/conformance.md\n",
-        json["cases"], json["equal"]
-    ));
+    let name = if pod::is_native() { "target/conformance-native.json" } else { "target/conformance.json" };
+    write(&workspace().join(name), &(text + "\n"))?;
+    let (file, markdown) = (workspace().join("docs/conformance.md"), page::markdown(chapters));
+    say(&format!("{} cases, {} equal; {name}, docs/conformance.md\n", json["cases"], json["equal"]));
     if !check {
         write(&file, &markdown)?;
         return Ok(true);
     }
-    let same =
-        std::fs::read_to_string(&file).is_ok_and(|text| page::verdicts(&text) == page::verdicts(&markdown));
+    let published = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let same = page::verdicts(&published) == page::verdicts(&markdown);
     if !same {
+        for line in page::changed_verdicts(&published, &markdown) {
+            say(&format!("{line}\n"));
+        }
         say("docs/conformance.md differs from the result: run ./justw conformance and review the diff\n");
     }
     Ok(same)

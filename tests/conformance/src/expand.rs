@@ -17,7 +17,7 @@ enum Each {
     Range { from: u32, to: u32 },
 }
 
-/// A file of `tests/conformance/`; chapters are ordered by file name.
+/// A file of `tests/conformance/cases/`; chapters are ordered by file name.
 pub struct Chapter {
     /// The file name without its number and extension.
     pub title: String,
@@ -80,12 +80,12 @@ fn filled(case: &Value, entry: &Value) -> Value {
 
 /// Replaces `{each}` in all texts. A text that consists only of `{each}` becomes the entry itself,
 /// so that a number remains a number.
-fn replace(value: &mut Value, places: &[(String, String)], entry: &Value) {
+fn replace(value: &mut Value, placeholders: &[(String, String)], entry: &Value) {
     match value {
         Value::String(text) if text == "{each}" => *value = entry.clone(),
-        Value::String(text) => *text = fill(text, places),
-        Value::Array(list) => list.iter_mut().for_each(|value| replace(value, places, entry)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| replace(value, places, entry)),
+        Value::String(text) => *text = fill(text, placeholders),
+        Value::Array(list) => list.iter_mut().for_each(|value| replace(value, placeholders, entry)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| replace(value, placeholders, entry)),
         _ => {}
     }
 }

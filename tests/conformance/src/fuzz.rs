@@ -1,15 +1,15 @@
 //! Generates cases, runs them in batches, minimizes those with an unknown difference, and prints
-//! them in a form that can be added to `tests/conformance/`.
+//! them in a form that can be added to `tests/conformance/cases/`.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 
+use super::allowed_differences;
 use super::batch::{self, Outcome};
 use super::case::Case;
-use super::judge::describe;
+use super::compare::describe;
 use super::kind::Kind;
-use super::known;
 use super::random::{self, Tree};
 use kit::terminal::say;
 
@@ -35,10 +35,10 @@ pub async fn run(seed: u64, cases: u64) -> Result<bool, String> {
             break;
         }
         let made: Vec<Case> = chunk.iter().map(|tree| tree.current()).collect();
-        let outcomes = batch::run(&made, known::kind).await?;
+        let outcomes = batch::run(&made, allowed_differences::kind).await?;
         for ((tree, case), outcome) in chunk.into_iter().zip(&made).zip(&outcomes) {
             let Some(difference) = &outcome.difference else { continue };
-            match known::kind(case, difference) {
+            match allowed_differences::kind(case, difference) {
                 Some(kind) => *known.entry(kind).or_default() += 1,
                 None => unknown.push(tree),
             }
@@ -71,9 +71,11 @@ async fn shrink(mut tree: Tree) -> Result<Option<(Case, Outcome)>, String> {
     let mut smallest = None;
     for _ in 0..STEPS {
         let case = tree.current();
-        let outcome = batch::run(std::slice::from_ref(&case), known::kind).await?.remove(0);
-        let differs =
-            outcome.difference.as_ref().is_some_and(|difference| known::kind(&case, difference).is_none());
+        let outcome = batch::run(std::slice::from_ref(&case), allowed_differences::kind).await?.remove(0);
+        let differs = outcome
+            .difference
+            .as_ref()
+            .is_some_and(|difference| allowed_differences::kind(&case, difference).is_none());
         let simpler = if differs {
             smallest = Some((case, outcome));
             tree.simplify()

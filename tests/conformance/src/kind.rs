@@ -1,4 +1,5 @@
-//! The known kinds of differences from a direct probe. ARCHITECTURE.md justifies each of them.
+//! The known kinds of differences from a direct probe. docs/notes-on-envoy-and-kubelet.md
+//! justifies each of them.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,21 +3,21 @@
 //! receive the same requests.
 //!
 //! A [`case::Case`] is data: a prober, and what the application sends, byte by byte. [`suite`] runs
-//! the written cases of `tests/conformance/`, and [`fuzz`] generates cases. Both run them with
-//! [`batch`] and compare them with [`judge`].
+//! the written cases of `tests/conformance/cases/`, and [`fuzz`] generates cases. Both run them with
+//! [`batch`] and compare them with [`compare`].
 
+pub mod allowed_differences;
 pub mod application;
 pub mod batch;
 pub mod bytes;
 pub mod case;
 pub mod command;
+pub mod compare;
 pub mod expand;
 pub mod frames;
 pub mod fuzz;
 pub mod http2;
-pub mod judge;
 pub mod kind;
-pub mod known;
 pub mod page;
 pub mod random;
 pub mod script;

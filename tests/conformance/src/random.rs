@@ -1,4 +1,4 @@
-//! Generates cases with random probers and random behaviours from a seed. Probers that kubelet
+//! Generates cases with random probers and random behaviors from a seed. Probers that kubelet
 //! cannot use or the prober table rejects are not generated.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ fn connections(scripts: Vec<Vec<Step>>) -> Vec<Connection> {
 fn plain() -> impl Strategy<Value = Case> {
     let app = prop_oneof![
         60 => http1::scripts().prop_map(|scripts| App { connections: connections(scripts), ..App::default() }),
-        1 => looks::deaf(),
+        1 => looks::unresponsive(),
     ];
     (probers::http_get("HTTP"), app).prop_map(|(probe, app)| named(probe, app))
 }
@@ -99,7 +99,7 @@ fn over_http2() -> impl Strategy<Value = Case> {
 
 /// Generates `httpGet` over TLS to a port without TLS.
 fn no_tls() -> impl Strategy<Value = Case> {
-    (probers::http_get("HTTPS"), looks::babble()).prop_map(|(probe, steps)| {
+    (probers::http_get("HTTPS"), looks::noise()).prop_map(|(probe, steps)| {
         named(probe, App { connections: connections(vec![steps]), ..App::default() })
     })
 }
@@ -107,15 +107,15 @@ fn no_tls() -> impl Strategy<Value = Case> {
 fn grpc() -> impl Strategy<Value = Case> {
     let app = prop_oneof![
         30 => health::script().prop_map(|steps| App { connections: connections(vec![steps]), ..App::default() }),
-        1 => looks::babble().prop_map(|steps| App { connections: connections(vec![steps]), ..App::default() }),
-        1 => looks::deaf(),
+        1 => looks::noise().prop_map(|steps| App { connections: connections(vec![steps]), ..App::default() }),
+        1 => looks::unresponsive(),
     ];
     (probers::grpc(), app).prop_map(|(probe, app)| named(probe, app))
 }
 
 fn tcp() -> impl Strategy<Value = Case> {
     let app = prop_oneof![
-        3 => looks::babble().prop_map(|steps| App { connections: connections(vec![steps]), ..App::default() }),
+        3 => looks::noise().prop_map(|steps| App { connections: connections(vec![steps]), ..App::default() }),
         1 => Just(App { listens: Listens::Not, ..App::default() }),
         1 => Just(App { listens: Listens::NeverAccepts, ..App::default() }),
     ];

@@ -13,124 +13,141 @@ use super::bytes::Bytes;
 use super::case::Step;
 use super::frames;
 use super::http2::Http2;
-use super::seen::{Request, Seen};
+use super::seen::{Records, Request};
 use kit::app::read_head;
 
 /// Time to wait at the end of a script for the client to disconnect.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// A connection that can also be reset or closed without TLS `close_notify`.
-pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {
     fn socket(&self) -> &TcpStream;
 }
 
-impl Wire for TcpStream {
+impl Transport for TcpStream {
     fn socket(&self) -> &TcpStream {
         self
     }
 }
 
-impl Wire for TlsStream<TcpStream> {
+impl Transport for TlsStream<TcpStream> {
     fn socket(&self) -> &TcpStream {
         self.get_ref().0
     }
 }
 
 /// Records the requests of one connection.
-#[derive(Clone)]
-pub struct Record {
-    /// The requests of all connections of the application.
-    pub seen: Arc<Mutex<Seen>>,
-    /// The index of this connection in `seen`.
-    pub index: usize,
+pub struct Recorder {
+    records: Arc<Mutex<Records>>,
+    /// The round in which the connection was recorded last.
+    round: u64,
+    /// The index of the connection in the records of that round.
+    index: usize,
 }
 
-impl Record {
-    fn add(&self, request: Request) {
-        // The entry is absent if the records were cleared after the connection was accepted.
-        if let Some(connection) = self.seen.lock().expect("no holder panics").get_mut(self.index) {
-            connection.push(request);
+impl Recorder {
+    /// Records a new connection.
+    pub fn new(records: &Arc<Mutex<Records>>) -> Self {
+        let records = Arc::clone(records);
+        let (round, index) = records.lock().expect("no holder panics").add_connection();
+        Self { records, round, index }
+    }
+
+    /// A connection that Envoy opened for an earlier probe, which then ended without it, counts as new
+    /// when it is used.
+    fn add(&mut self, request: Request) {
+        let mut records = self.records.lock().expect("no holder panics");
+        if records.round != self.round {
+            (self.round, self.index) = records.add_connection();
         }
+        records.seen[self.index].push(request);
     }
 }
 
 /// The values for `{name}` in what an application writes.
-pub type Places = Arc<Vec<(String, String)>>;
+pub type Placeholders = Arc<Vec<(String, String)>>;
 
 /// Performs `steps` and closes the connection.
 ///
 /// # Errors
 /// Any error that the client causes; it shows in the client's verdict.
-pub async fn play(mut wire: impl Wire, steps: &[Step], record: &Record, places: &Places) -> Result<()> {
+pub async fn run(
+    mut transport: impl Transport,
+    steps: &[Step],
+    recorder: &mut Recorder,
+    placeholders: &Placeholders,
+) -> Result<()> {
     let mut http2 = Http2::default();
     for step in steps {
         match step {
             Step::Close => return Ok(()),
-            Step::Reset => return wire.socket().set_zero_linger(),
-            _ => act(&mut wire, step, &mut http2, record, places).await?,
+            Step::Reset => return transport.socket().set_zero_linger(),
+            _ => act(&mut transport, step, &mut http2, recorder, placeholders).await?,
         }
-        wire.flush().await?;
+        transport.flush().await?;
     }
-    wire.shutdown().await?;
-    let _ = timeout(FAREWELL, drain(&mut wire)).await;
+    transport.shutdown().await?;
+    let _ = timeout(FAREWELL, drain(&mut transport)).await;
     Ok(())
 }
 
-async fn act<W: Wire>(
-    wire: &mut W,
+async fn act<W: Transport>(
+    transport: &mut W,
     step: &Step,
     http2: &mut Http2,
-    record: &Record,
-    places: &Places,
+    recorder: &mut Recorder,
+    placeholders: &Placeholders,
 ) -> Result<()> {
-    let filled = |bytes: &Bytes| bytes.filled(places);
+    let filled = |bytes: &Bytes| bytes.filled(placeholders);
     match step {
         Step::Read => {
-            let head = read_head(wire).await?;
+            let head = read_head(transport).await?;
             // Anything else is not a request, for example a TLS ClientHello.
             if head.ends_with(b"\r\n\r\n") {
-                record.add(Request::of_head(&head));
+                recorder.add(Request::of_head(&head));
             }
         }
         Step::Take(most) => {
             // The number of bytes does not matter.
-            let _ = wire.read(&mut vec![0; *most]).await?;
+            let _ = transport.read(&mut vec![0; *most]).await?;
         }
-        Step::Write(bytes) => wire.write_all(&filled(bytes)).await?,
+        Step::Write(bytes) => transport.write_all(&filled(bytes)).await?,
         Step::Repeat { bytes, times } => {
-            wire.write_all(&filled(bytes).repeat(usize::try_from(*times).expect("a small number"))).await?;
+            transport
+                .write_all(&filled(bytes).repeat(usize::try_from(*times).expect("a small number")))
+                .await?;
         }
         Step::Endless(bytes) => {
             let block = filled(bytes).repeat((16 << 10) / bytes.0.len().max(1) + 1);
             loop {
-                wire.write_all(&block).await?;
+                transport.write_all(&block).await?;
             }
         }
         Step::Drip { bytes, every } => {
             for byte in filled(bytes) {
                 sleep(Duration::from_millis(*every)).await;
-                wire.write_all(&[byte]).await?;
-                wire.flush().await?;
+                transport.write_all(&[byte]).await?;
+                transport.flush().await?;
             }
         }
         Step::Wait(millis) => sleep(Duration::from_millis(*millis)).await,
-        Step::Hang => drain(wire).await?,
-        Step::HalfClose => wire.shutdown().await?,
-        Step::Request => record.add(http2.request(wire).await?),
+        Step::Hang => drain(transport).await?,
+        Step::HalfClose => transport.shutdown().await?,
+        Step::Request => recorder.add(http2.request(transport).await?),
         Step::Close | Step::Reset => {}
         Step::Settings(_)
         | Step::Headers { .. }
         | Step::Data { .. }
         | Step::ResetStream(_)
         | Step::GoAway { .. }
-        | Step::Frame { .. } => wire.write_all(&frame(step, http2.stream, places)).await?,
+        | Step::Frame { .. } => transport.write_all(&frame(step, http2.stream, placeholders)).await?,
     }
     Ok(())
 }
 
 /// Encodes the frame that a step sends; `current` is the stream of the request.
-fn frame(step: &Step, current: u32, places: &Places) -> Vec<u8> {
-    let filled = |bytes: &Bytes| bytes.filled(places);
+fn frame(step: &Step, current: u32, placeholders: &Placeholders) -> Vec<u8> {
+    let filled = |bytes: &Bytes| bytes.filled(placeholders);
     match step {
         Step::Settings(pairs) => {
             let pair = |(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();

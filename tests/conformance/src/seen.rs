@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use kit::pod;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Method, target and version as sent; over HTTP/2 `:method` and `:path`.
@@ -15,15 +17,39 @@ pub struct Request {
 /// The requests of each connection.
 pub type Seen = Vec<Vec<Request>>;
 
+/// What an application has received in the current round. Each probe of a case is a round.
+#[derive(Default)]
+pub struct Records {
+    pub round: u64,
+    pub seen: Seen,
+}
+
+impl Records {
+    /// Adds a connection; returns the round and the index in it.
+    pub fn add_connection(&mut self) -> (u64, usize) {
+        self.seen.push(Vec::new());
+        (self.round, self.seen.len() - 1)
+    }
+
+    /// Starts a round without connections.
+    pub fn start_round(&mut self) {
+        self.round += 1;
+        self.seen.clear();
+    }
+}
+
 impl Request {
-    /// Parses the bytes of an HTTP/1 head.
+    /// Parses the bytes of an HTTP/1 head. White space around a value is not part of it; only the native
+    /// form of the filter sends some, for a value that is empty.
     pub fn of_head(head: &[u8]) -> Self {
         let text: String = head.iter().copied().map(char::from).collect();
         let mut lines = text.split("\r\n");
         let line = lines.next().unwrap_or_default().to_owned();
-        let pairs =
-            lines.filter(|line| !line.is_empty()).map(|line| line.split_once(": ").unwrap_or((line, "")));
-        Self::of(line, pairs)
+        let pair = |line| {
+            let (name, value): (&str, &str) = str::split_once(line, ": ").unwrap_or((line, ""));
+            (name, if pod::is_native() { value.trim() } else { value })
+        };
+        Self::of(line, lines.filter(|line| !line.is_empty()).map(pair))
     }
 
     /// Converts the fields of an HTTP/2 request.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::batch::{self, Outcome};
 use super::case::Case;
+use super::compare::{Difference, describe};
 use super::expand::{self, Chapter};
-use super::judge::{Difference, describe};
 use super::kind::Kind;
 use kit::envoy::workspace;
 
@@ -50,7 +50,7 @@ pub struct Findings {
 /// If a case cannot be read, or the cases cannot be run.
 pub async fn run(only: &str) -> Result<Vec<Findings>, String> {
     let chapters = expand::read(&workspace().join("tests/conformance/cases"))?;
-    refuse_twins(&chapters)?;
+    check_cases(&chapters)?;
     let chapters: Vec<Chapter> = chapters
         .into_iter()
         .map(|chapter| {
@@ -77,7 +77,7 @@ fn kind(case: &Case, difference: &Difference) -> Option<Kind> {
     left_out.then_some(Kind::D7).or(case.differs)
 }
 
-fn refuse_twins(chapters: &[Chapter]) -> Result<(), String> {
+fn check_cases(chapters: &[Chapter]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for case in chapters.iter().flat_map(|chapter| &chapter.cases) {
         if !names.insert(&case.name) {

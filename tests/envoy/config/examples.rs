@@ -59,11 +59,15 @@ fn rendered_for(example: &Value) -> Value {
         admin: LocalAddress::Tcp(([127, 0, 0, 1], port(&example["admin"]["address"])).into()),
         filter: FilterCode::File(PathBuf::from(code.as_str().expect("a file"))),
         allow_from: Vec::new(),
+        node: Vec::new(),
+        hook_callers: None,
         reserved_ports: Vec::new(),
+        reuse_connections: false,
         sources: vec![kit::pod::SOURCE],
         instance_ip: plugin["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("an address"),
         envoy_version: EnvoyVersion::NEWEST,
         app_probers: Some(plugin["probers"].to_string()),
+        xds: None,
     };
     serde_json::from_str(&bootstrap.render()).expect("JSON")
 }
@@ -75,7 +79,7 @@ fn examples() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn clusters_and_filter_are_the_rendered_ones() {
+fn examples_contain_the_rendered_clusters_and_filter() {
     for (name, example) in examples() {
         let rendered = rendered_for(&example);
         let [ours, theirs] = [&rendered, &example].map(|config| &config["static_resources"]["clusters"]);
@@ -95,7 +99,7 @@ fn clusters_and_filter_are_the_rendered_ones() {
 }
 
 #[test]
-fn the_prober_table_is_read_as_it_stands_and_no_own_port_is_probed() {
+fn the_table_is_used_verbatim_and_proxy_ports_are_rejected() {
     for (name, example) in examples() {
         let read = |config| PluginConfig::parse(plugin_configuration(config).as_bytes()).expect("accepted");
         let (found, rendered) = (read(&example), read(&rendered_for(&example)));
@@ -113,7 +117,7 @@ fn the_prober_table_is_read_as_it_stands_and_no_own_port_is_probed() {
 /// A separate probe listener is equal to the rendered one. A shared listener contains every part
 /// that the filter needs.
 #[test]
-fn listeners_are_the_rendered_ones() {
+fn examples_contain_the_rendered_listeners() {
     let mut shared = 0;
     for (name, example) in examples() {
         let rendered = rendered_for(&example);
@@ -164,7 +168,7 @@ fn check_shared(name: &str, theirs: &Value, ours: &Value) {
 
 /// Without the marked lines, the changed files are equal to `before.yaml`.
 #[test]
-fn what_was_added_is_marked() {
+fn additions_to_an_existing_configuration_are_marked() {
     let unmarked = |text: &str| -> Vec<String> {
         let mut marked = false;
         let mut lines = Vec::new();
@@ -228,7 +232,8 @@ async fn an_existing_envoy_answers_probes_beside_its_traffic() {
         assert_eq!(forged, probes_on != 10080, "{file}: {:?}", app.seen());
 
         app.stop().await;
-        assert_eq!(caller::probe(probes, "/app-health/app/livez").await.word(), "refused", "{file}");
+        let stopped = caller::probe(probes, "/app-health/app/livez").await;
+        assert_eq!(stopped.word(), "refused", "{file}: {stopped:?}");
         envoy.stop().await;
     }
 }

@@ -14,8 +14,9 @@ const PROBERS: &str = r#"{"/app-health/app/livez": {"tcpSocket": {"port": 8080}}
                                "httpHeaders": [{"name": "X-Quote", "value": "\" ' \\ é"}]}},
     "/app-health/other.app/startupz": {"grpc": {"port": 9000, "service": "shop"}, "timeoutSeconds": 3}}"#;
 
-const FLAGS: [&str; 16] = [
+const FLAGS: [&str; 20] = [
     "",
+    "--filter wasm",
     "--stats-address off",
     "--stats-address 127.0.0.1:9090 --probe-address 127.0.0.1:9020",
     "--probe-address [::1]:15020 --stats-address [::1]:15090",
@@ -25,6 +26,9 @@ const FLAGS: [&str; 16] = [
     "--local-address unix:/tmp/app-health-agent.sock",
     "--allow-from 10.0.0.0/8",
     "--allow-from 10.0.0.0/8,127.0.0.1/32,fd00::/8 --allow-from 192.0.2.7/32",
+    "--node-ip 192.0.2.1,fd00::1",
+    "--node-ip 192.0.2.1 --allow-from node",
+    "--filter wasm --node-ip 192.0.2.1,fd00::1 --allow-from node,192.0.2.0/24",
     "--source-bind off",
     "--source-bind on --instance-ip 10.0.0.5,fd00::5",
     "--source-bind auto --instance-ip fd00::5",
@@ -44,8 +48,8 @@ fn bootstrap<'a>(words: impl Iterator<Item = &'a str>, environment: &Environment
         panic!("another command");
     };
     let config = BootstrapConfig::new(*args, environment).unwrap_or_else(|error| panic!("{error}")).sidecar;
-    if config.write_filter {
-        state_dir::write_filter(&config.state_dir).expect("a writable folder");
+    if let Some(filter) = config.embedded {
+        state_dir::write_filter(&config.state_dir, filter).expect("a writable folder");
     }
     config
 }

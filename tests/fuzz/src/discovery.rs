@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use ::discovery::entries::{Settings, Timestamp};
 use ::discovery::message::{TypeUrl, Variant};
 use ::discovery::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use ::discovery::snapshot::{Snapshot, SnapshotSettings};
@@ -34,8 +35,12 @@ fn snapshot(endpoints: u8) -> Snapshot {
     };
     let services = BTreeMap::from([(key, Arc::new(service))]);
     let config = Config { services, ..Config::default() };
-    let settings =
-        SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace: endpoints % 2 == 1 };
+    let settings = SnapshotSettings {
+        last_endpoint: LastEndpoint::Remove,
+        startup_grace: endpoints % 2 == 1,
+        brake: Settings::default().brake(),
+        now: Timestamp::default(),
+    };
     Snapshot::build(&config, &mut std::iter::empty(), settings, None)
 }
 

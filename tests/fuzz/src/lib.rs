@@ -2,7 +2,11 @@
 //! does not panic, and returns consistent results. Tests run them on a corpus and on seeded
 //! mutations of it; a fuzzer can call the same functions.
 
+mod callouts;
 mod discovery;
+mod expositions;
+mod filter;
+mod workload_group;
 
 use serde_json::Value;
 
@@ -12,7 +16,11 @@ use injector::settings::{InjectionMode, Settings, SidecarMode};
 use injector::template::Template;
 use injector::yaml_documents::{self, Format};
 
+pub use callouts::callouts;
 pub use discovery::discovery_request;
+pub use expositions::expositions;
+pub use filter::{prober_table, responses};
+pub use workload_group::workload_group;
 
 /// Returns the settings with the defaults of the command line.
 fn settings() -> Settings {

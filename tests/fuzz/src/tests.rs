@@ -82,6 +82,11 @@ fn admission_review() {
 }
 
 #[test]
+fn callouts() {
+    try_all("callouts", super::callouts, 100_000);
+}
+
+#[test]
 fn documents() {
     try_all("documents", super::documents, 20_000);
 }
@@ -89,4 +94,24 @@ fn documents() {
 #[test]
 fn discovery_request() {
     try_all("discovery_request", super::discovery_request, 40_000);
+}
+
+#[test]
+fn expositions() {
+    try_all("expositions", super::expositions, 40_000);
+}
+
+#[test]
+fn prober_table() {
+    try_all("prober_table", super::prober_table, 80_000);
+}
+
+#[test]
+fn responses() {
+    try_all("responses", super::responses, 200_000);
+}
+
+#[test]
+fn workload_group() {
+    try_all("workload_group", super::workload_group, 20_000);
 }

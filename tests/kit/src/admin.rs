@@ -1,4 +1,4 @@
-//! A scripted Envoy admin port whose behaviour can be changed at any time.
+//! A scripted Envoy admin port whose behavior can be changed at any time.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
-//! Applications under probe, whose behaviour is data.
+//! Applications under probe, whose behavior is data.
 //!
 //! A scripted [`App`] writes bytes and waits; [`grpc`] contains real and scripted gRPC health
-//! servers, and [`switched`] servers whose behaviour can be changed while they run.
+//! servers, and [`switched`] servers whose behavior can be changed while they run.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -26,8 +26,10 @@ const HEAD: usize = 1 << 20;
 /// One step of an application on a connection.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Reads up to the end of a request head.
+    /// Reads up to the end of a request head. The steps end if the client has disconnected.
     Read,
+    /// Begins again with the first step.
+    Repeat,
     Write(Vec<u8>),
     /// Writes blocks of 16 KiB until the client disconnects.
     WriteForEver,
@@ -144,12 +146,19 @@ impl App {
         self.seen()
     }
 
-    /// Closes the port and returns once it is closed. Dropping this closes the port at some later
-    /// time.
+    /// Closes the port and returns once it refuses connections. Dropping this closes the port at some
+    /// later time.
+    ///
+    /// # Panics
+    /// If the port accepts connections after [`wait::TIMEOUT`].
     pub async fn stop(mut self) {
         self.task.abort();
         // The result says that the task was aborted.
         let _ = (&mut self.task).await;
+        // A process that another test starts has a copy of the socket between fork and exec, and the
+        // kernel accepts connections as long as there is one.
+        let what = format!("{} is closed", self.address);
+        wait::until(&what, async || TcpStream::connect(self.address).await.is_err()).await;
     }
 }
 
@@ -221,21 +230,27 @@ async fn play<S: AsyncRead + AsyncWrite + Unpin>(
             steps
         }
     };
-    for step in steps {
+    let mut next = 0;
+    while let Some(step) = steps.get(next) {
+        next += 1;
         match step {
-            Step::Read => record(&read_head(&mut stream).await?),
-            Step::Write(bytes) => stream.write_all(&bytes).await?,
+            Step::Read => match read_head(&mut stream).await? {
+                head if head.is_empty() => break,
+                head => record(&head),
+            },
+            Step::Repeat => next = 0,
+            Step::Write(bytes) => stream.write_all(bytes).await?,
             Step::WriteForEver => loop {
                 stream.write_all(&[b'x'; 16 << 10]).await?;
             },
             Step::Drip(bytes, pause) => {
                 for byte in bytes {
-                    tokio::time::sleep(pause).await;
-                    stream.write_all(&[byte]).await?;
+                    tokio::time::sleep(*pause).await;
+                    stream.write_all(&[*byte]).await?;
                     stream.flush().await?;
                 }
             }
-            Step::Wait(time) => tokio::time::sleep(time).await,
+            Step::Wait(time) => tokio::time::sleep(*time).await,
             Step::Until(notify) => notify.notified().await,
             Step::Hang => while stream.read(&mut [0; 1024]).await? > 0 {},
             Step::HalfClose => stream.shutdown().await?,

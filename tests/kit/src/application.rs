@@ -14,7 +14,7 @@ use clap::Parser;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 
-use crate::app::switched::{self, Behaviour};
+use crate::app::switched::{self, Behavior};
 use crate::app::tls::Tls;
 use crate::app::{App, Step};
 use crate::terminal;
@@ -26,7 +26,7 @@ const HEADS: usize = 100;
 /// recorded heads may be lost when the process exits.
 const HOOK: &str = "/hook";
 
-/// An application whose behaviour is set on a control port
+/// An application whose behavior is set on a control port
 #[derive(Clone, Debug, Parser)]
 #[command(name = "application")]
 pub struct Arguments {
@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Port for HTTP/1.1; 503 when failing
     #[arg(long, default_value_t = 8080)]
     pub http: u16,
-    /// Port for HTTPS, with the same behaviour
+    /// Port for HTTPS, with the same behavior
     #[arg(long, default_value_t = 8443)]
     pub https: u16,
     /// Port that accepts TCP connections; closed when failing
@@ -68,29 +68,28 @@ pub async fn run(arguments: Arguments) -> Result<(), String> {
 
 /// The switch of one protocol.
 struct Switch {
-    requested: watch::Sender<Behaviour>,
-    /// The behaviour of the server; `None` if it does not listen yet, or reads `requested` for
+    requested: watch::Sender<Behavior>,
+    /// The behavior of the server; `None` if it does not listen yet, or reads `requested` for
     /// every request.
-    applied: watch::Sender<Option<Behaviour>>,
+    applied: watch::Sender<Option<Behavior>>,
 }
 
 impl Switch {
     fn new() -> Self {
-        Self { requested: watch::Sender::new(Behaviour::Serving), applied: watch::Sender::new(None) }
+        Self { requested: watch::Sender::new(Behavior::Serving), applied: watch::Sender::new(None) }
     }
 
     /// Returns the function with which the server confirms a change.
-    fn confirm(&self) -> impl Fn(Behaviour) + Send + Sync + 'static {
+    fn confirm(&self) -> impl Fn(Behavior) + Send + Sync + 'static {
         let applied = self.applied.clone();
-        move |behaviour| {
-            applied.send_replace(Some(behaviour));
+        move |behavior| {
+            applied.send_replace(Some(behavior));
         }
     }
 
     /// Waits until the server behaves as requested.
     async fn until_applied(&self) {
-        let is_applied =
-            |applied: &Option<Behaviour>| applied.is_none_or(|it| it == *self.requested.borrow());
+        let is_applied = |applied: &Option<Behavior>| applied.is_none_or(|it| it == *self.requested.borrow());
         let mut applied = self.applied.subscribe();
         applied.wait_for(is_applied).await.expect("the sender is dropped only with self");
     }
@@ -110,10 +109,10 @@ impl Switches {
     }
 
     /// Parses a path such as `/grpc/failing`.
-    fn parse(&self, path: &str) -> Option<(&'static str, Behaviour)> {
-        let (protocol, behaviour) = path.strip_prefix('/')?.split_once('/')?;
+    fn parse(&self, path: &str) -> Option<(&'static str, Behavior)> {
+        let (protocol, behavior) = path.strip_prefix('/')?.split_once('/')?;
         let (known, _) = self.0.iter().find(|(name, _)| *name == protocol)?;
-        Some((known, Behaviour::named(behaviour)?))
+        Some((known, Behavior::named(behavior)?))
     }
 }
 
@@ -161,16 +160,16 @@ fn control(switches: &Arc<Switches>, servers: &Servers, listen: &Notify, path: &
         listen.notify_one();
         return done;
     }
-    let Some((protocol, behaviour)) = switches.parse(path) else {
+    let Some((protocol, behavior)) = switches.parse(path) else {
         return switched::text("404 Not Found", "text/plain", "use GET /seen or POST /http/failing\n");
     };
-    switches.of(protocol).requested.send_replace(behaviour);
+    switches.of(protocol).requested.send_replace(behavior);
     // The response follows when the server has applied the change.
     let applied = Arc::new(Notify::new());
     let (switches, notify) = (Arc::clone(switches), Arc::clone(&applied));
     tokio::spawn(async move {
         switches.of(protocol).until_applied().await;
-        terminal::say(&format!("application: {protocol} is {}\n", behaviour.name()));
+        terminal::say(&format!("application: {protocol} is {}\n", behavior.name()));
         notify.notify_one();
     });
     let mut steps = done;
@@ -187,11 +186,11 @@ fn heads(app: &App) -> Vec<String> {
 }
 
 /// Returns the function that responds to a request according to the switch.
-fn answers(behaviour: watch::Receiver<Behaviour>) -> impl Fn(&str) -> Vec<Step> + Send + Sync {
+fn answers(behavior: watch::Receiver<Behavior>) -> impl Fn(&str) -> Vec<Step> + Send + Sync {
     move |path| {
         if path.starts_with(HOOK) {
             terminal::say(&format!("application: received request for {path}\n"));
         }
-        switched::http(*behaviour.borrow())
+        switched::http(*behavior.borrow())
     }
 }

@@ -57,6 +57,18 @@ impl Authority {
     /// # Panics
     /// If there is no name, or one is invalid.
     pub fn sign_all(&self, names: &[&str]) -> Issued {
+        self.issued(names, |_| {})
+    }
+
+    /// Like [`Authority::sign`], for a certificate that has expired.
+    ///
+    /// # Panics
+    /// If `name` is invalid.
+    pub fn sign_expired(&self, name: &str) -> Issued {
+        self.issued(&[name], |parameters| parameters.not_after = rcgen::date_time_ymd(2001, 1, 1))
+    }
+
+    fn issued(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Issued {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
         // Envoy treats a certificate with the same subject and issuer as self-signed and rejects
         // it, so the subject differs.
@@ -64,6 +76,7 @@ impl Authority {
         parameters.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         parameters.subject_alt_names = names.iter().copied().map(alternative_name).collect();
+        change(&mut parameters);
         let key = KeyPair::generate().expect("a key");
         let certificate = parameters.signed_by(&key, &self.0).expect("a certificate");
         Issued { certificate: certificate.pem(), key: key.serialize_pem() }

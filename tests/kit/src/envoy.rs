@@ -17,7 +17,7 @@ use crate::wait;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     Newest,
-    /// The oldest supported version.
+    /// The oldest version that the tests use.
     Floor,
 }
 
@@ -71,11 +71,25 @@ impl Envoy {
     /// # Panics
     /// If Envoy exits or is not ready in time; the message contains its log.
     pub async fn start(version: Version, folder: PathBuf, bootstrap: &Value, workers: u32) -> Self {
-        let envoy = Self::spawn(version, folder, bootstrap, workers);
+        Self::start_with(version, folder, bootstrap, workers, &[]).await
+    }
+
+    /// Like [`Envoy::start`], with more flags for Envoy.
+    ///
+    /// # Panics
+    /// As [`Envoy::start`].
+    pub async fn start_with(
+        version: Version,
+        folder: PathBuf,
+        bootstrap: &Value,
+        workers: u32,
+        flags: &[&str],
+    ) -> Self {
+        let envoy = Self::spawn(version, folder, bootstrap, workers, flags);
         envoy.ready().await
     }
 
-    fn spawn(version: Version, folder: PathBuf, bootstrap: &Value, workers: u32) -> Self {
+    fn spawn(version: Version, folder: PathBuf, bootstrap: &Value, workers: u32, flags: &[&str]) -> Self {
         let file = folder.join("envoy.json");
         std::fs::write(&file, bootstrap.to_string()).expect("a writable folder");
         let log = std::fs::File::create(folder.join("envoy.log")).expect("a writable folder");
@@ -84,6 +98,7 @@ impl Envoy {
             .arg(&file)
             .args(["--disable-hot-restart", "--log-level", "warning", "--component-log-level", "wasm:info"])
             .args(["--concurrency", &workers.to_string()])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -50,7 +50,7 @@ pub async fn ask(source: Option<IpAddr>, address: SocketAddr, request: &[u8]) ->
 ///
 /// # Errors
 /// Only if not a single byte is received.
-pub async fn read_answer(stream: &mut TcpStream) -> std::io::Result<Answer> {
+pub async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Answer> {
     let mut bytes = Vec::with_capacity(512);
     loop {
         let read = match stream.read_buf(&mut bytes).await {

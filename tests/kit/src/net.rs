@@ -6,8 +6,6 @@ use std::os::unix::net::{self, UnixDatagram};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tokio::net::TcpSocket;
-
 /// Second bytes of the addresses: other programs use 127.0.0.x.
 const SECOND_BYTES: std::ops::Range<u8> = 40..240;
 
@@ -47,30 +45,6 @@ fn reserve() -> (u8, UnixDatagram) {
         Some((second, UnixDatagram::bind_addr(&address).ok()?))
     });
     reserved.expect("fewer than 200 test processes run on this machine")
-}
-
-/// A port that refuses connections while this exists: its socket is bound, so that no other process
-/// gets the port, and does not listen.
-pub struct ClosedPort {
-    pub address: SocketAddr,
-    _bound: TcpSocket,
-}
-
-impl ClosedPort {
-    /// Reserves a port on `ip`.
-    ///
-    /// # Panics
-    /// If no port is free.
-    pub fn new(ip: IpAddr) -> Self {
-        let socket = if ip.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let bound = socket.expect("a socket");
-        bound.bind(SocketAddr::new(ip, 0)).expect("a free port");
-        Self { address: bound.local_addr().expect("a bound socket has an address"), _bound: bound }
-    }
-
-    pub fn port(&self) -> u16 {
-        self.address.port()
-    }
 }
 
 /// Returns the number of connections that the kernel has accepted for the listener on `address` and

@@ -42,13 +42,17 @@ impl Pod {
             stats_address: Some(SocketAddr::new(ip, 15090)),
             local_address: LocalAddress::Tcp(SocketAddr::new(ip, 15004)),
             admin: LocalAddress::Unix(folder.join("admin.sock")),
-            filter: FilterCode::File(wasm()),
+            filter: filter(),
             allow_from: Vec::new(),
+            node: Vec::new(),
+            hook_callers: None,
             reserved_ports: Vec::new(),
+            reuse_connections: false,
             sources: if ip.is_ipv4() { vec![SOURCE] } else { Vec::new() },
             instance_ip: ip,
             envoy_version: EnvoyVersion::NEWEST,
             app_probers: Some(probers.to_string()),
+            xds: None,
         }
     }
 
@@ -79,7 +83,41 @@ pub fn with_long_timeouts(mut probers: Value) -> Value {
     probers
 }
 
-/// Returns the path of the shipped filter.
+/// Selects the form of the filter that tests use: `wasm`, which is the default, or `native`.
+const FORM: &str = "APP_HEALTH_TEST_FILTER";
+
+/// Returns the filter in the form that the environment selects.
+///
+/// # Panics
+/// If there is no such form, or the filter is missing.
+pub fn filter() -> FilterCode {
+    if is_native() { FilterCode::Module(module()) } else { FilterCode::File(wasm()) }
+}
+
+/// Returns true if the environment selects the native form of the filter.
+///
+/// # Panics
+/// If there is no such form.
+pub fn is_native() -> bool {
+    match std::env::var_os(FORM) {
+        None => false,
+        Some(form) if form == "wasm" => false,
+        Some(form) if form == "native" => true,
+        Some(form) => panic!("{FORM} = {form:?}: must be wasm or native"),
+    }
+}
+
+/// Returns the path of the filter as a dynamic module.
+///
+/// # Panics
+/// If it is missing.
+pub fn module() -> PathBuf {
+    let file = envoy::workspace().join("target/release/libapp_health_filter_native.so");
+    assert!(file.is_file(), "{} is missing: run ./justw module", file.display());
+    file
+}
+
+/// Returns the path of the shipped wasm filter.
 ///
 /// # Panics
 /// If it is missing or older than its sources.

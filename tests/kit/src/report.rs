@@ -99,6 +99,15 @@ pub fn quantile(values: &[f64], quantile: f64) -> f64 {
     sorted[index]
 }
 
+/// Returns the median of the ratios of two figures that were measured in the same rounds.
+///
+/// # Panics
+/// If there is no round.
+pub fn median_ratio(figures: &[f64], baseline: &[f64]) -> f64 {
+    let ratios: Vec<f64> = figures.iter().zip(baseline).map(|(figure, baseline)| figure / baseline).collect();
+    median(&ratios)
+}
+
 /// Returns the median of `values`.
 ///
 /// # Panics

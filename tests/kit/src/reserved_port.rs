@@ -30,3 +30,6 @@ impl ReservedPort {
         self.address.port()
     }
 }
+
+#[cfg(test)]
+mod tests;

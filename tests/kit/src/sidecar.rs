@@ -50,7 +50,17 @@ impl Builder {
 
     /// Sets no flag about Envoy.
     pub fn bare(name: &str) -> Self {
-        let (ip, folder) = (net::loopback(), envoy::folder(name));
+        Self::bare_at(name, net::loopback())
+    }
+
+    /// Like [`Builder::new`], at the address of an earlier agent of this test, whose files it uses.
+    pub fn again(name: &str, ip: IpAddr) -> Self {
+        let binary = Version::Newest.binary();
+        Self::bare_at(name, ip).args(&["--envoy", binary.to_str().expect("a path")])
+    }
+
+    fn bare_at(name: &str, ip: IpAddr) -> Self {
+        let folder = envoy::folder(name);
         let mut command = agent::command(&["run"]);
         command.env("APP_HEALTH_LOCAL_ADDRESS", SocketAddr::new(ip, 15004).to_string());
         for (flag, port) in

@@ -2,15 +2,18 @@
 //! on each machine, which is a loopback address with an application, and Envoys that balance
 //! requests over the machines.
 //!
-//! A [`scene::Scene`] contains all of them; dropping it stops them.
+//! A [`fixture::Fixture`] contains all of them; dropping it stops them.
 
 pub mod application;
 pub mod certificates;
-pub mod client;
 pub mod discovery;
 pub mod documents;
+pub mod envoy_client;
+pub mod envoy_stream;
+pub mod faulty_ads;
+pub mod fixture;
 pub mod fleet;
 pub mod machine;
-pub mod scene;
+pub mod scripted_ads;
+pub mod stranger;
 pub mod traffic;
-pub mod wait;

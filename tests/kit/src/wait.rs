@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Limit of every wait, far above the time that any step takes on a busy machine. It ends a test
 /// that hangs; no test asserts that something happens faster.
-pub const TIMEOUT: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// Pause between two evaluations of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -29,14 +29,19 @@ pub async fn until_or(what: impl Fn() -> String, mut condition: impl AsyncFnMut(
 ///
 /// # Panics
 /// If it does not within [`TIMEOUT`].
-pub async fn until_some<T>(what: impl Fn() -> String, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
-    let polled = tokio::time::timeout(TIMEOUT, async {
+pub async fn until_some<T>(what: impl Fn() -> String, condition: impl AsyncFnMut() -> Option<T>) -> T {
+    try_poll(condition).await.unwrap_or_else(|| panic!("timed out after {TIMEOUT:?}: {}", what()))
+}
+
+/// Like [`until_some`], and returns `None` after [`TIMEOUT`].
+pub async fn try_poll<T>(mut condition: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+    let polled = async {
         loop {
             if let Some(value) = condition().await {
                 return value;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-    });
-    polled.await.unwrap_or_else(|_| panic!("timed out after {TIMEOUT:?} waiting until {}", what()))
+    };
+    tokio::time::timeout(TIMEOUT, polled).await.ok()
 }

@@ -4,6 +4,7 @@
 //! The agents are scripted, and the replicas have only the permissions of the shipped manifests.
 
 mod agent;
+mod api_proxy;
 mod conflicts;
 mod entries;
 mod outages;
@@ -12,10 +13,10 @@ mod steps;
 
 use std::collections::BTreeSet;
 
-use kubernetes_tests::kubernetes::Cluster;
+use kubernetes_tests::Cluster;
 use serde_json::{Value, json};
 
-use crate::within;
+use crate::wait_until;
 use replica::Replica;
 pub(crate) use steps::STEPS;
 
@@ -26,13 +27,13 @@ const SYSTEM: &str = "app-health-system";
 
 /// The API server and the replicas. The replicas are dropped first, because their logs are in the
 /// cluster's directory.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     a: Option<Replica>,
     b: Option<Replica>,
     cluster: Cluster,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new(cluster: Cluster) -> Self {
         Self { a: None, b: None, cluster }
     }
@@ -66,10 +67,10 @@ impl World {
         const MARKER: &str = "10.0.250.1";
         let agent = self.a().connect("payments", "", MARKER);
         let generation = agent.report(true);
-        within("report of another agent acknowledged", 30, || agent.acknowledged() == Some(generation));
+        wait_until("report of another agent acknowledged", 30, || agent.acknowledged() == Some(generation));
         agent.close();
         let entry = format!("payments-{MARKER}");
-        within("its entry deleted", 30, || {
+        wait_until("its entry deleted", 30, || {
             self.entry(&entry).is_none()
                 && ![self.a(), self.b()].iter().any(|replica| replica.endpoints().contains(MARKER))
         });

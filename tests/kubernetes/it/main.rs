@@ -14,9 +14,10 @@ mod node_events;
 mod node_hold;
 mod node_kinds;
 mod node_liveness;
+mod node_paired_pods;
 mod node_readiness;
 mod node_shapes;
-mod node_twins;
+mod node_start;
 mod webhook;
 
 use std::net::SocketAddr;
@@ -26,26 +27,26 @@ use std::time::Duration;
 
 use kit::caller::{self, Answer};
 use kit::envoy;
-use kubernetes_tests::kubernetes::{Cluster, Options};
+use kubernetes_tests::{Cluster, Options};
 use tokio::time::Instant;
 
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn webhook() {
-    let mut world = webhook::World::new(cluster("webhook"));
+    let mut fixture = webhook::Fixture::new(cluster("webhook"));
     for (name, step) in webhook::STEPS {
         println!("{name}");
-        step(&mut world);
+        step(&mut fixture);
     }
 }
 
 #[test]
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn discovery_with_replicas() {
-    let mut world = discovery::World::new(cluster("discovery"));
+    let mut fixture = discovery::Fixture::new(cluster("discovery"));
     for (name, step) in discovery::STEPS {
         println!("{name}");
-        step(&mut world);
+        step(&mut fixture);
     }
 }
 
@@ -58,14 +59,14 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Requests a path in plaintext. The status is 0 without an HTTP response.
-fn page(address: SocketAddr, path: &str) -> Answer {
+fn http_get(address: SocketAddr, path: &str) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(caller::get(address, path, &[("Connection", "close")]))
 }
 
 /// Waits until `done` returns true, for at most `seconds`, and prints how long it took.
 #[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
-fn within(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
+fn wait_until(what: &str, seconds: u64, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
         assert!(begin.elapsed() < Duration::from_secs(seconds), "{what}: did not happen within {seconds} s");

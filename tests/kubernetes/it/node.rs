@@ -7,7 +7,7 @@ use serde_json::json;
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_runs_a_pod_with_the_sidecar() {
     let node = Node::shared();
-    let space = node.space("first", true);
+    let namespace = node.create_namespace("first", true);
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
         "spec": {
@@ -19,12 +19,12 @@ fn node_runs_a_pod_with_the_sidecar() {
             }],
         },
     });
-    space.create(&pod);
-    let pod = space.pod_until("web", "is ready", |pod| condition(pod, "Ready"));
+    namespace.create(&pod);
+    let pod = namespace.pod_until("web", "is ready", |pod| condition(pod, "Ready"));
     assert_eq!(pod["spec"]["initContainers"][0]["name"], "app-health-proxy");
     assert_eq!(pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["path"], "/app-health/app/readyz");
-    space.done(&["exec", "web", "-c", "app", "--", "rm", "/www/ready"], "");
-    space.pod_until("web", "is not ready", |pod| !condition(pod, "Ready"));
-    let events = space.events("web");
+    namespace.kubectl_ok(&["exec", "web", "-c", "app", "--", "rm", "/www/ready"], "");
+    namespace.pod_until("web", "is not ready", |pod| !condition(pod, "Ready"));
+    let events = namespace.events("web");
     assert!(events.iter().any(|event| event.contains("statuscode: 404")), "{events:?}");
 }

@@ -2,25 +2,26 @@
 //! whether Kubernetes reports the cause. The steps run in order on their own node, and each one
 //! leaves the node in working order.
 
-mod again;
 mod api_server;
 mod application;
+mod crash_loop;
+mod fixture;
 mod kubelet;
-mod scene;
 mod sidecar;
 mod webhook;
 
 use std::thread;
 
+use fixture::print;
 use kubernetes_tests::node::Node;
-use scene::seen;
 
 /// The name of a step, and the function that runs it.
 type Step = (&'static str, fn(&Node));
 
 /// Failures of a Pod or of the webhook.
-const OF_PODS: [Step; 7] = [
-    ("Envoy killed: the sidecar is restarted, the application is not", sidecar::envoy_killed),
+const POD_STEPS: [Step; 8] = [
+    ("Envoy killed, with `never`: the sidecar is restarted, the application is not", sidecar::envoy_killed),
+    ("Envoy hangs: the agent replaces it, and no container is restarted", sidecar::envoy_hung),
     ("the agent killed: the sidecar is restarted, the application is not", sidecar::agent_killed),
     ("out of memory: the sidecar is killed, with the reason OOMKilled", sidecar::out_of_memory),
     ("the application hangs: 504, and only the application is restarted", application::hung),
@@ -29,9 +30,10 @@ const OF_PODS: [Step; 7] = [
     ("all replicas of the webhook killed: kubelet restarts them", webhook::killed),
 ];
 /// Takes more than a minute and needs few resources, so it runs concurrently with the other steps.
-const AGAIN: Step = ("Envoy killed repeatedly, meanwhile: the back-off, and the application", again::again);
+const CRASH_LOOP: Step =
+    ("Envoy killed repeatedly, meanwhile: the back-off, and the application", crash_loop::crash_loop);
 /// Failures of the node, which affect all Pods.
-const OF_THE_NODE: [Step; 2] = [
+const NODE_STEPS: [Step; 2] = [
     ("the API server killed: probes continue, and a sidecar is restarted", api_server::restarted),
     ("kubelet killed: the Pods keep running", kubelet::restarted),
 ];
@@ -42,17 +44,17 @@ fn chaos() {
     let node = Node::start("chaos");
     node.install_webhook();
     thread::scope(|scope| {
-        let again = scope.spawn(|| {
+        let crash_loop = scope.spawn(|| {
             node.enter();
-            take(&AGAIN, &node);
+            run_step(&CRASH_LOOP, &node);
         });
-        OF_PODS.iter().for_each(|step| take(step, &node));
-        again.join().expect("the concurrent step succeeds");
+        POD_STEPS.iter().for_each(|step| run_step(step, &node));
+        crash_loop.join().expect("the concurrent step succeeds");
     });
-    OF_THE_NODE.iter().for_each(|step| take(step, &node));
+    NODE_STEPS.iter().for_each(|step| run_step(step, &node));
 }
 
-fn take((name, step): &Step, node: &Node) {
-    seen(name);
+fn run_step((name, step): &Step, node: &Node) {
+    print(name);
     step(node);
 }

@@ -8,9 +8,9 @@ use std::process::Command;
 use kit::agent::binary_of;
 use kit::docker::archive;
 use kit::envoy::workspace;
-use kubernetes_tests::guide::{Scripts, blocks};
-use kubernetes_tests::kubernetes::tool;
+use kubernetes_tests::doc_test::{Scripts, blocks};
 use kubernetes_tests::node::Node;
+use kubernetes_tests::tool;
 use tokio::time::Instant;
 
 /// The node's images, and the names that the page uses for them. There is no second release yet, so
@@ -25,12 +25,12 @@ const IMAGES: [(&str, &str); 5] = [
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
-fn the_page_does_what_it_says() {
+fn every_command_of_the_page_works() {
     let node = Node::start("docs");
     for (ours, named) in IMAGES {
-        pull(&node, ours, named);
+        tag_image(&node, ours, named);
     }
-    let scripts = desk(&node);
+    let scripts = environment(&node);
     let page = fs::read_to_string(workspace().join("docs/kubernetes.md")).expect("the page");
     for block in blocks(&page).expect("a page that can be run") {
         if !block.mark.is_empty() {
@@ -45,7 +45,7 @@ fn the_page_does_what_it_says() {
 }
 
 /// Tags an image of the node with another name, as if it had been pulled from a registry.
-fn pull(node: &Node, ours: &str, named: &str) {
+fn tag_image(node: &Node, ours: &str, named: &str) {
     let from =
         if ours.contains('/') { format!("docker.io/{ours}") } else { format!("docker.io/library/{ours}") };
     let mut command = node.command("ctr");
@@ -57,7 +57,7 @@ fn pull(node: &Node, ours: &str, named: &str) {
 /// The environment of the page's reader: a new directory with the shipped manifests, as in a
 /// checkout, `kubectl` and the project's programs in `PATH`, and the kubeconfig of the
 /// administrator.
-fn desk(node: &Node) -> Scripts {
+fn environment(node: &Node) -> Scripts {
     let logs = node.folder.join("log/docs");
     let folder = node.folder.join("docs");
     for folder in [&logs, &folder] {

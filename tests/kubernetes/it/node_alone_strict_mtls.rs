@@ -10,15 +10,15 @@ use kit::authority::{Authority, Issued};
 use kit::caller::Answer;
 use kit::caller::tls::Caller;
 use kit::docker::archive::{APPLICATION, BUSYBOX, DEBIAN};
-use kubernetes_tests::kubernetes::manifests;
-use kubernetes_tests::node::{Node, SYSTEM, Space};
+use kubernetes_tests::manifests;
+use kubernetes_tests::node::{Namespace, Node, SYSTEM};
 use serde_json::{Value, json};
 
-use crate::node_twins::{ready, restarts};
-use crate::page;
+use crate::http_get;
+use crate::node_paired_pods::{ready, restarts};
 
 /// A port on which no server listens.
-const DEAD: u16 = 7777;
+const CLOSED_PORT: u16 = 7777;
 const NAME: &str = "shop.example.com";
 /// The line of the shipped template that names the capture image.
 const CAPTURE: &str = "image: app-health-capture:1";
@@ -29,14 +29,14 @@ fn node_alone_strict_mtls() {
     install_provider();
     let node = Node::start("strict-mtls");
     install(&node);
-    let space = node.space("shop", true);
-    let friend = Friend::new();
-    friend.prepare(&space);
-    space.create(&pod("declared", false));
-    space.create(&pod("rewritten", true));
-    as_declared(&space);
-    as_rewritten(&space, &friend);
-    who_reaches_it(&space, &friend);
+    let namespace = node.create_namespace("shop", true);
+    let trusted = TrustedClient::new();
+    trusted.prepare(&namespace);
+    namespace.create(&pod("declared", false));
+    namespace.create(&pod("rewritten", true));
+    as_declared(&namespace);
+    as_rewritten(&namespace, &trusted);
+    who_reaches_it(&namespace, &trusted);
 }
 
 /// Installs the webhook with the template as in the guide, with a capture image that exists on the
@@ -52,9 +52,11 @@ fn install(node: &Node) {
     let text = std::fs::read_to_string(&template).expect("the template");
     assert_eq!(text.matches(CAPTURE).count(), 1, "it is named in one place");
     std::fs::write(&template, text.replace(CAPTURE, &format!("image: {DEBIAN}"))).expect("writable");
-    node.cluster.done(&["apply", "-k", path(&overlay)], "");
-    node.cluster
-        .done(&["rollout", "status", "-n", SYSTEM, "deployment/app-health-webhook", "--timeout", "90s"], "");
+    node.cluster.kubectl_ok(&["apply", "-k", path(&overlay)], "");
+    node.cluster.kubectl_ok(
+        &["rollout", "status", "-n", SYSTEM, "deployment/app-health-webhook", "--timeout", "90s"],
+        "",
+    );
 }
 
 fn path(path: &Path) -> &str {
@@ -62,7 +64,7 @@ fn path(path: &Path) -> &str {
 }
 
 /// The containers whose probes target the running application, named like the kind of their probes.
-const LIVING: [&str; 4] = ["http", "https", "grpc", "tcp"];
+const RUNNING: [&str; 4] = ["http", "https", "grpc", "tcp"];
 
 /// A Pod with one application, and a container for each kind of probe of that application.
 fn pod(name: &str, rewritten: bool) -> Value {
@@ -71,7 +73,7 @@ fn pod(name: &str, rewritten: bool) -> Value {
         let mut liveness = probe.clone();
         liveness["failureThreshold"] = 5.into();
         json!({"name": name, "image": BUSYBOX, "command": ["sleep", "86400"],
-               "readinessProbe": probe, "livenessProbe": if name == "dead" { Value::Null } else { liveness }})
+               "readinessProbe": probe, "livenessProbe": if name == "closed" { Value::Null } else { liveness }})
     };
     let annotation = "sidecar.istio.io/rewriteAppHTTPProbers";
     json!({
@@ -83,21 +85,21 @@ fn pod(name: &str, rewritten: bool) -> Value {
             prober("https", json!({"httpGet": {"path": "/ready", "port": 8443, "scheme": "HTTPS"}})),
             prober("grpc", json!({"grpc": {"port": 9000}})),
             prober("tcp", json!({"tcpSocket": {"port": 5432}})),
-            prober("dead", json!({"tcpSocket": {"port": DEAD}})),
+            prober("closed", json!({"tcpSocket": {"port": CLOSED_PORT}})),
         ]},
     })
 }
 
 /// With declared probes, HTTP, HTTPS and gRPC always fail, so healthy containers are restarted, and
 /// a TCP probe of a closed port succeeds.
-fn as_declared(space: &Space<'_>) {
-    let for_nothing = |pod: &Value| LIVING[..3].iter().all(|name| restarts(pod, name) >= 1);
-    let pod = space.pod_until(
+fn as_declared(namespace: &Namespace<'_>) {
+    let for_nothing = |pod: &Value| RUNNING[..3].iter().all(|name| restarts(pod, name) >= 1);
+    let pod = namespace.pod_until(
         "declared",
         "passes the probe of a closed port, and restarts healthy containers",
         |pod| {
-            assert!(!LIVING[..3].iter().any(|name| ready(pod, name)), "{}", pod["status"]);
-            ready(pod, "dead") && for_nothing(pod)
+            assert!(!RUNNING[..3].iter().any(|name| ready(pod, name)), "{}", pod["status"]);
+            ready(pod, "closed") && for_nothing(pod)
         },
     );
     assert!(ready(&pod, "tcp"), "a TCP probe of the running application must succeed too");
@@ -106,55 +108,55 @@ fn as_declared(space: &Space<'_>) {
 }
 
 /// With rewritten probes, every verdict is correct and follows the application.
-fn as_rewritten(space: &Space<'_>, friend: &Friend) {
-    let all = |pod: &Value, is_ready: bool| LIVING.iter().all(|name| ready(pod, name) == is_ready);
+fn as_rewritten(namespace: &Namespace<'_>, trusted: &TrustedClient) {
+    let all = |pod: &Value, is_ready: bool| RUNNING.iter().all(|name| ready(pod, name) == is_ready);
     let pod =
-        space.pod_until("rewritten", "is ready, except for the container with the closed port", |pod| {
+        namespace.pod_until("rewritten", "is ready, except for the container with the closed port", |pod| {
             all(pod, true)
         });
-    let restarted: Vec<u64> = LIVING.iter().map(|name| restarts(&pod, name)).collect();
+    let restarted: Vec<u64> = RUNNING.iter().map(|name| restarts(&pod, name)).collect();
     assert_eq!(restarted, [0; 4]);
-    // The response that the kubelet gets from the rewritten probe.
+    // The response that kubelet gets from the rewritten probe.
     let containers = pod["spec"]["containers"].as_array().expect("containers");
-    let dead = containers.iter().find(|container| container["name"] == "dead").expect("a container");
-    let told =
-        page(address(&pod, 15020), dead["readinessProbe"]["httpGet"]["path"].as_str().expect("a path"));
-    assert_eq!((told.status, told.word().as_str()), (502, "refused"));
+    let closed = containers.iter().find(|container| container["name"] == "closed").expect("a container");
+    let answer =
+        http_get(address(&pod, 15020), closed["readinessProbe"]["httpGet"]["path"].as_str().expect("a path"));
+    assert_eq!((answer.status, answer.word().as_str()), (502, "refused"));
 
-    let turn = |to: &str| {
-        for name in LIVING {
+    let switch_all = |to: &str| {
+        for name in RUNNING {
             let path = format!("/{name}/{to}");
-            assert_eq!(friend.ask(address(&pod, 9900), &path).expect("the switches").status, 200, "{path}");
+            assert_eq!(trusted.ask(address(&pod, 9900), &path).expect("the switches").status, 200, "{path}");
         }
     };
-    turn("failing");
-    space.pod_until("rewritten", "is unready while the application fails", |pod| all(pod, false));
-    turn("serving");
-    let pod = space.pod_until("rewritten", "is ready again", |pod| all(pod, true));
-    assert!(!ready(&pod, "dead"));
+    switch_all("failing");
+    namespace.pod_until("rewritten", "is unready while the application fails", |pod| all(pod, false));
+    switch_all("serving");
+    let pod = namespace.pod_until("rewritten", "is ready again", |pod| all(pod, true));
+    assert!(!ready(&pod, "closed"));
 }
 
 /// A client with a certificate reaches the application; a client without one reaches it through no
 /// port.
-fn who_reaches_it(space: &Space<'_>, friend: &Friend) {
-    let pod = space.pod("rewritten");
-    let answer = friend.ask(address(&pod, 8080), "/friend").expect("with a certificate");
+fn who_reaches_it(namespace: &Namespace<'_>, trusted: &TrustedClient) {
+    let pod = namespace.pod("rewritten");
+    let answer = trusted.ask(address(&pod, 8080), "/trusted").expect("with a certificate");
     assert_eq!(answer.status, 200);
-    let stranger = Authority::new().sign("stranger.example.com");
+    let untrusted = Authority::new().sign("untrusted.example.com");
     for port in [8080, 8443, 9900, 15006] {
-        assert_eq!(page(address(&pod, port), "/stranger").status, 0, "{port}");
-        friend
-            .ask_as(None, address(&pod, port), "/stranger")
+        assert_eq!(http_get(address(&pod, port), "/untrusted").status, 0, "{port}");
+        trusted
+            .ask_as(None, address(&pod, port), "/untrusted")
             .expect_err("a client without a certificate must be rejected");
-        let other = friend.ask_as(Some(&stranger), address(&pod, port), "/stranger");
+        let other = trusted.ask_as(Some(&untrusted), address(&pod, port), "/untrusted");
         other.expect_err("a certificate of another authority must be rejected");
     }
-    for path in ["/stranger", "/app-health/app/stranger", "http://127.0.0.1:8080/stranger"] {
-        assert!(matches!(page(address(&pod, 15020), path).status, 400 | 404), "{path}");
+    for path in ["/untrusted", "/app-health/app/untrusted", "http://127.0.0.1:8080/untrusted"] {
+        assert!(matches!(http_get(address(&pod, 15020), path).status, 400 | 404), "{path}");
     }
-    let seen = friend.ask(address(&pod, 9900), "/seen").expect("with a certificate").text();
-    assert!(seen.contains("GET /friend ") && seen.contains("GET /ready "), "{seen}");
-    assert!(!seen.contains("stranger"), "{seen}");
+    let seen = trusted.ask(address(&pod, 9900), "/seen").expect("with a certificate").text();
+    assert!(seen.contains("GET /trusted ") && seen.contains("GET /ready "), "{seen}");
+    assert!(!seen.contains("untrusted"), "{seen}");
 }
 
 fn address(pod: &Value, port: u16) -> SocketAddr {
@@ -163,27 +165,27 @@ fn address(pod: &Value, port: u16) -> SocketAddr {
 }
 
 /// A client with a certificate of the authority that the Pods trust.
-struct Friend {
+struct TrustedClient {
     authority: Authority,
     issued: Issued,
 }
 
-impl Friend {
+impl TrustedClient {
     fn new() -> Self {
         let authority = Authority::new();
-        let issued = authority.sign("friend.example.com");
+        let issued = authority.sign("trusted.example.com");
         Self { authority, issued }
     }
 
     /// Creates the ConfigMap and the Secret that the Pods of the namespace need.
-    fn prepare(&self, space: &Space<'_>) {
-        space.done(&["apply", "-k", path(&manifests("strict-mtls/namespace"))], "");
+    fn prepare(&self, namespace: &Namespace<'_>) {
+        namespace.kubectl_ok(&["apply", "-k", path(&manifests("strict-mtls/namespace"))], "");
         let server = self.authority.sign(NAME);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "app-health-strict-mtls"}, "type": "kubernetes.io/tls",
             "stringData": {"tls.crt": server.certificate, "tls.key": server.key, "ca.crt": self.authority.pem()},
         });
-        space.create(&secret);
+        namespace.create(&secret);
     }
 
     fn ask(&self, address: SocketAddr, path: &str) -> std::io::Result<Answer> {

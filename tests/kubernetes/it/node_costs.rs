@@ -2,58 +2,19 @@
 //! prints the figures, and its limits are wide enough for a busy machine.
 
 use kit::docker::archive::SIDECAR;
-use kit::report::{self, Row, median};
+use kit::envoy::workspace;
+use kit::report::{self, Row};
 use kit::terminal::say;
-use kubernetes_tests::node::{Node, Space, Watch, condition};
+use kubernetes_tests::node::{Namespace, Node, Watch, condition};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::node_kinds::{self, Ports};
-use crate::node_twins::{Twins, wait};
+use crate::node_paired_pods::{PairedPods, wait};
+use crate::{node_kinds, node_start};
 
-/// The number of Pods on each side, which run one after the other. The first is not measured.
-const PODS: usize = 8;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Measures the time from the creation of a Pod until it is Ready.
-fn start_up(twins: &Twins<'_>) -> Vec<Row> {
-    let mut seconds = [Vec::new(), Vec::new()];
-    for number in 0..PODS {
-        let name = format!("pod-{number}");
-        let mut app = Ports::of(0).container("app", &[]);
-        app["readinessProbe"] = json!({"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1});
-        let mut pod = node_kinds::pod(&name, &[app]);
-        // The default of Pods is a service account token. The kubelet waits 0.3 s for its volume,
-        // as it does for the volume of the sidecar.
-        pod["spec"]["automountServiceAccountToken"] = true.into();
-        for (side, seconds) in twins.sides.iter().zip(&mut seconds) {
-            let start = Instant::now();
-            side.space.create(&pod);
-            side.until(&name, "is ready", |pod| condition(pod, "Ready"));
-            let changes = side.watch.changes(&name, |pod| condition(pod, "Ready"));
-            let (at, _) = changes.iter().find(|(_, is_ready)| *is_ready).expect("it is ready");
-            // The first Pod also waits until its images are unpacked.
-            if number > 0 {
-                seconds.push((*at - start).as_secs_f64());
-            }
-        }
-        if number + 1 < PODS {
-            twins.sides.iter().for_each(|side| drop(side.space.done(&["delete", "pod", &name], "")));
-        }
-    }
-    let [plain, sidecar] = seconds.each_ref().map(|seconds| median(seconds));
-    let worst = seconds.each_ref().map(|seconds| report::quantile(seconds, 1.0));
-    vec![
-        Row::new("Pod start to Ready, plain, median", plain, "s"),
-        Row::new("Pod start to Ready, plain, worst", worst[0], "s"),
-        Row::new("Pod start to Ready, with sidecar, median", sidecar, "s"),
-        Row::new("Pod start to Ready, with sidecar, worst", worst[1], "s"),
-        Row::new("the sidecar's part of it, median", sidecar - plain, "s").at_most(1.0),
-    ]
-}
-
 /// Returns the resident memory of a program in a Pod, in MiB.
-fn memory(space: &Space<'_>, pod: &Value, program: &str) -> f64 {
+fn memory(namespace: &Namespace<'_>, pod: &Value, program: &str) -> f64 {
     let id = pod["metadata"]["uid"].as_str().expect("a Pod has one");
     let script = r#"for process in /proc/[0-9]*; do
         grep -q "$1" "$process/cgroup" && [ "$(cat "$process/comm")" = "$2" ] && grep VmRSS: "$process/status"
@@ -61,7 +22,7 @@ fn memory(space: &Space<'_>, pod: &Value, program: &str) -> f64 {
     // The kernel truncates a process name to 15 bytes.
     let comm = &program[..program.len().min(15)];
     let output =
-        space.node.command("sh").args(["-c", script, "sh", id, comm]).output().expect("nsenter starts");
+        namespace.node.command("sh").args(["-c", script, "sh", id, comm]).output().expect("nsenter starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let kib = text.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok());
     kib.unwrap_or_else(|| panic!("no {program} in Pod {id}: {text}")) * 1024.0 / MIB
@@ -85,9 +46,9 @@ fn bootstrap_without_filter() -> String {
 }
 
 /// Starts a Pod that contains only the agent and an Envoy without the filter.
-fn without_filter(space: &Space<'_>, watch: &Watch) -> Value {
+fn without_filter(namespace: &Namespace<'_>, watch: &Watch) -> Value {
     let data = json!({"bootstrap.json": bootstrap_without_filter()});
-    space.create(
+    namespace.create(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bootstrap"}, "data": data}),
     );
     let container = json!({
@@ -97,25 +58,31 @@ fn without_filter(space: &Space<'_>, watch: &Watch) -> Value {
     });
     let mut pod = node_kinds::pod("bare", &[container]);
     pod["spec"]["volumes"] = json!([{"name": "config", "configMap": {"name": "bootstrap"}}, {"name": "state", "emptyDir": {"medium": "Memory"}}]);
-    space.create(&pod);
-    space.until_seen(watch, "bare", "is ready", |pod| condition(pod, "Ready"));
+    namespace.create(&pod);
+    namespace.wait_until(watch, "bare", "is ready", |pod| condition(pod, "Ready"));
     watch.last("bare")
 }
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_alone_costs() {
-    let twins = Twins::new(Node::shared(), "costs");
-    let mut rows = start_up(&twins);
-    let [plain, sidecar] = &twins.sides;
-    let with = sidecar.watch.last(&format!("pod-{}", PODS - 1));
-    let bare = without_filter(&plain.space, &plain.watch);
-    let memory =
-        |name: &str, pod: &Value, program: &str| Row::new(name, memory(&plain.space, pod, program), "MiB");
+    let paired_pods = PairedPods::new(Node::shared(), "costs");
+    let mut rows = node_start::measure(&paired_pods);
+    let [baseline, sidecar] = &paired_pods.sides;
+    sidecar.namespace.create(&node_start::pod("memory"));
+    sidecar.until("memory", "is ready", |pod| condition(pod, "Ready"));
+    let with = sidecar.watch.last("memory");
+    let bare = without_filter(&baseline.namespace, &baseline.watch);
+    let memory = |name: &str, pod: &Value, program: &str| {
+        Row::new(name, memory(&baseline.namespace, pod, program), "MiB")
+    };
     rows.push(memory("memory of the agent", &with, "app-health-agent"));
     rows.push(memory("memory of Envoy with the filter", &with, "envoy"));
     rows.push(memory("memory of Envoy without the filter", &bare, "envoy"));
     say(&format!("{}\n", report::table(&rows)));
+    if node_start::is_benchmark() {
+        report::write(&workspace().join("target"), "kubernetes", &rows).expect("target/ is writable");
+    }
     let beyond = |row: &&Row| row.value > if row.unit == "s" { 30.0 } else { 150.0 };
     let beyond: Vec<&str> = rows.iter().filter(beyond).map(|row| row.name.as_str()).collect();
     assert!(beyond.is_empty(), "far above the expected cost: {beyond:?}");

@@ -1,7 +1,7 @@
 //! A test that the application starts only after a classic sidecar is ready.
 
 use kit::terminal::say;
-use kubernetes_tests::node::{Node, Space, condition};
+use kubernetes_tests::node::{Namespace, Node, condition};
 use serde_json::json;
 
 use crate::node_kinds::{self, Ports};
@@ -10,8 +10,8 @@ const POD: &str = "held";
 
 /// Returns the time of the first log line of a container with these words, as seconds and as a
 /// fraction that is padded to nine digits for comparison.
-fn said(space: &Space<'_>, container: &str, words: &str) -> (String, String) {
-    let log = space.done(&["logs", POD, "-c", container, "--timestamps"], "");
+fn first_log_time(namespace: &Namespace<'_>, container: &str, words: &str) -> (String, String) {
+    let log = namespace.kubectl_ok(&["logs", POD, "-c", container, "--timestamps"], "");
     let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words} in {log}"));
     let time = line.split(' ').next().expect("a line has a beginning");
     let (seconds, fraction) = time.trim_end_matches('Z').split_once('.').unwrap_or((time, ""));
@@ -21,8 +21,8 @@ fn said(space: &Space<'_>, container: &str, words: &str) -> (String, String) {
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_classic_sidecar_holds_the_application() {
-    let space = Node::shared().space("hold", true);
-    let watch = space.watch();
+    let namespace = Node::shared().create_namespace("hold", true);
+    let watch = namespace.watch();
     let mut app = Ports::of(0).container("app", &[]);
     app["readinessProbe"] = json!({"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 1});
     let mut pod = node_kinds::pod(POD, &[app]);
@@ -30,18 +30,18 @@ fn node_classic_sidecar_holds_the_application() {
         "sidecar.istio.io/nativeSidecar": "false",
         "proxy.istio.io/config": "holdApplicationUntilProxyStarts: true",
     });
-    space.create(&pod);
-    space.until_seen(&watch, POD, "is ready", |pod| condition(pod, "Ready"));
+    namespace.create(&pod);
+    namespace.wait_until(&watch, POD, "is ready", |pod| condition(pod, "Ready"));
     let pod = watch.last(POD);
     assert!(pod["spec"]["initContainers"].is_null(), "the sidecar is a classic one");
-    let ready = said(&space, "app-health-proxy", "ready seconds=");
-    let first = said(&space, "app", "");
+    let ready = first_log_time(&namespace, "app-health-proxy", "ready seconds=");
+    let first = first_log_time(&namespace, "app", "");
     say(&format!(
         "the sidecar was ready at {}.{}, the first log line of the application is from {}.{}\n",
         ready.0, ready.1, first.0, first.1
     ));
     assert!(
-        said(&space, "app", "application: started") == first,
+        first_log_time(&namespace, "app", "application: started") == first,
         "this must be the application's first log line"
     );
     assert!(ready < first);

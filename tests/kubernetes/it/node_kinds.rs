@@ -5,74 +5,77 @@ use serde_json::{Value, json};
 
 /// Words of the kubelet's event for one cause, for the Pod without the sidecar and for the one with
 /// it.
-pub(crate) type Words = [&'static str; 2];
+pub(crate) type EventText = [&'static str; 2];
 
 const REFUSED: &str = "connect: connection refused";
 
-pub(crate) struct Kind {
+pub(crate) struct ProbeKind {
     /// The name of the kind is also the container's name.
     pub(crate) name: &'static str,
     /// The protocol in the path of the application's switch.
     pub(crate) protocol: &'static str,
     /// The event when the application reports a failure.
-    pub(crate) failing: Words,
+    pub(crate) failing: EventText,
     /// The event when the application is stuck.
-    pub(crate) stuck: Stuck,
+    pub(crate) hanging: Hanging,
     /// The event when the application does not listen.
-    pub(crate) absent: Words,
+    pub(crate) not_listening: EventText,
     handler: fn(Ports) -> Value,
 }
 
 /// How an application gets stuck, and the event for that.
-pub(crate) struct Stuck {
+pub(crate) struct Hanging {
     /// The behavior in the path of the application's switch.
-    pub(crate) behaviour: &'static str,
-    pub(crate) words: Words,
+    pub(crate) behavior: &'static str,
+    pub(crate) words: EventText,
 }
 
 /// All kinds of probes. A TCP application fails by closing its port; a TCP probe cannot detect that
 /// it hangs.
-pub(crate) static KINDS: [Kind; 5] = [
-    Kind {
+pub(crate) static KINDS: [ProbeKind; 5] = [
+    ProbeKind {
         name: "http",
         protocol: "http",
         failing: ["statuscode: 503", "statuscode: 503"],
-        stuck: Stuck { behaviour: "hanging", words: ["Client.Timeout exceeded", "statuscode: 504"] },
-        absent: [REFUSED, "statuscode: 502"],
+        hanging: Hanging { behavior: "hanging", words: ["Client.Timeout exceeded", "statuscode: 504"] },
+        not_listening: [REFUSED, "statuscode: 502"],
         handler: |_| json!({"httpGet": {"path": "/ready", "port": "http"}}),
     },
-    Kind {
+    ProbeKind {
         name: "https",
         protocol: "https",
         failing: ["statuscode: 503", "statuscode: 503"],
-        stuck: Stuck { behaviour: "hanging", words: ["Client.Timeout exceeded", "statuscode: 504"] },
-        absent: [REFUSED, "statuscode: 502"],
+        hanging: Hanging { behavior: "hanging", words: ["Client.Timeout exceeded", "statuscode: 504"] },
+        not_listening: [REFUSED, "statuscode: 502"],
         handler: |_| json!({"httpGet": {"path": "/ready", "port": "https", "scheme": "HTTPS"}}),
     },
-    Kind {
+    ProbeKind {
         name: "tcp",
         protocol: "tcp",
         failing: [REFUSED, "statuscode: 502"],
-        stuck: Stuck { behaviour: "failing", words: [REFUSED, "statuscode: 502"] },
-        absent: [REFUSED, "statuscode: 502"],
+        hanging: Hanging { behavior: "failing", words: [REFUSED, "statuscode: 502"] },
+        not_listening: [REFUSED, "statuscode: 502"],
         handler: |_| json!({"tcpSocket": {"port": "tcp"}}),
     },
-    Kind {
+    ProbeKind {
         name: "grpc",
         protocol: "grpc",
         failing: ["NOT_SERVING", "statuscode: 521"],
-        stuck: Stuck { behaviour: "hanging", words: ["context deadline exceeded", "statuscode: 504"] },
-        absent: ["context deadline exceeded", "statuscode: 502"],
+        hanging: Hanging { behavior: "hanging", words: ["context deadline exceeded", "statuscode: 504"] },
+        not_listening: ["context deadline exceeded", "statuscode: 502"],
         handler: |ports| json!({"grpc": {"port": ports.grpc()}}),
     },
-    // Only the kubelet can run a command in a container, so the injector leaves exec probes
+    // Only kubelet can run a command in a container, so the injector leaves exec probes
     // unchanged.
-    Kind {
+    ProbeKind {
         name: "exec",
         protocol: "http",
         failing: ["503 Service Unavailable", "503 Service Unavailable"],
-        stuck: Stuck { behaviour: "failing", words: ["503 Service Unavailable", "503 Service Unavailable"] },
-        absent: ["Connection refused", "Connection refused"],
+        hanging: Hanging {
+            behavior: "failing",
+            words: ["503 Service Unavailable", "503 Service Unavailable"],
+        },
+        not_listening: ["Connection refused", "Connection refused"],
         handler: |ports| {
             let url = format!("http://127.0.0.1:{}/ready", ports.http());
             json!({"exec": {"command": ["wget", "-q", "-O", "/dev/null", url]}})
@@ -81,7 +84,7 @@ pub(crate) static KINDS: [Kind; 5] = [
 ];
 
 /// Returns every kind with the ports of its application in the Pod of [`pod_of_all`].
-pub(crate) fn all() -> impl Iterator<Item = (Ports, &'static Kind)> {
+pub(crate) fn all() -> impl Iterator<Item = (Ports, &'static ProbeKind)> {
     (0..).map(Ports::of).zip(&KINDS)
 }
 
@@ -141,7 +144,7 @@ impl Ports {
     }
 }
 
-impl Kind {
+impl ProbeKind {
     /// A container with these probes of this kind.
     pub(crate) fn container(&self, ports: Ports, flags: &[&str], probes: &[(&str, Value)]) -> Value {
         let mut container = ports.container(self.name, flags);
@@ -156,7 +159,7 @@ impl Kind {
 }
 
 /// A Pod with these containers, which is deleted without delay. Its `dnsPolicy` prevents an event
-/// of the kubelet, since the cluster has no DNS server.
+/// of kubelet, since the cluster has no DNS server.
 pub(crate) fn pod(name: &str, containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},

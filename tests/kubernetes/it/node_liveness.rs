@@ -1,4 +1,4 @@
-//! Tests of containers that the kubelet restarts: by the liveness probe when the application is
+//! Tests of containers that kubelet restarts: by the liveness probe when the application is
 //! stuck, and by the startup probe when it never listens.
 
 use std::time::Duration;
@@ -6,42 +6,42 @@ use std::time::Duration;
 use kubernetes_tests::node::{Node, container};
 use serde_json::{Value, json};
 
-use crate::node_kinds::{self, ALL, Kind, Ports};
-use crate::node_twins::{Twins, compare, ready, restarts, started};
+use crate::node_kinds::{self, ALL, Ports, ProbeKind};
+use crate::node_paired_pods::{PairedPods, compare, ready, restarts, started};
 
 const PERIOD: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
 /// Long enough for an exec probe on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-fn until_all_started_anew(twins: &Twins<'_>) {
-    let are_anew = |pod: &Value| node_kinds::all().all(|(_, kind)| restarts(pod, kind.name) > 0);
-    twins.until(ALL, "has had all its containers restarted", are_anew);
+fn until_all_restarted(paired_pods: &PairedPods<'_>) {
+    let are_restarted = |pod: &Value| node_kinds::all().all(|(_, kind)| restarts(pod, kind.name) > 0);
+    paired_pods.until(ALL, "has had all its containers restarted", are_restarted);
 }
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
-fn node_liveness_starts_anew_as_without_sidecar() {
-    let twins = Twins::new(Node::shared(), "liveness");
+fn node_liveness_restarts_as_without_sidecar() {
+    let paired_pods = PairedPods::new(Node::shared(), "liveness");
     let probe =
         json!({"periodSeconds": 2, "failureThreshold": FAILURES, "timeoutSeconds": TIMEOUT.as_secs()});
-    twins.create(&[node_kinds::pod_of_all(&[], &[("livenessProbe", probe)])]);
+    paired_pods.create(&[node_kinds::pod_of_all(&[], &[("livenessProbe", probe)])]);
     let until_all_are_ready = || {
         let are_ready = |pod: &Value| node_kinds::all().all(|(_, kind)| ready(pod, kind.name));
-        twins.until(ALL, "has all its containers ready", are_ready);
+        paired_pods.until(ALL, "has all its containers ready", are_ready);
     };
     until_all_are_ready();
-    let turn = |(ports, kind): (Ports, &Kind)| {
-        (ALL, ports.control(), format!("POST /{}/{}", kind.protocol, kind.stuck.behaviour))
+    let switch = |(ports, kind): (Ports, &ProbeKind)| {
+        (ALL, ports.control(), format!("POST /{}/{}", kind.protocol, kind.hanging.behavior))
     };
-    let stuck = twins.turn(&node_kinds::all().map(turn).collect::<Vec<_>>());
-    until_all_started_anew(&twins);
+    let hanging = paired_pods.set_switches(&node_kinds::all().map(switch).collect::<Vec<_>>());
+    until_all_restarted(&paired_pods);
     until_all_are_ready();
     for (_, kind) in node_kinds::all() {
-        let moments = twins.same(ALL, |pod| restarts(pod, kind.name), &[0, 1]);
+        let moments = paired_pods.assert_same_changes(ALL, |pod| restarts(pod, kind.name), &[0, 1]);
         let after = moments.map(|moments| {
-            assert!(moments[1] > stuck, "{} was restarted before it was stuck", kind.name);
-            moments[1] - stuck
+            assert!(moments[1] > hanging, "{} was restarted before it was hanging", kind.name);
+            moments[1] - hanging
         });
         compare(&format!("{} restarted by liveness", kind.name), after, (PERIOD + TIMEOUT) * FAILURES);
     }
@@ -49,18 +49,18 @@ fn node_liveness_starts_anew_as_without_sidecar() {
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
-fn node_startup_gives_up_as_without_sidecar() {
-    let twins = Twins::new(Node::shared(), "startup");
+fn node_startup_kills_as_without_sidecar() {
+    let paired_pods = PairedPods::new(Node::shared(), "startup");
     let probe = json!({"periodSeconds": 2, "failureThreshold": FAILURES});
-    twins.create(&[node_kinds::pod_of_all(&["--start-after", "600s"], &[("startupProbe", probe)])]);
-    until_all_started_anew(&twins);
+    paired_pods.create(&[node_kinds::pod_of_all(&["--start-after", "600s"], &[("startupProbe", probe)])]);
+    until_all_restarted(&paired_pods);
     for (_, kind) in node_kinds::all() {
-        twins.same(ALL, |pod| started(pod, kind.name), &[false]);
-        let is_first_life = |pod: &Value| {
+        paired_pods.assert_same_changes(ALL, |pod| started(pod, kind.name), &[false]);
+        let is_first_run = |pod: &Value| {
             container(pod, kind.name)["state"]["running"].is_object() && restarts(pod, kind.name) == 0
         };
-        let lives = twins.sides.each_ref().map(|side| {
-            let lives = side.watch.changes(ALL, is_first_life);
+        let lives = paired_pods.sides.each_ref().map(|side| {
+            let lives = side.watch.changes(ALL, is_first_run);
             let [_, (start, true), (end, false), ..] = lives[..] else { panic!("{}: {lives:?}", kind.name) };
             end - start
         });

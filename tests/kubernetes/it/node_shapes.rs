@@ -7,12 +7,12 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use kit::docker::archive;
-use kubernetes_tests::kubernetes::{command, tool};
 use kubernetes_tests::node::{Node, condition, container};
+use kubernetes_tests::{command, tool};
 use serde_json::{Value, json};
 
 use crate::node_kinds::{self, Ports};
-use crate::node_twins::{Side, Twins, restarts, wait};
+use crate::node_paired_pods::{PairedPods, Side, restarts, wait};
 
 const POD: &str = "shop";
 const APP: u16 = 0;
@@ -21,8 +21,10 @@ const HELPER: u16 = 1;
 /// A Pod with the application and a native sidecar of the user. The postStart hook calls that
 /// sidecar, which already listens when the hook runs.
 fn pod() -> Value {
+    // A machine under load must not restart a container: the test compares requests, not times.
     let period = |mut probe: Value| {
         probe["periodSeconds"] = 1.into();
+        probe["timeoutSeconds"] = 20.into();
         probe
     };
     let headers =
@@ -53,7 +55,7 @@ fn pod() -> Value {
 /// Pod's address replaced by `POD`.
 fn heads(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
     let mut heads = BTreeSet::new();
-    side.space.node.until("the application has received a request", || {
+    side.namespace.node.until("the application has received a request", || {
         heads = seen(side, number, protocol);
         !heads.is_empty()
     });
@@ -69,7 +71,7 @@ fn seen(side: &Side<'_>, number: u16, protocol: &str) -> BTreeSet<String> {
 }
 
 /// Applies the known difference D7, which affects only headers about the connection.
-fn as_we_ask(head: &str, protocol: &str) -> String {
+fn expected_request(head: &str, protocol: &str) -> String {
     let close = "Connection: close\r\n";
     match protocol {
         "https" => head.replace(close, ""),
@@ -81,16 +83,17 @@ fn as_we_ask(head: &str, protocol: &str) -> String {
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_requests_arrive_as_without_sidecar() {
-    let twins = Twins::new(Node::shared(), "shapes");
-    twins.create(&[pod()]);
-    twins.until(POD, "is ready", |pod| condition(pod, "Ready"));
-    for side in &twins.sides {
+    let paired_pods = PairedPods::new(Node::shared(), "shapes");
+    paired_pods.create(&[pod()]);
+    paired_pods.until(POD, "is ready", |pod| condition(pod, "Ready"));
+    for side in &paired_pods.sides {
         assert_eq!(container(&side.watch.last(POD), "setup")["state"]["terminated"]["reason"], "Completed");
     }
-    let both = |number, protocol| twins.sides.each_ref().map(|side| heads(side, number, protocol));
+    let both = |number, protocol| paired_pods.sides.each_ref().map(|side| heads(side, number, protocol));
     for (number, protocol) in [(APP, "http"), (APP, "https"), (HELPER, "http")] {
-        let [plain, sidecar] = both(number, protocol);
-        let expected: BTreeSet<String> = plain.iter().map(|head| as_we_ask(head, protocol)).collect();
+        let [baseline, sidecar] = both(number, protocol);
+        let expected: BTreeSet<String> =
+            baseline.iter().map(|head| expected_request(head, protocol)).collect();
         assert_eq!(sidecar, expected, "{number} {protocol}");
     }
     let [_, app] = both(APP, "http");
@@ -103,17 +106,17 @@ fn node_requests_arrive_as_without_sidecar() {
     let [_, helper] = both(HELPER, "http");
     assert!(helper.iter().any(|head| head.starts_with("GET /hook/start HTTP/1.1\r\n")), "{helper:?}");
     let restarted = |pod: &Value| restarts(pod, "app") + restarts(pod, "helper");
-    twins.same(POD, restarted, &[0]);
-    pre_stop_is_heard(&twins);
+    paired_pods.assert_same_changes(POD, restarted, &[0]);
+    assert_pre_stop_hook(&paired_pods);
 }
 
 /// Asserts that the preStop hook is called. The test follows the container's log to its end,
 /// because a container that terminates cannot be queried.
-fn pre_stop_is_heard(twins: &Twins<'_>) {
+fn assert_pre_stop_hook(paired_pods: &PairedPods<'_>) {
     let follow = |side: &Side<'_>| {
         let mut kubectl = command(&tool("kubectl"));
-        kubectl.arg("--kubeconfig").arg(side.space.node.cluster.kubeconfig("admin"));
-        kubectl.args(["--namespace", &side.space.name, "logs", "--follow", POD, "-c", "app"]);
+        kubectl.arg("--kubeconfig").arg(side.namespace.node.cluster.kubeconfig("admin"));
+        kubectl.args(["--namespace", &side.namespace.name, "logs", "--follow", POD, "-c", "app"]);
         let mut kubectl = kubectl.stdout(Stdio::piped()).spawn().expect("setpriv starts");
         let mut log = BufReader::new(kubectl.stdout.take().expect("piped"));
         // The first line shows that kubectl follows the log before the Pod is deleted.
@@ -122,11 +125,11 @@ fn pre_stop_is_heard(twins: &Twins<'_>) {
         assert_eq!(first, "application: started\n", "{}", side.name);
         (kubectl, log)
     };
-    let followed = twins.sides.each_ref().map(follow);
-    for side in &twins.sides {
-        side.space.done(&["delete", "pod", POD, "--wait=false"], "");
+    let followed = paired_pods.sides.each_ref().map(follow);
+    for side in &paired_pods.sides {
+        side.namespace.kubectl_ok(&["delete", "pod", POD, "--wait=false"], "");
     }
-    for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&twins.sides) {
+    for ((mut kubectl, mut rest), side) in followed.into_iter().zip(&paired_pods.sides) {
         let mut log = String::new();
         rest.read_to_string(&mut log).expect("text");
         kubectl.wait().expect("it ends with the container");

@@ -20,28 +20,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::agent::binary_of;
 use kit::reserved_port::ReservedPort;
-use kubernetes_tests::kubernetes::{Cluster, Process, command};
+use kubernetes_tests::{Cluster, Process, command};
 use serde_json::{Value, json};
 
-use crate::page;
+use crate::http_get;
 
 /// The name of a step, and the function that runs it.
-type Step = (&'static str, fn(&mut World));
+type Step = (&'static str, fn(&mut Fixture));
 
 pub(crate) const STEPS: [Step; 13] = [
     ("manifests are accepted", manifests::manifests),
     ("the webhook becomes ready with only its own permissions", manifests::ready),
     ("a Pod is injected and its warnings are shown", pods::injected),
     ("a dry run stores nothing", pods::dry_run),
-    ("namespaces and labels select the Pods to inject", pods::chosen),
+    ("namespaces and labels select the Pods to inject", pods::selected),
     ("Pod Security restricted accepts the sidecar", pods::restricted),
     ("goldens are accepted", pods::goldens),
     ("kubectl parses the written YAML to the same values", pods::strings),
     ("a container of a later webhook is rewritten", late::reinvoked),
-    ("the failure policy applies to a busy or hanging webhook", outages::policy),
-    ("a removed caBundle is restored", outages::wiped),
+    ("the failure policy applies to a hanging webhook", outages::policy),
+    ("a removed caBundle is restored", outages::ca_bundle_removed),
     ("a CA rotation under load fails no review", outages::rotated),
-    ("without replicas other Pods start, and a new replica recovers", outages::dead),
+    ("without replicas other Pods start, and a new replica recovers", outages::no_replicas),
 ];
 
 const NAMESPACE: &str = "app-health-system";
@@ -49,7 +49,7 @@ const CONFIGURATION: &str = "mutatingwebhookconfiguration/app-health";
 
 /// The cluster and the webhook. The webhook is dropped first, because its log is in the cluster's
 /// directory.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     webhook: Option<Process>,
     cluster: Arc<Cluster>,
     /// The API server connects to `localhost`, so the address cannot be another one.
@@ -57,7 +57,7 @@ pub(crate) struct World {
     monitoring: ReservedPort,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new(cluster: Cluster) -> Self {
         let [address, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
         Self { cluster: Arc::new(cluster), webhook: None, address, monitoring }
@@ -92,7 +92,7 @@ impl World {
     }
 
     fn is_ready(&self, monitoring: &ReservedPort) -> bool {
-        page(monitoring.address, "/healthz/ready").status == 200
+        http_get(monitoring.address, "/healthz/ready").status == 200
     }
 
     fn bundle(&self) -> String {

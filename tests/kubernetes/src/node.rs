@@ -4,8 +4,8 @@
 
 mod containerd;
 mod kubelet;
-mod namespaces;
-mod space;
+mod linux_namespaces;
+mod namespace;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use nix::unistd::geteuid;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::kubernetes::{Cluster, Options, Process, manifests};
+use crate::{Cluster, Options, Process, manifests};
 use kit::docker::archive;
 use kit::envoy::workspace;
 use kit::terminal::say;
-use namespaces::Namespaces;
+use linux_namespaces::LinuxNamespaces;
 
-pub use space::Space;
-pub use watch::{Sight, Watch};
+pub use namespace::Namespace;
+pub use watch::{PodEvent, Watch};
 
 pub const NAME: &str = "node1";
 /// The node's address, at which the API server connects to kubelet.
@@ -48,7 +48,7 @@ pub struct Node {
     kubelet: Mutex<Option<Process>>,
     containerd: Process,
     // Dropped last, because all processes of the node end with the namespaces.
-    namespaces: Namespaces,
+    namespaces: LinuxNamespaces,
 }
 
 impl Node {
@@ -99,7 +99,7 @@ impl Node {
             .unwrap_or_else(|error| panic!("cannot build the images of a Kubernetes node: {error}"));
         let begin = Instant::now();
         let cgroup = format!("app-health-{process}-{name}");
-        let namespaces = Namespaces::start(&folder, kit::container_tools::folder().as_deref(), &cgroup);
+        let namespaces = LinuxNamespaces::start(&folder, kit::container_tools::folder().as_deref(), &cgroup);
         namespaces.enter();
         let containerd = containerd::start(&namespaces, &folder);
         let cluster = thread::scope(|scope| {
@@ -154,8 +154,8 @@ impl Node {
     /// If it does not become ready.
     pub fn install_webhook(&self) {
         let base = manifests("base");
-        self.cluster.done(&["apply", "-k", base.to_str().expect("UTF-8")], "");
-        self.cluster.done(
+        self.cluster.kubectl_ok(&["apply", "-k", base.to_str().expect("UTF-8")], "");
+        self.cluster.kubectl_ok(
             &["rollout", "status", "-n", SYSTEM, "deployment/app-health-webhook", "--timeout", "60s"],
             "",
         );
@@ -228,7 +228,7 @@ fn forget_others(all: &Path) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let process = name.split_once('-').map(|(process, _)| Path::new("/proc").join(process));
         if process.is_some_and(|process| !process.exists()) {
-            // The folder may be removed by its keeper script at the same time.
+            // The folder may be removed by its reaper script at the same time.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

@@ -37,7 +37,7 @@ impl Disk {
         let written = std::mem::take(&mut self.pending);
         for write in &written {
             match &write.record {
-                // Serialising and parsing drops the fields that serde skips.
+                // Serializing and parsing drops the fields that serde skips.
                 Some(record) => self.records.insert(write.key.clone(), record.clone()),
                 None => self.records.remove(&write.key),
             };

@@ -18,19 +18,19 @@ use super::configuration::NAMESPACE;
 #[derive(Debug)]
 pub struct Envoy {
     variant: Variant,
-    clusters: Held,
-    assignments: Held,
+    clusters: TypeState,
+    assignments: TypeState,
     /// The endpoints to which it sends requests, by cluster.
     pub endpoints: BTreeMap<String, BTreeSet<String>>,
     /// Whether it has rejected a response and may therefore be out of date.
-    pub has_refused: bool,
+    pub has_rejected: bool,
     /// Whether the node was sent; only the first request of a stream carries it.
-    said_node: bool,
+    node_sent: bool,
 }
 
 /// The resources of one type.
 #[derive(Debug, Default)]
-struct Held {
+struct TypeState {
     /// The version in the state-of-the-world variant.
     version: String,
     nonce: String,
@@ -43,11 +43,11 @@ impl Envoy {
     pub fn new(variant: Variant) -> Self {
         Self {
             variant,
-            clusters: Held::default(),
-            assignments: Held::default(),
+            clusters: TypeState::default(),
+            assignments: TypeState::default(),
             endpoints: BTreeMap::new(),
-            has_refused: false,
-            said_node: false,
+            has_rejected: false,
+            node_sent: false,
         }
     }
 
@@ -55,7 +55,7 @@ impl Envoy {
     pub fn opened(&mut self) -> Vec<Request> {
         self.clusters.nonce.clear();
         self.assignments.nonce.clear();
-        self.said_node = false;
+        self.node_sent = false;
         let mut requests = vec![self.first(TypeUrl::Cluster)];
         if !self.clusters.resources.is_empty() {
             requests.push(self.first(TypeUrl::Endpoint));
@@ -64,12 +64,12 @@ impl Envoy {
     }
 
     /// Accepts or rejects a response and returns the next requests.
-    pub fn heard(&mut self, response: &Response, refuses: bool) -> Vec<Request> {
+    pub fn on_response(&mut self, response: &Response, refuses: bool) -> Vec<Request> {
         if refuses {
-            self.has_refused = true;
-            let held = self.held(&response.type_url);
-            held.nonce.clone_from(&response.nonce);
-            return vec![self.request(&response.type_url, Some("rejected".to_owned()))];
+            self.has_rejected = true;
+            let type_state = self.type_state(&response.type_url);
+            type_state.nonce.clone_from(&response.nonce);
+            return vec![self.ack_or_nack(&response.type_url, Some("rejected".to_owned()))];
         }
         match response.type_url {
             TypeUrl::Cluster => self.take_clusters(response),
@@ -80,9 +80,9 @@ impl Envoy {
 
     fn take_clusters(&mut self, response: &Response) -> Vec<Request> {
         let before: BTreeSet<String> = self.clusters.resources.keys().cloned().collect();
-        self.clusters.take(response, self.variant, self.variant == Variant::Sotw);
+        self.clusters.apply(response, self.variant, self.variant == Variant::Sotw);
         let after: BTreeSet<String> = self.clusters.resources.keys().cloned().collect();
-        let mut requests = vec![self.request(&TypeUrl::Cluster, None)];
+        let mut requests = vec![self.ack_or_nack(&TypeUrl::Cluster, None)];
         let warms = response.resources.iter().any(|resource| before.contains(&*resource.name));
         if before == after && !warms {
             return requests;
@@ -90,12 +90,12 @@ impl Envoy {
         self.endpoints.retain(|name, _| after.contains(name));
         self.assignments.resources.retain(|name, _| after.contains(name));
         requests.push(match self.variant {
-            Variant::Sotw => self.request(&TypeUrl::Endpoint, None),
+            Variant::Sotw => self.ack_or_nack(&TypeUrl::Endpoint, None),
             Variant::Delta => {
                 let subscribe = after.difference(&before).cloned().collect();
                 let unsubscribe = before.difference(&after).cloned().collect();
                 let initial = BTreeMap::new();
-                self.say(
+                self.request(
                     &TypeUrl::Endpoint,
                     None,
                     ResourceSubscription::Delta { subscribe, unsubscribe, initial },
@@ -107,7 +107,7 @@ impl Envoy {
     }
 
     fn take_assignments(&mut self, response: &Response) -> Vec<Request> {
-        self.assignments.take(response, self.variant, false);
+        self.assignments.apply(response, self.variant, false);
         for resource in &response.resources {
             if self.clusters.resources.contains_key(&*resource.name) {
                 self.endpoints.insert(resource.name.to_string(), addresses(&resource.any));
@@ -116,10 +116,10 @@ impl Envoy {
         for name in &response.removed {
             self.endpoints.remove(&**name);
         }
-        vec![self.request(&TypeUrl::Endpoint, None)]
+        vec![self.ack_or_nack(&TypeUrl::Endpoint, None)]
     }
 
-    fn held(&mut self, type_url: &TypeUrl) -> &mut Held {
+    fn type_state(&mut self, type_url: &TypeUrl) -> &mut TypeState {
         if *type_url == TypeUrl::Cluster { &mut self.clusters } else { &mut self.assignments }
     }
 
@@ -131,24 +131,24 @@ impl Envoy {
         };
         let subscription = match self.variant {
             Variant::Sotw => {
-                ResourceSubscription::Sotw { version: self.held(&type_url).version.clone(), names }
+                ResourceSubscription::Sotw { version: self.type_state(&type_url).version.clone(), names }
             }
             Variant::Delta => {
-                let initial = self.held(&type_url).resources.clone();
+                let initial = self.type_state(&type_url).resources.clone();
                 ResourceSubscription::Delta { subscribe: names, unsubscribe: Vec::new(), initial }
             }
         };
-        self.say(&type_url, None, subscription, String::new())
+        self.request(&type_url, None, subscription, String::new())
     }
 
     /// Returns the ACK or NACK of the last response of a type.
-    fn request(&mut self, type_url: &TypeUrl, error: Option<String>) -> Request {
+    fn ack_or_nack(&mut self, type_url: &TypeUrl, error: Option<String>) -> Request {
         let names = match type_url {
             TypeUrl::Cluster => Vec::new(),
             _ => self.clusters.resources.keys().cloned().collect(),
         };
-        let held = self.held(type_url);
-        let (version, nonce) = (held.version.clone(), held.nonce.clone());
+        let type_state = self.type_state(type_url);
+        let (version, nonce) = (type_state.version.clone(), type_state.nonce.clone());
         let subscription = match self.variant {
             Variant::Sotw => ResourceSubscription::Sotw { version, names },
             Variant::Delta => ResourceSubscription::Delta {
@@ -157,17 +157,17 @@ impl Envoy {
                 initial: BTreeMap::new(),
             },
         };
-        self.say(type_url, error, subscription, nonce)
+        self.request(type_url, error, subscription, nonce)
     }
 
-    fn say(
+    fn request(
         &mut self,
         type_url: &TypeUrl,
         error: Option<String>,
         subscription: ResourceSubscription,
         nonce: String,
     ) -> Request {
-        let is_first = !std::mem::replace(&mut self.said_node, true);
+        let is_first = !std::mem::replace(&mut self.node_sent, true);
         let node = is_first.then(|| {
             let (id, namespace) = ("router~10.9.9.9~gateway.shop".to_owned(), Some(NAMESPACE.to_owned()));
             Box::new(Node { id, namespace, ..Node::default() })
@@ -176,10 +176,10 @@ impl Envoy {
     }
 }
 
-impl Held {
+impl TypeState {
     /// Stores the resources of a response; with `is_all`, resources that are missing in it are
     /// removed.
-    fn take(&mut self, response: &Response, variant: Variant, is_all: bool) {
+    fn apply(&mut self, response: &Response, variant: Variant, is_all: bool) {
         self.nonce.clone_from(&response.nonce);
         if variant == Variant::Sotw {
             self.version.clone_from(&response.version);

@@ -10,18 +10,18 @@ pub mod command;
 pub mod configuration;
 pub mod disk;
 pub mod envoy;
+pub mod final_check;
+pub mod injected_bug;
+pub mod invariants;
+pub mod istio_agent;
 pub mod network;
-pub mod plain;
 pub mod plan;
 pub mod process;
 pub mod random;
-pub mod sabotage;
-pub mod truth;
-pub mod watch;
 pub mod world;
 
+use injected_bug::InjectedBug;
 pub use plan::Plan;
-use sabotage::Sabotage;
 use world::World;
 
 /// Counts of one or more histories.
@@ -50,34 +50,34 @@ impl Tally {
 #[derive(Debug)]
 pub struct History {
     /// The first violated invariant, or difference at the end.
-    pub wrong: Option<String>,
+    pub violation: Option<String>,
     /// The events line by line, if requested.
     pub trace: Vec<String>,
     pub tally: Tally,
 }
 
 /// Runs a plan, optionally with an injected bug.
-pub fn run(plan: Plan, sabotage: Option<Sabotage>, trace: bool) -> History {
+pub fn run(plan: Plan, injected_bug: Option<InjectedBug>, trace: bool) -> History {
     let faults = plan.faults.len();
-    let mut world = World::new(plan, sabotage);
+    let mut world = World::new(plan, injected_bug);
     world.trace = trace.then(Vec::new);
-    let wrong = world.run().and_then(|()| world.compare()).err();
+    let violation = world.run().and_then(|()| world.compare()).err();
     let tally = Tally {
-        steps: world.watch.steps,
-        inputs: world.watch.inputs,
-        effects: world.watch.effects,
+        steps: world.invariants.steps,
+        inputs: world.invariants.inputs,
+        effects: world.invariants.effects,
         faults,
         seconds: world.now.as_secs(),
     };
-    History { wrong, trace: world.trace.unwrap_or_default(), tally }
+    History { violation, trace: world.trace.unwrap_or_default(), tally }
 }
 
 /// Removes faults one by one, as long as the same failure occurs without them.
-pub fn shrink(mut plan: Plan, sabotage: Option<Sabotage>) -> Plan {
+pub fn shrink(mut plan: Plan, injected_bug: Option<InjectedBug>) -> Plan {
     // Failures are compared without numbers and names, which differ.
     let kind = |plan: &Plan| {
-        let wrong = run(plan.clone(), sabotage, false).wrong?;
-        let words = wrong.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic));
+        let violation = run(plan.clone(), injected_bug, false).violation?;
+        let words = violation.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic));
         Some(words.take(6).map(str::to_owned).collect::<Vec<_>>())
     };
     let original = kind(&plan);

@@ -42,7 +42,7 @@ pub enum End {
 
 /// One direction of a connection.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pipe {
+pub struct Direction {
     /// The arrival time of the last packet, before which no later packet arrives.
     last: Duration,
     /// Whether packets are lost.
@@ -65,13 +65,13 @@ pub struct Connection {
     /// Whether the server has read the first request.
     pub read: bool,
     /// The direction to the server.
-    pub up: Pipe,
+    pub up: Direction,
     /// The direction to the client.
-    pub down: Pipe,
+    pub down: Direction,
 }
 
 impl Connection {
-    fn pipe(&mut self, to: End) -> &mut Pipe {
+    fn direction(&mut self, to: End) -> &mut Direction {
         match to {
             End::Server => &mut self.up,
             End::Machine => &mut self.down,
@@ -80,14 +80,14 @@ impl Connection {
 
     /// Returns the arrival time of a packet at that end, after those sent before it.
     pub fn arrival(&mut self, to: End, at: Duration) -> Duration {
-        let pipe = self.pipe(to);
-        pipe.last = pipe.last.max(at);
-        pipe.last
+        let direction = self.direction(to);
+        direction.last = direction.last.max(at);
+        direction.last
     }
 
     /// Returns whether packets to that end are lost.
     pub fn is_dead(&mut self, to: End) -> bool {
-        self.pipe(to).dead
+        self.direction(to).dead
     }
 }
 
@@ -108,8 +108,8 @@ impl Network {
             machine_open: true,
             server_open: true,
             read: false,
-            up: Pipe::default(),
-            down: Pipe::default(),
+            up: Direction::default(),
+            down: Direction::default(),
         };
         self.connections.insert(self.opened, connection);
         self.opened
@@ -125,7 +125,7 @@ impl Network {
     }
 
     /// Closes one end; the connection is removed when both are closed.
-    pub fn leave(&mut self, id: StreamId, end: End) {
+    pub fn close(&mut self, id: StreamId, end: End) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match end {
             End::Machine => connection.machine_open = false,

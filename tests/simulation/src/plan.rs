@@ -76,9 +76,9 @@ pub struct MachinePlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// This project's agent.
-    Ours,
+    AppHealth,
     /// Istio's agent, which reports only changes.
-    Plain,
+    Istio,
     /// The Envoy beside an agent: a stream of the same workload that reports nothing.
     Companion,
     /// Repeats earlier reports of a machine, on a new stream.
@@ -139,9 +139,9 @@ fn settings(random: &mut Random) -> Settings {
 
 fn machine(random: &mut Random, host: usize) -> MachinePlan {
     let group = random.chance(0.8).then(|| random.below(GROUPS.len()));
-    let kind = if random.chance(0.25) { Kind::Plain } else { Kind::Ours };
+    let kind = if random.chance(0.25) { Kind::Istio } else { Kind::AppHealth };
     // The server pushes no probe to an Istio agent, or for a manual entry.
-    let has_file = kind == Kind::Plain || group.is_none() || random.chance(0.5);
+    let has_file = kind == Kind::Istio || group.is_none() || random.chance(0.5);
     MachinePlan {
         kind,
         host,

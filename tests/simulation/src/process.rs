@@ -8,7 +8,7 @@ use discovery::entries::StreamId;
 use workload_health::reporter::{Effect, HealthStatus, Input, Reporter, ReporterSettings};
 use workload_health::{HealthState, Thresholds, WorkloadProbe};
 
-use super::plain::Plain;
+use super::istio_agent::IstioAgent;
 use super::plan::{Kind, MachinePlan, ProbePlan};
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Process {
     pub started: Duration,
     /// The state of the thresholds.
     pub health: HealthState,
-    pub speaker: Speaker,
+    pub reporter: AgentReporter,
     /// The probe in use.
     pub probe: Option<ProbePlan>,
     /// When the next probe runs, in simulated time.
@@ -34,11 +34,11 @@ pub struct Process {
 
 /// The reporter of a run.
 #[derive(Debug)]
-pub enum Speaker {
+pub enum AgentReporter {
     /// The reporter of this project's agent.
-    Ours(Box<Reporter>),
+    AppHealth(Box<Reporter>),
     /// That of any other client.
-    Plain(Plain),
+    Istio(IstioAgent),
 }
 
 impl Process {
@@ -50,7 +50,7 @@ impl Process {
             run,
             started: now,
             health,
-            speaker: Speaker::Plain(Plain::new()),
+            reporter: AgentReporter::Istio(IstioAgent::new()),
             probe,
             next_probe: probe.map(|probe| now + Duration::from_secs(probe.initial_delay)),
             stream: None,
@@ -58,14 +58,15 @@ impl Process {
             since: Duration::ZERO,
             last_probe: None,
         };
-        if plan.kind == Kind::Ours {
+        if plan.kind == Kind::AppHealth {
             let settings = ReporterSettings {
                 epoch: epoch(run),
                 heartbeat: Duration::from_secs(60),
                 istio_heartbeat: Some(Duration::from_secs(300)),
                 final_report_timeout: Duration::from_secs(2),
+                is_proxied: false,
             };
-            process.speaker = Speaker::Ours(Box::new(Reporter::new(settings, process.level())));
+            process.reporter = AgentReporter::AppHealth(Box::new(Reporter::new(settings, process.level())));
         }
         process
     }
@@ -127,9 +128,9 @@ impl Process {
 
     /// Returns when the reporter is due, in simulated time.
     pub fn next_due(&self) -> Option<Duration> {
-        let due = match &self.speaker {
-            Speaker::Ours(reporter) => reporter.next_due(),
-            Speaker::Plain(plain) => plain.next_due(),
+        let due = match &self.reporter {
+            AgentReporter::AppHealth(reporter) => reporter.next_due(),
+            AgentReporter::Istio(plain) => plain.next_due(),
         };
         due.map(|due| self.started + due)
     }
@@ -137,9 +138,9 @@ impl Process {
     /// Passes one input to the reporter.
     pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
         let now = now - self.started;
-        match &mut self.speaker {
-            Speaker::Ours(reporter) => reporter.step(now, input, random),
-            Speaker::Plain(plain) => plain.step(now, input, random),
+        match &mut self.reporter {
+            AgentReporter::AppHealth(reporter) => reporter.step(now, input, random),
+            AgentReporter::Istio(plain) => plain.step(now, input, random),
         }
     }
 }

@@ -3,12 +3,12 @@ use clap::ValueEnum as _;
 use super::*;
 
 /// Returns the first seed that fails.
-fn found(sabotage: Sabotage, seeds: std::ops::Range<u64>) -> Option<u64> {
-    seeds.into_iter().find(|seed| run(Plan::new(*seed), Some(sabotage), false).wrong.is_some())
+fn found(injected_bug: InjectedBug, seeds: std::ops::Range<u64>) -> Option<u64> {
+    seeds.into_iter().find(|seed| run(Plan::new(*seed), Some(injected_bug), false).violation.is_some())
 }
 
 #[test]
-fn a_seed_is_a_history() {
+fn a_seed_determines_the_history() {
     for seed in 0..10 {
         let once = run(Plan::new(seed), None, true);
         let again = run(Plan::new(seed), None, true);
@@ -18,19 +18,19 @@ fn a_seed_is_a_history() {
 }
 
 #[test]
-fn mistakes_are_found() {
-    for sabotage in Sabotage::value_variants() {
-        let found = found(*sabotage, 1..400);
-        assert!(found.is_some(), "{sabotage:?}");
+fn every_injected_bug_is_found() {
+    for injected_bug in InjectedBug::value_variants() {
+        let found = found(*injected_bug, 1..400);
+        assert!(found.is_some(), "{injected_bug:?}");
     }
 }
 
 #[test]
-fn a_failure_becomes_smaller() {
-    let sabotage = Some(Sabotage::NeverPublish);
-    let fails = |plan: &Plan| run(plan.clone(), sabotage, false).wrong.is_some();
+fn a_failure_is_shrunk() {
+    let injected_bug = Some(InjectedBug::NeverPublish);
+    let fails = |plan: &Plan| run(plan.clone(), injected_bug, false).violation.is_some();
     let plan = (1..).map(Plan::new).find(|plan| plan.faults.len() > 20 && fails(plan)).expect("one fails");
     let before = plan.faults.len();
-    let plan = shrink(plan, sabotage);
+    let plan = shrink(plan, injected_bug);
     assert!(plan.faults.len() < before && fails(&plan), "{plan:?}");
 }

@@ -2,14 +2,14 @@
 //! It never waits or accesses the operating system; the same plan always gives the same history.
 //!
 //! The state machines of both sides are the real ones, everything else is simulated. The handling
-//! of the events is in `machines`, `server`, `ads`, `envoys`, `wires` and `faults`.
+//! of the events is in `machines`, `server`, `ads`, `envoys`, `connections` and `faults`.
 
 mod ads;
+mod connections;
 mod envoys;
 mod faults;
 mod machines;
 mod server;
-mod wires;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -26,12 +26,12 @@ use workload_health::reporter::Input as ReporterInput;
 use super::configuration::{self, Configuration};
 use super::disk::Disk;
 use super::envoy::Envoy;
+use super::injected_bug::InjectedBug;
+use super::invariants::Invariants;
 use super::network::{End, Network, Packet};
 use super::plan::Plan;
 use super::process::Process;
 use super::random::Random;
-use super::sabotage::Sabotage;
-use super::watch::Watch;
 
 pub use envoys::Client;
 
@@ -44,12 +44,12 @@ pub enum Event {
     Fault(usize),
     /// A packet arrives at an end.
     Arrive(StreamId, End, Packet),
-    /// An end detects that the other one is gone, if the cause still exists.
-    Notice(StreamId, End, Cause),
+    /// An end detects that the other one is gone, if the reason still exists.
+    LossDetected(StreamId, End, LossReason),
     /// A connection attempt of a run ends.
-    Dialled { machine: usize, run: u64, reached: bool },
+    ConnectEnded { machine: usize, run: u64, reached: bool },
     /// A run has validated a pushed probe.
-    Judged { machine: usize, run: u64, input: Box<ReporterInput>, probe: Option<serde_json::Value> },
+    ProbeValidated { machine: usize, run: u64, input: Box<ReporterInput>, probe: Option<serde_json::Value> },
     /// Pending writes become durable.
     Commit { server: u64 },
     /// The server is informed that a write is durable.
@@ -64,7 +64,7 @@ pub enum Event {
 
 /// Why an end considers the other one gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum LossReason {
     /// The other end has closed the connection.
     Gone,
     /// PINGs are not answered while a partition or pause of the host lasts that began at `since`.
@@ -95,7 +95,7 @@ pub struct Server {
     config: Arc<Config>,
     debounce: Debounce,
     /// Until when the endpoints may be incomplete because the store was empty.
-    settling: Option<Duration>,
+    startup_grace: Option<Duration>,
     /// The streams of Envoys.
     streams: BTreeMap<StreamId, AdsStream>,
     nonces: u64,
@@ -105,7 +105,7 @@ pub struct Server {
 pub struct World {
     pub(super) plan: Plan,
     pub(super) now: Duration,
-    pub(super) sabotage: Option<Sabotage>,
+    pub(super) injected_bug: Option<InjectedBug>,
     pub(super) random: Random,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     events: BTreeMap<u64, Event>,
@@ -120,21 +120,21 @@ pub struct World {
     disk_full_until: Duration,
     wall_offset: i64,
     pub(super) configuration: Configuration,
-    pub(super) watch: Watch,
+    pub(super) invariants: Invariants,
     /// The lines of the history, if requested.
     pub trace: Option<Vec<String>>,
 }
 
 impl World {
     /// Returns the initial world.
-    pub fn new(plan: Plan, sabotage: Option<Sabotage>) -> Self {
+    pub fn new(plan: Plan, injected_bug: Option<InjectedBug>) -> Self {
         let mut hosts = vec![Host::default(); plan.machines.len() + plan.envoys.len()];
         for machine in &plan.machines {
             hosts[machine.host].healthy = Some(machine.healthy);
         }
         let mut world = Self {
             now: Duration::ZERO,
-            sabotage,
+            injected_bug,
             random: Random::new(plan.seed ^ 0x5eed),
             queue: BinaryHeap::new(),
             events: BTreeMap::new(),
@@ -153,7 +153,7 @@ impl World {
             disk_full_until: Duration::ZERO,
             wall_offset: 0,
             configuration: Configuration::new(&plan),
-            watch: Watch::new(&plan),
+            invariants: Invariants::new(&plan),
             trace: None,
             plan,
         };
@@ -176,8 +176,8 @@ impl World {
         let end = self.plan.until + self.plan.rest;
         let mut at_once = 0;
         loop {
-            if let Some(wrong) = self.watch.wrong.take() {
-                return Err(format!("{:.3} s: {wrong}", self.now.as_secs_f64()));
+            if let Some(violation) = self.invariants.violation.take() {
+                return Err(format!("{:.3} s: {violation}", self.now.as_secs_f64()));
             }
             let due = [self.queue.peek().map(|next| next.0.0), self.next_machine(), self.next_server()];
             let Some(due) = due.into_iter().flatten().min().filter(|due| *due <= end) else { break };
@@ -186,7 +186,7 @@ impl World {
                 return Err(format!("{:.3} s: endless loop of events", self.now.as_secs_f64()));
             }
             self.now = self.now.max(due);
-            self.watch.steps += 1;
+            self.invariants.steps += 1;
             match self.queue.pop() {
                 Some(Reverse((at, number))) if at <= self.now => {
                     let event = self.events.remove(&number).expect("each number has its event");
@@ -208,7 +208,7 @@ impl World {
         self.events.insert(self.queued, event);
     }
 
-    pub(super) fn say(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn trace(&mut self, line: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{:10.3}  {}", self.now.as_secs_f64(), line()));
         }
@@ -235,13 +235,15 @@ impl World {
         match event {
             Event::Fault(index) => {
                 let fault = self.plan.faults[index].1.clone();
-                self.say(|| format!("FAULT {fault:?}"));
+                self.trace(|| format!("FAULT {fault:?}"));
                 self.fault(fault);
             }
             Event::Arrive(stream, end, packet) => self.arrive(stream, end, packet),
-            Event::Notice(stream, end, cause) => self.notice(stream, end, cause),
-            Event::Dialled { machine, run, reached } => self.dialled(machine, run, reached),
-            Event::Judged { machine, run, input, probe } => self.judged(machine, run, *input, probe.as_ref()),
+            Event::LossDetected(stream, end, reason) => self.detect_loss(stream, end, reason),
+            Event::ConnectEnded { machine, run, reached } => self.connect_ended(machine, run, reached),
+            Event::ProbeValidated { machine, run, input, probe } => {
+                self.probe_validated(machine, run, *input, probe.as_ref())
+            }
             Event::Commit { server } => self.commit(server),
             Event::Stored { server, key, write } => self.stored(server, key, write),
             Event::ReadConfiguration => self.read_configuration(),

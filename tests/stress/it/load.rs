@@ -3,17 +3,17 @@
 use stress::{drain, flood, gone, mixed, odd, ports, restarts, slow, swap, timeouts, trap};
 
 #[tokio::test]
-async fn a_filter_that_traps_harms_nothing_else() {
+async fn a_filter_that_traps_does_not_affect_other_traffic() {
     trap::run("trap", 50).await;
 }
 
 #[tokio::test]
-async fn mixed_requests_leave_nothing() {
+async fn mixed_requests_leak_nothing() {
     mixed::run("mixed", 2000).await;
 }
 
 #[tokio::test]
-async fn odd_requests_leave_nothing_in_the_agent() {
+async fn malformed_requests_leak_nothing_in_the_agent() {
     odd::run("odd", 6000).await;
 }
 
@@ -23,17 +23,17 @@ async fn a_flood_stops_at_the_limits() {
 }
 
 #[tokio::test]
-async fn slow_callers_are_cut() {
+async fn slow_clients_are_disconnected() {
     slow::run("slow", 40).await;
 }
 
 #[tokio::test]
-async fn timeouts_leave_nothing() {
+async fn timeouts_leak_nothing() {
     timeouts::run("timeouts", 96).await;
 }
 
 #[tokio::test]
-async fn each_probe_has_its_connection() {
+async fn each_probe_opens_its_own_connection() {
     ports::run("ports", 2, 100).await;
 }
 
@@ -43,16 +43,16 @@ async fn configurations_change_under_load() {
 }
 
 #[tokio::test]
-async fn probes_in_flight_outlive_a_drain() {
+async fn probes_in_flight_finish_during_a_drain() {
     drain::run("drain", 1).await;
 }
 
 #[tokio::test]
-async fn callers_that_leave_free_the_application() {
+async fn disconnected_clients_release_the_application() {
     gone::run("gone", 2).await;
 }
 
 #[tokio::test]
-async fn an_envoy_that_dies_is_started_again_where_nobody_else_would() {
+async fn envoy_is_restarted_with_restart_always() {
     restarts::run("restarts", 3).await;
 }

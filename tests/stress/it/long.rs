@@ -29,7 +29,7 @@ async fn a_million_mixed_requests() {
 
 #[tokio::test]
 #[ignore = "some minutes"]
-async fn a_million_odd_requests_to_the_agent() {
+async fn a_million_malformed_requests_to_the_agent() {
     run("odd requests", odd::run("s-odd", 1_000_000)).await;
 }
 
@@ -41,7 +41,7 @@ async fn twenty_thousand_requests_a_second_on_one_path() {
 
 #[tokio::test]
 #[ignore = "half a minute"]
-async fn a_thousand_slow_callers() {
+async fn a_thousand_slow_clients() {
     run("slow callers", slow::run("s-slow", 1000)).await;
 }
 
@@ -71,7 +71,7 @@ async fn drains_with_probes_in_flight() {
 
 #[tokio::test]
 #[ignore = "half a minute"]
-async fn callers_that_leave() {
+async fn clients_that_disconnect() {
     run("callers gone", gone::run("s-gone", 100)).await;
 }
 

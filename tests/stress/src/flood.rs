@@ -18,8 +18,8 @@ use kit::report::Row;
 
 /// Connections of the flood, which stay open.
 const CONNECTIONS: u32 = 32;
-/// Maximum number of probes of one prober in flight on one worker.
-const IN_FLIGHT: u64 = 8;
+/// Maximum number of probes of one prober and client in flight on one worker.
+const IN_FLIGHT: u64 = 10;
 /// The rate limit of one source: its burst, and its rate per second.
 const BURST: f64 = 400.0;
 const PER_SECOND: f64 = 200.0;

@@ -12,15 +12,15 @@ use kit::net;
 use kit::report::Row;
 use kit::wait::until;
 
-/// Maximum number of probes of one prober in flight on one worker.
-const IN_FLIGHT: u64 = 8;
+/// Maximum number of probes of one prober and client in flight on one worker.
+const IN_FLIGHT: u64 = 10;
 
 /// In each round, as many clients as a prober allows send a probe to an application that does not
 /// respond, and disconnect.
 ///
 /// # Panics
 /// If an application's connection stays open, or the limit is not released, so that fewer than
-/// eight probes get through.
+/// ten probes get through.
 pub async fn run(name: &str, rounds: u64) -> Vec<Row> {
     let ip = net::loopback();
     let silent = CountedApp::start(ip, Habit::Hang);

@@ -1,5 +1,5 @@
 //! Long runs of minutes or a million requests, with their counts as arguments: the tests run a few
-//! of each, the recipe `stress` all of them. They assert behaviour and never speed; figures are
+//! of each, the recipe `stress` all of them. They assert behavior and never speed; figures are
 //! returned as rows.
 
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use kit::envoy::{Envoy, Version, folder};
-use kit::plain;
+use kit::plain_listener;
 use kit::pod::{Pod, with_long_timeouts};
 use kit::process::Process;
 use kit::report::Row;
@@ -48,7 +48,7 @@ async fn pod_at(name: &str, ip: IpAddr, probers: &Value, limit: Limit) -> Pod {
     let bootstrap = Pod::bootstrap(name, ip, &with_long_timeouts(probers.clone()));
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     if limit == Limit::Raised {
-        plain::raise_rate_limit(&mut rendered);
+        plain_listener::raise_rate_limit(&mut rendered);
     }
     let envoy = Envoy::start(Version::Newest, folder(name), &rendered, 1).await;
     Pod { ip, listener: bootstrap.probe_address, envoy }

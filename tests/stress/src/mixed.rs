@@ -8,9 +8,10 @@ use serde_json::json;
 use super::{Limit, Memory, pod_at};
 use kit::app::counted::{CountedApp, Habit};
 use kit::load::{Load, Tally, ask, kubelet_request};
-use kit::net::{self, ClosedPort};
+use kit::net;
 use kit::pod::Pod;
 use kit::report::Row;
+use kit::reserved_port::ReservedPort;
 
 /// A kind of request: the bytes of the `number`-th one, and the expected status.
 struct Kind {
@@ -108,7 +109,7 @@ pub async fn run(name: &str, total: u64) -> Vec<Row> {
     let elsewhere = answer("302 Found\r\nContent-Length: 0\r\nLocation: http://elsewhere.example/");
     let circle = answer("302 Found\r\nContent-Length: 0\r\nLocation: /");
     let endless = CountedApp::start(ip, Habit::Answer(endless()));
-    let closed = ClosedPort::new(ip);
+    let closed = ReservedPort::new(ip);
     let table = json!({
         "/app-health/app/readyz": {"httpGet": {"port": app.port()}},
         "/app-health/failing/readyz": {"httpGet": {"port": failing.port()}},

@@ -2,63 +2,25 @@
 //! the old or the new configuration, and an invalid one changes nothing.
 
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
 
 use futures_util::future::join;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{Envoy, Version, folder};
 use kit::load::{Load, Tally, ask, kubelet_request};
 use kit::net;
-use kit::plain;
+use kit::plain_listener;
 use kit::pod::Pod;
 use kit::report::Row;
 use kit::wait::until;
+use kit::watched_listener::WatchedListener;
 
 /// The statuses of the two applications between which the configurations alternate.
 const STATUSES: [u16; 2] = [200, 201];
 /// One configuration in this number is rejected by the filter.
 const BAD: u64 = 5;
-
-/// The listener as a file that Envoy watches.
-struct Listener {
-    rendered: Value,
-    file: PathBuf,
-}
-
-impl Listener {
-    /// Moves the probe listener from a bootstrap to a file in `folder`.
-    fn of(bootstrap: &mut Value, folder: &Path) -> Self {
-        let listeners = bootstrap["static_resources"]["listeners"].as_array_mut().expect("a list");
-        let place = listeners.iter().position(|listener| listener["name"] == "app_health");
-        let rendered = listeners.remove(place.expect("a probe listener"));
-        let watched = folder.join("listeners");
-        std::fs::create_dir_all(&watched).expect("a writable folder");
-        let file = watched.join("listeners.json");
-        bootstrap["node"] = json!({"id": "stress", "cluster": "stress"});
-        bootstrap["dynamic_resources"] = json!({"lds_config": {
-            "resource_api_version": "V3",
-            "path_config_source": {"path": file, "watched_directory": {"path": watched}},
-        }});
-        Self { rendered, file }
-    }
-
-    /// Atomically replaces the listener by one with this prober table.
-    fn write(&self, version: u64, ip: IpAddr, probers: &Value) {
-        let mut listener = self.rendered.clone();
-        let filters = plain::http_filters(&mut listener);
-        let wasm = filters.iter_mut().find(|filter| filter["name"] == "envoy.filters.http.wasm");
-        let configuration = json!({"podIP": ip.to_string(), "probers": probers}).to_string();
-        wasm.expect("the filter")["typed_config"]["config"]["configuration"]["value"] = configuration.into();
-        listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
-        let response = json!({"version_info": version.to_string(), "resources": [listener]});
-        let new = self.file.with_extension("new");
-        std::fs::write(&new, response.to_string()).expect("a writable folder");
-        std::fs::rename(&new, &self.file).expect("a writable folder");
-    }
-}
 
 /// Applies `configurations` one after the other, while `per_second` probes per second are sent.
 ///
@@ -74,8 +36,8 @@ pub async fn run(name: &str, configurations: u64, per_second: u32) -> Vec<Row> {
     };
     let mut bootstrap =
         serde_json::from_str(&Pod::bootstrap(name, ip, &json!({})).render()).expect("a bootstrap is JSON");
-    plain::raise_rate_limit(&mut bootstrap);
-    let listener = Listener::of(&mut bootstrap, &folder(name));
+    plain_listener::raise_rate_limit(&mut bootstrap);
+    let listener = WatchedListener::of(&mut bootstrap, &folder(name));
     listener.write(0, ip, &table(0));
     let envoy = Envoy::start(Version::Newest, folder(name), &bootstrap, 1).await;
     let address = kit::envoy::probe_listener(ip);

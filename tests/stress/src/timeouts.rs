@@ -11,10 +11,9 @@ use kit::process::Process;
 use kit::report::Row;
 use kit::wait::until;
 
-/// Maximum number of probes of one prober in flight on one worker.
-const IN_FLIGHT: u64 = 8;
-/// Groups of four probers. Three of each four use the same cluster, whose circuit breakers open
-/// above 64 probes in flight.
+/// Maximum number of probes of one prober and client in flight on one worker.
+const IN_FLIGHT: u64 = 10;
+/// Groups of four probers.
 const FOURS: usize = 2;
 /// Gauges that are above 0 while probes are in flight, and must be 0 afterwards.
 const GAUGES: &[&str] = &[

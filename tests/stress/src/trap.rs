@@ -17,7 +17,7 @@ use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{Envoy, Version, folder};
 use kit::load::{Load, Tally, ask, kubelet_request};
 use kit::net;
-use kit::plain;
+use kit::plain_listener;
 use kit::pod::Pod;
 use kit::report::Row;
 use kit::wait::{self, until};
@@ -38,8 +38,8 @@ pub async fn run(name: &str, traps: u64) -> Vec<Row> {
     let bootstrap = Bootstrap { filter: FilterCode::File(wasm), ..Pod::bootstrap(name, ip, &json!({})) };
     let mut rendered = serde_json::from_str(&bootstrap.render()).expect("a bootstrap is JSON");
     let plain = SocketAddr::new(ip, 8000);
-    plain::add(&mut rendered, plain, app.address);
-    plain::set_timeout(&mut rendered, wait::TIMEOUT);
+    plain_listener::add(&mut rendered, plain, app.address);
+    plain_listener::set_timeout(&mut rendered, wait::TIMEOUT);
     let envoy = Envoy::start(Version::Newest, folder(name), &rendered, 1).await;
 
     let listener = bootstrap.probe_address;

@@ -65,7 +65,6 @@ pub struct Context {
     pub(super) response_seen: bool,
     /// The chunk of the current body callback.
     pub(super) chunk: Option<Vec<u8>>,
-    pub(super) access_log: bool,
     pub(super) properties: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Set while a root context is created and configured.
     pub(super) plugin_configuration: Option<Vec<u8>>,

@@ -29,8 +29,6 @@ pub enum Fault {
     Trap,
     /// A call that returns bytes returns these instead; they need not be UTF-8.
     Value(Vec<u8>),
-    /// A call that returns bytes returns Ok with this pointer and size, which may be invalid.
-    Pointer { pointer: u32, size: u32 },
     /// A call that returns an ID (callout, metric) succeeds but returns this one.
     Id(u32),
 }
@@ -58,7 +56,7 @@ impl Faults {
     pub(super) fn plan(&mut self, call: &str, nth: Option<u32>, fault: Fault) {
         let known = match &fault {
             Fault::Status(_) | Fault::Trap => super::ALLOWED.contains(&call),
-            Fault::Value(_) | Fault::Pointer { .. } => RETURNS_BYTES.contains(&call),
+            Fault::Value(_) => RETURNS_BYTES.contains(&call),
             Fault::Id(_) => RETURNS_ID.contains(&call),
         };
         assert!(known, "{call} = {fault:?}: unknown call, or the fault does not apply to it");

@@ -1,7 +1,7 @@
 //! The guest as a host call accesses it: its memory, its allocator, and the fault that the test
 //! planned for this call.
 
-use wasmtime::{AsContext, AsContextMut, Caller, Error, Memory, Result};
+use wasmi::{AsContext, AsContextMut, Caller, Error, Memory};
 
 use super::Host;
 use super::fault::{Fault, Status};
@@ -35,18 +35,18 @@ pub(super) fn call<'a>(
     mut caller: Caller<'a, Host>,
     name: &'static str,
     work: impl FnOnce(&mut Guest<'a>) -> Result<(), CallError>,
-) -> Result<u32> {
+) -> Result<u32, Error> {
     let host = caller.data_mut();
     host.calls.add(name);
     if host.running.restricted && name != "proxy_log" {
-        return Err(Error::msg(format!(
+        return Err(Error::new(format!(
             "{name} called while starting or allocating, when only proxy_log is allowed"
         )));
     }
     let fault = host.running.faults.next(name);
     match fault {
         Some(Fault::Status(status)) => return Ok(status),
-        Some(Fault::Trap) => return Err(Error::msg(format!("planned trap in {name}"))),
+        Some(Fault::Trap) => return Err(Error::new(format!("planned trap in {name}"))),
         _ => {}
     }
     match work(&mut Guest { caller, fault }) {
@@ -103,7 +103,6 @@ impl Guest<'_> {
         size_out: u32,
     ) -> Result<(), CallError> {
         let (pointer, size) = match self.fault.take() {
-            Some(Fault::Pointer { pointer, size }) => (pointer, size),
             Some(Fault::Value(value)) => self.allocate_and_copy(&value)?,
             _ => self.allocate_and_copy(&found?)?,
         };
@@ -117,7 +116,7 @@ impl Guest<'_> {
         if size == 0 {
             return Ok((0, 0));
         }
-        let allocate = self.host().running.allocate.clone().ok_or(Status::InvalidMemoryAccess)?;
+        let allocate = self.host().running.allocate.ok_or(Status::InvalidMemoryAccess)?;
         self.host().running.restricted = true;
         let pointer = allocate.call(self.caller.as_context_mut(), size)?;
         self.host().running.restricted = false;

@@ -1,4 +1,4 @@
-//! Serialised header maps, as proxy-wasm passes them: a count, the sizes of each name and value
+//! Serialized header maps, as proxy-wasm passes them: a count, the sizes of each name and value
 //! (all u32, little endian), then each name and value followed by NUL.
 
 use crate::transcript::Headers;

@@ -1,16 +1,29 @@
-//! The linked host functions: exactly those of the capability allow-list of production, and the
-//! implementation of all that do not access a stream. The others are in `imports/http.rs`.
+//! The linked host functions: those of the capability allow-list of production, and the
+//! implementation of all that do not access a stream. The others are in `imports/http.rs`. Any other
+//! function returns the status that Envoy returns for a restricted capability.
 
 mod http;
 
-use wasmtime::{Caller, Linker, Result};
+use wasmi::{Caller, Error, FuncType, Linker, Val};
 
 use super::Host;
 use super::fault::Status;
 use super::guest::{CallError, Guest, call};
 use crate::transcript::{Effect, LogLevel, MetricKind};
 
-/// The calls that a filter may import, all from module `env`.
+/// The callbacks that a filter may have; others are not called, as in Envoy.
+pub const CALLBACKS: [&str; 8] = [
+    "proxy_on_vm_start",
+    "proxy_on_configure",
+    "proxy_on_context_create",
+    "proxy_on_delete",
+    "proxy_on_request_headers",
+    "proxy_on_response_headers",
+    "proxy_on_response_body",
+    "proxy_on_http_call_response",
+];
+
+/// The calls that a filter may make, all from module `env`.
 pub const ALLOWED: [&str; 15] = [
     "proxy_log",
     "proxy_get_buffer_bytes",
@@ -32,7 +45,7 @@ pub const ALLOWED: [&str; 15] = [
 type C<'a> = Caller<'a, Host>;
 
 /// Links every allowed call. Arguments are in the order of the ABI; pointers and sizes are u32.
-pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
+pub(super) fn link(linker: &mut Linker<Host>) -> Result<(), Error> {
     linker.func_wrap("env", "proxy_log", |c: C<'_>, level: u32, text: u32, size: u32| {
         call(c, "proxy_log", |guest| log(guest, level, text, size))
     })?;
@@ -86,6 +99,15 @@ pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
         call(c, "proxy_set_effective_context", |guest| set_effective_context(guest, context))
     })?;
     http::link(linker)
+}
+
+/// Links a function outside the allow-list.
+pub(super) fn link_restricted(linker: &mut Linker<Host>, name: &str, kind: &FuncType) -> Result<(), Error> {
+    linker.func_new("env", name, kind.clone(), |_, _, results| {
+        results.fill(Val::I32(Status::InternalFailure as i32));
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn log(guest: &mut Guest<'_>, level: u32, text: u32, size: u32) -> Result<(), CallError> {

@@ -1,4 +1,4 @@
-//! A small proxy-wasm host (ABI 0.2.1) on wasmtime that runs the real filter in the process of the
+//! A small proxy-wasm host (ABI 0.2.1) on wasmi that runs the real filter in the process of the
 //! test.
 //!
 //! The state of a VM is in its store, so that tests can run in parallel without affecting each
@@ -39,12 +39,12 @@ pub mod wat_guest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder, TypedFunc};
+use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, TypedFunc};
 
 pub use config::FilterFile;
 pub use context::{CalloutAnswer, Context, LocalReply};
 pub use fault::{Fault, Status};
-pub use imports::ALLOWED;
+pub use imports::{ALLOWED, CALLBACKS};
 pub use metrics::Metrics;
 pub use module::{Filter, LoadError, check_fresh};
 pub use vm::{Action, Vm, VmError};

@@ -1,15 +1,15 @@
 //! Reads, checks and compiles a wasm file, once for each content. A file that is older than its
-//! sources is rejected, so that no test runs an old filter, and so is a module that imports more
-//! than production allows.
+//! sources is rejected, so that no test runs an old filter, and so is a module with imports of
+//! another module than `env`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 use std::{fmt, fs, io};
 
 use sha2::{Digest, Sha256};
-use wasmtime::{Config, Engine, InstancePre, Linker, Module};
+use wasmi::{Config, Engine, ExternType, Linker, Module, Store};
 
 use super::{ALLOWED, FilterFile, Host, imports};
 
@@ -22,21 +22,22 @@ pub enum LoadError {
     /// A source was modified after the wasm file was built.
     #[error("{wasm} is older than {newer}; run ./justw wasm to build the filter")]
     Stale { wasm: PathBuf, newer: PathBuf },
-    /// Imports outside module `env` or outside the allow-list, with their modules.
-    #[error("imports = {}: not in the capability allow-list", .0.join(", "))]
+    /// Imports outside module `env`, with their modules.
+    #[error("imports = {}: not of the module env", .0.join(", "))]
     Imports(Vec<String>),
     /// Not a module of ABI 0.2.1.
     #[error("export = proxy_abi_version_0_2_1: missing")]
     Abi,
     /// Not wasm, or an import with another signature.
     #[error("the module does not compile or link: {0:#}")]
-    Wasm(wasmtime::Error),
+    Wasm(wasmi::Error),
 }
 
 /// A compiled filter for any number of VMs; cheap to clone.
 #[derive(Clone)]
 pub struct Filter {
-    pub(super) instance: InstancePre<Host>,
+    pub(super) module: Module,
+    pub(super) linker: Arc<Linker<Host>>,
 }
 
 impl fmt::Debug for Filter {
@@ -46,9 +47,9 @@ impl fmt::Debug for Filter {
 }
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    let mut config = Config::new();
+    let mut config = Config::default();
     config.consume_fuel(true);
-    Engine::new(&config).expect("the settings fit each other and this machine")
+    Engine::new(&config)
 });
 
 /// Compiled modules by the hash of their bytes. This only caches a pure function, so tests do not
@@ -94,16 +95,15 @@ impl Filter {
     /// Returns the size of the initial linear memory of a VM, in pages of 64 KiB: data and stack.
     /// The first allocation of the filter adds to it.
     pub fn initial_pages(&self) -> u64 {
-        let memory = self.instance.module().get_export("memory");
+        let memory = self.module.get_export("memory");
         memory.and_then(|memory| memory.memory().map(|memory| memory.minimum())).unwrap_or(0)
     }
 
     fn compile(bytes: &[u8]) -> Result<Self, LoadError> {
         let module = Module::new(&ENGINE, bytes).map_err(LoadError::Wasm)?;
-        let allowed = |module: &str, name: &str| module == "env" && ALLOWED.contains(&name);
         let unlisted: Vec<String> = module
             .imports()
-            .filter(|import| !allowed(import.module(), import.name()))
+            .filter(|import| import.module() != "env")
             .map(|import| format!("{}.{}", import.module(), import.name()))
             .collect();
         if !unlisted.is_empty() {
@@ -114,8 +114,17 @@ impl Filter {
         }
         let mut linker = Linker::new(&ENGINE);
         imports::link(&mut linker).map_err(LoadError::Wasm)?;
-        let instance = linker.instantiate_pre(&module).map_err(LoadError::Wasm)?;
-        Ok(Self { instance })
+        for import in module.imports().filter(|import| !ALLOWED.contains(&import.name())) {
+            if let ExternType::Func(kind) = import.ty() {
+                imports::link_restricted(&mut linker, import.name(), kind).map_err(LoadError::Wasm)?;
+            }
+        }
+        // Only an instance shows whether the signatures of the imports match.
+        let mut store = Store::new(&ENGINE, Host::default());
+        let fuel = store.data().fuel;
+        let trial = store.set_fuel(fuel).and_then(|()| linker.instantiate_and_start(&mut store, &module));
+        trial.map_err(LoadError::Wasm)?;
+        Ok(Self { module, linker: Arc::new(linker) })
     }
 }
 

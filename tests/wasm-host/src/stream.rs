@@ -66,23 +66,12 @@ impl Vm {
         self.callout(token, None)
     }
 
-    /// Ends a stream: log, done, delete, in the order of Envoy 1.40. Or ends a root context that no
-    /// request uses any more: done, delete.
+    /// Ends a stream, or a root context that no request uses any more.
     ///
     /// # Errors
     /// `OutOfTurn` for a context that is unknown; `Trap`, `Dead`.
     pub fn finish(&mut self, id: u32) -> Result<(), VmError> {
-        let root = self.stream_mut("proxy_on_log", id)?.root;
-        if root != id {
-            self.stream_mut("proxy_on_log", id)?.access_log = true;
-            self.invoke("proxy_on_log", &[number(id)])?;
-            self.stream_mut("proxy_on_log", id)?.access_log = false;
-        }
-        let done = self.invoke("proxy_on_done", &[number(id)])?;
-        if root == id && done == Some(0) {
-            // A root context may request more time; an ended stream may not.
-            return Ok(());
-        }
+        self.stream_mut("proxy_on_delete", id)?;
         self.invoke("proxy_on_delete", &[number(id)])?;
         let host = self.store.data_mut();
         host.running.contexts.remove(&id);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use wasmtime::{Instance, Store, Trap, Val};
+use wasmi::{Error, Instance, Store, TrapCode, Val};
 
 use super::context::Context;
-use super::{Filter, Host};
+use super::{CALLBACKS, Filter, Host};
 use crate::transcript::{LogLevel, Transcript};
 
 /// Why a callback returned no result.
@@ -57,10 +57,12 @@ impl Vm {
     /// # Errors
     /// `Trap` (also for a module without memory or allocator), `Start`.
     pub fn start(filter: &Filter, host: Host) -> Result<Self, VmError> {
-        let mut store = Store::new(filter.instance.module().engine(), host);
+        let mut store = Store::new(filter.module.engine(), host);
         store.limiter(|host| &mut host.running.limits.0);
         let fuel = store.data().fuel;
-        let instance = store.set_fuel(fuel).and_then(|()| filter.instance.instantiate(&mut store));
+        let instance = store
+            .set_fuel(fuel)
+            .and_then(|()| filter.linker.instantiate_and_start(&mut store, &filter.module));
         let instance = instance.map_err(|error| trap(&store, "instantiate", &error))?;
         // This is Envoy's order; the allocator of the Rust SDK is called malloc on
         // wasm32-unknown-unknown.
@@ -69,7 +71,7 @@ impl Vm {
             .find_map(|name| instance.get_typed_func(&mut store, name).ok());
         let memory = instance.get_memory(&mut store, "memory");
         let (Some(memory), Some(allocate)) = (memory, allocate) else {
-            let error = wasmtime::Error::msg("exports = memory, malloc or proxy_on_memory_allocate: missing");
+            let error = Error::new("exports = memory, malloc or proxy_on_memory_allocate: missing");
             return Err(trap(&store, "instantiate", &error));
         };
         store.data_mut().running.memory = Some(memory);
@@ -106,7 +108,7 @@ impl Vm {
         self.root
     }
 
-    /// Calls any export with any arguments, in any order: `call("proxy_on_done", &[99])`. The first
+    /// Calls any export with any arguments, in any order: `call("proxy_on_delete", &[99])`. The first
     /// argument is also the current context of the guest's calls. Returns `None` if the export is
     /// missing or has no result.
     ///
@@ -172,6 +174,9 @@ impl Vm {
         if self.dead {
             return Err(VmError::Dead { callback: callback.to_owned() });
         }
+        if callback.starts_with("proxy_on_") && !CALLBACKS.contains(&callback) {
+            return Ok(None);
+        }
         let Some(function) = self.instance.get_func(&mut self.store, callback) else { return Ok(None) };
         let host = self.store.data_mut();
         host.running.current = arguments.first().map_or(0, |context| context.cast_unsigned());
@@ -223,10 +228,12 @@ pub(super) fn size<T>(items: &[T]) -> i32 {
     i32::try_from(items.len()).expect("less than 2 GiB")
 }
 
-fn trap(store: &Store<Host>, callback: &str, error: &wasmtime::Error) -> VmError {
-    let reason = match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => format!("out of fuel after {} units: an endless loop?", store.data().fuel),
-        _ => error.root_cause().to_string(),
+fn trap(store: &Store<Host>, callback: &str, error: &Error) -> VmError {
+    let reason = match error.as_trap_code() {
+        Some(TrapCode::OutOfFuel) => {
+            format!("out of fuel after {} units: an endless loop?", store.data().fuel)
+        }
+        _ => error.to_string(),
     };
     let mut log = store.data().transcript.log();
     let log = log.split_off(log.len().saturating_sub(LOG_LINES));

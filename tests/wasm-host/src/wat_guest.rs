@@ -11,7 +11,7 @@ pub const INVALID_MEMORY_ACCESS: i32 = 6;
 
 /// The address and size of the text `name` in the memory of the test guest.
 pub const NAME: [i32; 2] = [16, 4];
-/// The address and size of a serialised map: `name: \xff\0\x80`.
+/// The address and size of a serialized map: `name: \xff\0\x80`.
 pub const PAIRS: [i32; 2] = [32, 21];
 /// The address and size of the headers of a callout.
 pub const CALLOUT: [i32; 2] = [64, 67];

@@ -31,7 +31,7 @@ fn run(state: &mut HealthState, outcomes: &str) -> String {
 }
 
 #[test]
-fn thresholds_decide() {
+fn thresholds_determine_the_state() {
     for (success, failure, outcomes, expected) in [
         (1, 1, "+-+-", "HBHB"),
         (1, 3, "+--+---+", "HhhhhhBH"),

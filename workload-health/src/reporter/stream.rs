@@ -8,7 +8,7 @@ use super::Attempt;
 /// A report that is not acknowledged within this time is sent once more; after the same time again
 /// the stream is closed.
 const ACK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Delays after a state transition or a connect at which a report is repeated towards a plain
+/// Delays after a state transition or a connect at which a report is repeated towards an Istio
 /// server. istiod can lose a report when its cache is stale.
 const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Relative jitter of the heartbeat interval, drawn again for each heartbeat.
@@ -50,7 +50,7 @@ pub(super) struct Stream {
     /// Generation of the last report.
     last_generation: Option<u64>,
     heartbeat_at: Option<Duration>,
-    /// Number of repetitions towards a plain server since the last state transition.
+    /// Number of repetitions towards an Istio server since the last state transition.
     retries: usize,
     last_transition: Duration,
     pending: Option<Pending>,
@@ -109,10 +109,17 @@ impl Stream {
     }
 
     /// Records that the health status was sent at `now`. `random` is in 0..1.
-    pub(super) fn sent(&mut self, now: Duration, generation: u64, plain: Option<Duration>, random: f64) {
+    pub(super) fn sent(
+        &mut self,
+        now: Duration,
+        generation: u64,
+        istio_heartbeat: Option<Duration>,
+        random: f64,
+    ) {
         self.last_sent = now;
         let jitter = 1.0 - JITTER + 2.0 * JITTER * random;
-        let heartbeat = self.app_health.as_ref().map_or(plain, |app_health| Some(app_health.heartbeat));
+        let heartbeat =
+            self.app_health.as_ref().map_or(istio_heartbeat, |app_health| Some(app_health.heartbeat));
         self.heartbeat_at = heartbeat.map(|heartbeat| now + heartbeat.mul_f64(jitter));
         self.last_generation = Some(generation);
         if self.server_acknowledges() {
@@ -120,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// Records a state transition, after which reports to a plain server are repeated again.
+    /// Records a state transition, after which reports to an Istio server are repeated again.
     pub(super) fn transitioned(&mut self, now: Duration) {
         self.retries = 0;
         self.last_transition = now;

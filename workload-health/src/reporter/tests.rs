@@ -21,6 +21,7 @@ fn settings() -> ReporterSettings {
         heartbeat: secs(60.0),
         istio_heartbeat: Some(secs(300.0)),
         final_report_timeout: secs(2.0),
+        is_proxied: false,
     }
 }
 
@@ -37,6 +38,10 @@ fn status(generation: u64, reason: HealthReason) -> HealthStatus {
 
 fn unknown() -> Input {
     Input::Status(status(0, HealthReason::AwaitingVerdict))
+}
+
+fn no_probe() -> Input {
+    Input::Status(status(0, HealthReason::NoProbe))
 }
 
 fn healthy(generation: u64) -> Input {
@@ -79,7 +84,7 @@ fn describe(effect: Effect) -> Option<String> {
         Effect::Connect => "connect".into(),
         Effect::Send(Report::Istio { healthy, message }, attempt) => {
             let message = if message.is_empty() { message } else { format!(" {message}") };
-            format!("plain {healthy}{message}{}", again(attempt))
+            format!("istio {healthy}{message}{}", again(attempt))
         }
         Effect::Send(Report::AppHealth(report), attempt) => {
             format!("{}/{}{}", report.generation, report.reason, again(attempt))
@@ -90,6 +95,7 @@ fn describe(effect: Effect) -> Option<String> {
         Effect::AckOrNack { version, nonce, nack_reason } => {
             format!("answer {nonce} {version} {nack_reason:?}")
         }
+        Effect::NothingToReport => "nothing to report".into(),
         Effect::Close => "close".into(),
         Effect::HalfClose => "half-close".into(),
         Effect::Done => "done".into(),

@@ -5,17 +5,19 @@ use std::time::Duration;
 use crate::{HealthReason, HealthReport, Hello, State};
 use serde_json::Value;
 
-/// ReporterSettings of the reporter.
+/// Settings of the reporter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReporterSettings {
     /// Identifier of this process: 32 hexadecimal digits, new at each start.
     pub epoch: String,
     /// Interval towards an app-health server; the server may ask for a shorter one.
     pub heartbeat: Duration,
-    /// Interval towards a plain server such as istiod; `None` disables it.
+    /// Interval towards a server with only Istio's protocol, such as istiod; `None` disables it.
     pub istio_heartbeat: Option<Duration>,
     /// The longest wait for the acknowledgement of the final report.
     pub final_report_timeout: Duration,
+    /// True if streams belong to a proxy, which paces its own connection attempts.
+    pub is_proxied: bool,
 }
 
 /// Health status of the workload. Times count from the agent's start.
@@ -115,6 +117,9 @@ pub enum Effect {
     /// Open a stream; the result is an [`Input::Opened`] or [`Input::Disconnected`].
     Connect,
     Send(Report, Attempt),
+    /// There is no probe, and the server has sent none, as istiod never does. It serves the workload
+    /// whatever its health is.
+    NothingToReport,
     /// Validate a pushed probe; the result is an [`Input::Validated`].
     ValidateProbe {
         /// Number of the stream that the probe arrived on.

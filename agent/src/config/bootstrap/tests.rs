@@ -8,6 +8,7 @@ fn machine() -> Machine {
         ipv6: true,
         probe_source4: true,
         probe_source6: false,
+        gateways: vec!["10.0.0.1".parse().unwrap()],
         address: Some("10.0.0.9".parse().unwrap()),
     }
 }
@@ -43,6 +44,36 @@ fn the_instance_address() {
 }
 
 #[test]
+fn clients_of_probes_and_hooks() {
+    let node = "--node-ip 192.0.2.1,fd00::1";
+    let of_node = vec!["192.0.2.1", "fd00::1", "10.0.0.1"];
+    for (flags, all, hooks, knows_node) in [
+        (String::new(), vec![], None, false),
+        (node.into(), vec![], Some(of_node.clone()), true),
+        ("--allow-from 10.1.0.0/16".into(), vec!["10.1.0.0/16"], None, false),
+        (format!("{node} --allow-from 10.1.0.0/16"), vec!["10.1.0.0/16"], None, true),
+        (
+            format!("{node} --allow-from node --allow-from 10.1.0.0/16"),
+            vec!["192.0.2.1", "fd00::1", "10.0.0.1", "10.1.0.0/16"],
+            None,
+            true,
+        ),
+    ] {
+        let config = bootstrap(&flags, &Environment::default(), &machine()).unwrap().bootstrap;
+        let all: Vec<Cidr> = all.into_iter().map(|block| block.parse().unwrap()).collect();
+        assert_eq!(config.allow_from, all, "{flags}");
+        let addresses = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect();
+        let hooks: Option<Vec<IpAddr>> = hooks.as_deref().map(addresses);
+        assert_eq!(config.hook_callers, hooks, "{flags}");
+        let node: Vec<IpAddr> = if knows_node { addresses(&of_node) } else { Vec::new() };
+        assert_eq!(config.node, node, "{flags}");
+    }
+    let error = bootstrap("--allow-from node", &Environment::default(), &machine()).unwrap_err();
+    let text = "--allow-from = node: the node's addresses are unknown, set --node-ip (status.hostIP)";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
 fn sources_match_the_family_of_the_instance_address() {
     let six = Machine { probe_source6: true, ..machine() };
     let neither = Machine { probe_source4: false, ..machine() };
@@ -67,18 +98,27 @@ fn sources_match_the_family_of_the_instance_address() {
 #[test]
 fn filter_source() {
     let none = Environment::default();
-    let config = |flags| bootstrap(flags, &none, &machine()).unwrap();
-    let carried = config("--state-dir /s");
-    let file = PathBuf::from("/s").join(state_dir::FILTER_FILE_NAME);
-    assert_eq!((carried.bootstrap.filter, carried.write_filter), (FilterCode::File(file), true));
-    assert_eq!(carried.bootstrap.admin.to_string(), "unix:/s/admin.sock");
-    let given = config("--filter-wasm /f.wasm");
-    assert_eq!((given.bootstrap.filter, given.write_filter), (FilterCode::File("/f.wasm".into()), false));
-    let inline = config("--inline-filter");
-    assert_eq!(
-        (inline.bootstrap.filter, inline.write_filter),
-        (FilterCode::Inline(state_dir::FILTER.into()), false)
-    );
+    let config = |flags: &str| bootstrap(flags, &none, &machine()).unwrap();
+    let in_state_dir = |filter: &EmbeddedFilter| PathBuf::from("/s").join(filter.file_name);
+    let (wasm, module) = (&state_dir::WASM, &state_dir::MODULE);
+    for (flags, code, embedded) in [
+        ("", FilterCode::File(in_state_dir(wasm)), Some(wasm)),
+        ("--envoy-version 1.38", FilterCode::File(in_state_dir(wasm)), Some(wasm)),
+        ("--envoy-version 1.40", FilterCode::Module(in_state_dir(module)), Some(module)),
+        ("--filter native", FilterCode::Module(in_state_dir(module)), Some(module)),
+        ("--filter wasm --envoy-version 1.40", FilterCode::File(in_state_dir(wasm)), Some(wasm)),
+        ("--filter-wasm /f.wasm --envoy-version 1.40", FilterCode::File("/f.wasm".into()), None),
+        ("--inline-filter --envoy-version 1.40", FilterCode::Inline(wasm.bytes.into()), None),
+    ] {
+        let found = config(&format!("--state-dir /s {flags}"));
+        assert_eq!((found.bootstrap.filter, found.embedded), (code, embedded), "{flags}");
+        assert_eq!(found.bootstrap.admin.to_string(), "unix:/s/admin.sock");
+    }
+    for flags in ["--filter native --filter-wasm /f.wasm", "--filter native --inline-filter"] {
+        let failure = bootstrap(flags, &none, &machine()).unwrap_err();
+        assert_eq!(failure.code(), 64, "{flags}");
+        assert!(failure.to_string().contains("mutually exclusive"), "{failure}");
+    }
 }
 
 #[test]
@@ -94,7 +134,7 @@ fn the_state_directory_is_created_if_it_is_used() {
     ] {
         let flags = format!("--state-dir /s {flags}");
         let config = bootstrap(&flags, &Environment::default(), &machine()).unwrap();
-        assert_eq!(config.create_state_dir, expected, "{flags}");
+        assert_eq!(config.create_state_dir || config.embedded.is_some(), expected, "{flags}");
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::address::LocalAddress;
-use crate::args::{EnvoyRestart, SidecarArgs};
+use crate::args::SidecarArgs;
 use crate::config::bootstrap::{SidecarConfig, absolute, check_listeners_disjoint, listeners};
 use crate::config::{Environment, PATH};
 use crate::exit::Failure;
 use crate::machine::Machine;
 use crate::program::{self, Missing};
+use crate::restart_policy::RestartMode;
 
 /// Flags of Envoy that the agent sets itself.
 const OUR_ENVOY_FLAGS: [&str; 7] = [
@@ -32,8 +34,10 @@ pub struct EnvoyProcessConfig {
     pub query_version: bool,
     /// Number of worker threads, at least 1.
     pub concurrency: u32,
-    /// What to do when Envoy exits unexpectedly.
-    pub restart: EnvoyRestart,
+    /// Selects what follows an unexpected exit of Envoy.
+    pub restart: RestartMode,
+    /// Time without any response after which Envoy is killed; `None` disables that.
+    pub hang_limit: Option<Duration>,
     /// Additional flags for Envoy.
     pub args: Vec<OsString>,
 }
@@ -52,6 +56,13 @@ pub enum EnvoyConfigSource {
 impl EnvoyConfigSource {
     /// Returns the rendered part, if any.
     pub fn sidecar(&self) -> Option<&SidecarConfig> {
+        match self {
+            Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
+            Self::Given(_) => None,
+        }
+    }
+
+    pub fn sidecar_mut(&mut self) -> Option<&mut SidecarConfig> {
         match self {
             Self::Rendered(sidecar) | Self::Merged(_, sidecar) => Some(sidecar),
             Self::Given(_) => None,
@@ -103,7 +114,7 @@ pub(super) fn envoy_args(args: Vec<OsString>) -> Result<Vec<OsString>, Failure> 
 }
 
 /// Returns the rendered configuration and reserves the readiness port: no other listener may
-/// overlaps with it, and no probe may target it.
+/// overlap with it, and no probe may target it.
 pub(super) fn sidecar_with_ready_listener(
     args: SidecarArgs,
     ready: &(&'static str, LocalAddress),

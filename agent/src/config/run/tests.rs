@@ -9,7 +9,13 @@ fn run_in(flags: &str, environment: &Environment) -> Result<RunConfig, Failure> 
     // This crate's build uses the same variable to locate the filter, so a developer's shell may
     // set it.
     args.sidecar.filter_wasm = None;
-    let machine = Machine { ipv6: true, probe_source4: true, probe_source6: false, address: None };
+    let machine = Machine {
+        ipv6: true,
+        probe_source4: true,
+        probe_source6: false,
+        gateways: Vec::new(),
+        address: None,
+    };
     RunConfig::on(*args, environment, &machine)
 }
 
@@ -33,12 +39,37 @@ fn rejected_settings() {
         ("--envoy sh --envoy-config /nonexistent", "--envoy-config = \"/nonexistent\": No such file"),
         ("--no-envoy --drain-seconds 26", "--drain-seconds = 26: longer than"),
         ("--no-envoy --ready-address 127.0.0.1:15004", "overlaps with --local-address"),
+        ("--no-envoy --local-group root", "--local-group = \"root\": only a Unix socket has a group"),
+        ("--no-envoy --local-address unix:/s --local-group nobody-s", "\"nobody-s\": no such group"),
         ("--envoy sh --ready-address [::]:15090", "overlaps with --stats-address"),
     ] {
         let failure = run(flags).unwrap_err();
         assert_eq!(failure.code(), 64, "{flags}");
         assert!(failure.to_string().contains(words), "{flags}: {failure}");
     }
+}
+
+#[cfg(feature = "vm")]
+#[test]
+fn the_xds_proxy_needs_a_control_plane() {
+    for flags in ["--no-envoy --proxy-xds", "--envoy sh --proxy-xds --group payments --namespace shop"] {
+        let failure = run(flags).unwrap_err();
+        assert_eq!(failure.code(), 64, "{flags}");
+        let text = "--proxy-xds: set --discovery to the control plane that Envoy's xDS comes from";
+        assert_eq!(failure.to_string(), text, "{flags}");
+    }
+    let group = "--discovery 127.0.0.1:15010 --discovery-plaintext --group payments";
+    let config = run(&format!("--envoy sh --proxy-xds --xds delta {group}")).unwrap();
+    let envoy = config.envoy.expect("an Envoy");
+    let xds = envoy
+        .files
+        .sidecar()
+        .expect("a rendered bootstrap")
+        .bootstrap
+        .xds
+        .as_ref()
+        .expect("the rendered bootstrap uses the socket");
+    assert!(xds.is_delta && xds.path.ends_with("xds.sock"), "{xds:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn the_interval_grows_until_live_and_restarts_with_each_process() {
         ((1, false), 22, FAST_INTERVAL),
     ] {
         intervals.timeout(AdminRequest::Ready, process, seconds(now));
-        assert_eq!(intervals.pause(None, seconds(now)), pause, "{process:?} {now}");
+        assert_eq!(intervals.pause(None, false, seconds(now)), pause, "{process:?} {now}");
     }
 }
 
@@ -27,7 +27,7 @@ fn the_statistics_interval_doubles() {
         let mut pauses = Vec::new();
         for _ in 0..6 {
             intervals.timeout(AdminRequest::Stats, (0, true), seconds(0));
-            pauses.push(intervals.pause(None, seconds(0)).as_millis());
+            pauses.push(intervals.pause(None, false, seconds(0)).as_millis());
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1000, 1000]);
         intervals.timeout(AdminRequest::Ready, (0, true), seconds(0));
@@ -42,7 +42,7 @@ fn timeouts_double() {
         [(timeout, 5), (timeout, 10), (timeout, 20), (timeout, 30), (None, 30), (timeout, 5)]
     {
         assert_eq!(intervals.timeout(AdminRequest::Ready, (0, true), seconds(0)), seconds(timeout));
-        intervals.pause(failure, seconds(0));
+        intervals.pause(failure, false, seconds(0));
     }
     assert_eq!(
         intervals.timeout(AdminRequest::Stats, (0, true), seconds(0)),
@@ -52,17 +52,22 @@ fn timeouts_double() {
 }
 
 #[test]
-fn server_info_is_polled_faster_as_the_only_exit_detector() {
+fn server_info_is_polled_faster_in_silence_and_as_the_only_exit_detector() {
     let refused = Some(RequestFailure::Refused);
-    for (only_exit_detector, failure, pause) in [
-        (false, None, SERVER_INFO_INTERVAL),
-        (true, None, SERVER_INFO_ONLY_DETECTOR),
-        (false, refused, REFUSED_PAUSE),
-        (true, refused, REFUSED_PAUSE),
+    for (only_exit_detector, in_silence, failure, pause) in [
+        (false, false, None, SERVER_INFO_INTERVAL),
+        (false, true, None, SERVER_INFO_IN_SILENCE),
+        (true, false, None, SERVER_INFO_ONLY_DETECTOR),
+        (false, false, refused, REFUSED_PAUSE),
+        (true, false, refused, REFUSED_PAUSE),
     ] {
         let mut intervals = AdminIntervals::new(seconds(5), only_exit_detector);
         intervals.timeout(AdminRequest::ServerInfo, (0, true), seconds(0));
-        assert_eq!(intervals.pause(failure, seconds(0)), pause, "{only_exit_detector} {failure:?}");
+        assert_eq!(
+            intervals.pause(failure, in_silence, seconds(0)),
+            pause,
+            "{only_exit_detector} {in_silence} {failure:?}"
+        );
     }
 }
 

@@ -33,6 +33,7 @@ fn observations_that_unset_readiness() {
             "ready\n",
         ),
         ("drain", vec![Observation::Draining], "draining\n"),
+        ("a reversed drain", vec![Observation::Draining, Observation::Undrained], "ready\n"),
         (
             "the end of a drain",
             vec![Observation::Draining, Observation::Terminating],

@@ -48,6 +48,6 @@ fn the_number_of_families_is_limited() {
 }
 
 #[test]
-fn an_entry_has_nine_bytes() {
+fn a_family_occupies_nine_bytes() {
     assert_eq!(size_of::<(Fingerprint, Family)>(), 9);
 }

@@ -13,7 +13,13 @@ fn responses_are_classified() {
     let url = url("http://localhost/healthz/ready");
     let not_ready = |reason: &str, held| Attempt::NotReady { reason: reason.to_owned(), held };
     for (status, body, took, expected) in [
-        (200, b"ready\n".as_slice(), 1, Attempt::Ready),
+        (200, b"ready\n".as_slice(), 1, Attempt::Ready { note: None }),
+        (
+            200,
+            b"ready\nconfiguration from cache, stale: 12m\n",
+            1,
+            Attempt::Ready { note: Some("configuration from cache, stale: 12m".to_owned()) },
+        ),
         (
             503,
             b"clusters not received\nworkers not started\n",

@@ -10,11 +10,19 @@ use super::{Configured, Files};
 use discovery::objects::{Config, HostConflicts, Service};
 use parsed::{Object, ObjectId, Parsed, Position, parse};
 
+/// What an operator can do about a directory without files.
+const FIX: &str = "nothing is deleted, because objects of it are in effect or in the store: check the \
+    mount, or set --allow-empty-config if the directory is meant to be empty";
+
 /// The files of the directory as they were last parsed.
 #[derive(Debug)]
 pub(super) struct LoadedFiles {
     /// If empty, all namespaces are read.
     namespaces: BTreeSet<String>,
+    /// True if an empty directory means that there are no objects.
+    allow_empty: bool,
+    /// True if entries of earlier objects are in the store.
+    has_stored: bool,
     files: BTreeMap<String, Parsed>,
     /// The error of reading the directory.
     error: Option<String>,
@@ -24,8 +32,30 @@ pub(super) struct LoadedFiles {
 }
 
 impl LoadedFiles {
-    pub(super) fn new(namespaces: BTreeSet<String>) -> Self {
-        Self { namespaces, files: BTreeMap::new(), error: None, was_read: false, in_effect: Arc::default() }
+    pub(super) fn new(namespaces: BTreeSet<String>, allow_empty: bool, has_stored: bool) -> Self {
+        Self {
+            namespaces,
+            allow_empty,
+            has_stored,
+            files: BTreeMap::new(),
+            error: None,
+            was_read: false,
+            in_effect: Arc::default(),
+        }
+    }
+
+    /// Turns an empty directory into an error if objects of it are known: its volume is probably
+    /// not mounted. Every error of reading the directory says what to do then.
+    pub(super) fn checked(&self, files: Files) -> Files {
+        let is_known = self.has_stored || self.files.values().any(|file| !file.objects.is_empty());
+        match files {
+            _ if self.allow_empty || !is_known => files,
+            Ok(files) if files.is_empty() => {
+                Err(format!("--config-dir contains no .yaml or .yml file; {FIX}"))
+            }
+            Err(error) => Err(format!("{error}; {FIX}")),
+            Ok(files) => Ok(files),
+        }
     }
 
     /// Returns true if the content of the directory has changed.

@@ -43,7 +43,7 @@ type Expected<'a> = Option<(&'a str, &'a [&'a str])>;
 
 /// Applies the reads in order and compares what is published after each; `None` means nothing.
 fn check(rows: Vec<(Files, Expected)>) {
-    let mut documents = LoadedFiles::new(BTreeSet::new());
+    let mut documents = LoadedFiles::new(BTreeSet::new(), true, false);
     for (number, (files, expected)) in rows.into_iter().enumerate() {
         let found = documents.update(files).map(|configured| shown(&configured));
         let expected = expected.map(|(config, errors)| {
@@ -74,7 +74,7 @@ fn unparsable_file_keeps_its_previous_objects() {
     let good = format!("{}---\n{}", group("a", "10"), group("b", "10"));
     let cut = format!("{}---\nkind: [", group("a", "20"));
     let error = "x.yaml:8: document 2: column 1: ";
-    let mut documents = LoadedFiles::new(BTreeSet::new());
+    let mut documents = LoadedFiles::new(BTreeSet::new(), true, false);
     documents.update(of(&[("x.yaml", &good), ("y.yaml", &entry("e"))]));
     let (config, errors) = shown(&documents.update(of(&[("x.yaml", &cut)])).expect("a change"));
     assert_eq!(config, "G a 10, G b 10");
@@ -100,6 +100,38 @@ fn missing_directory_changes_nothing() {
         (gone(), None),
         (of(&[("x.yaml", &entry("e"))]), Some(("E e", &[]))),
     ]);
+}
+
+#[test]
+fn empty_directory_is_a_failed_mount_if_objects_are_known() {
+    let empty = || of(&[]);
+    let gone = || Err("/etc/app-health: No such file or directory (os error 2)".to_owned());
+    let known = of(&[("x.yaml", &entry("e"))]);
+    for (has_stored, allow_empty, was_read, is_error) in [
+        (false, false, false, false),
+        (true, false, false, true),
+        (false, false, true, true),
+        (true, true, true, false),
+    ] {
+        let mut documents = LoadedFiles::new(BTreeSet::new(), allow_empty, has_stored);
+        if was_read {
+            documents.update(known.clone());
+        }
+        let found = documents.checked(empty());
+        let row = (has_stored, allow_empty, was_read);
+        assert_eq!(found.is_err(), is_error, "{row:?}: {found:?}");
+        let has_fix =
+            |found: &Files| found.as_ref().is_err_and(|error| error.contains("--allow-empty-config"));
+        assert_eq!(has_fix(&found), is_error, "{row:?}: {found:?}");
+        assert_eq!(has_fix(&documents.checked(gone())), is_error, "{row:?}");
+        assert_eq!(documents.checked(known.clone()), known, "{row:?}");
+        let Some(configured) = documents.update(found) else { continue };
+        let (objects, errors) = shown(&configured);
+        let expected = if was_read && is_error { "E e" } else { "" };
+        let expected = if is_error && !was_read { "incomplete" } else { expected };
+        assert_eq!((objects.as_str(), errors.len()), (expected, usize::from(is_error)), "{row:?}");
+        assert_eq!(documents.update(documents.checked(empty())), None, "{row:?}: published once");
+    }
 }
 
 #[test]
@@ -164,14 +196,14 @@ fn other_documents_and_namespaces() {
             ],
         )),
     )]);
-    let mut documents = LoadedFiles::new(BTreeSet::from(["web".to_owned()]));
+    let mut documents = LoadedFiles::new(BTreeSet::from(["web".to_owned()]), true, false);
     let configured = documents.update(of(&[("a.yaml", &entry("e"))])).expect("the first read");
     assert_eq!(shown(&configured), (String::new(), Vec::new()));
 }
 
 #[test]
 fn partially_written_file_keeps_its_previous_content() {
-    let mut documents = LoadedFiles::new(BTreeSet::new());
+    let mut documents = LoadedFiles::new(BTreeSet::new(), true, false);
     let (old, new, half) = (group("g", "10"), group("g", "20"), "# head\n");
     let known = [("a.yaml", old.as_str()), ("b.yaml", &entry("e"))];
     documents.update(of(&known));
@@ -220,6 +252,24 @@ impl Drop for Directory {
     }
 }
 
+async fn watch_directory(directory: &Directory, has_stored: bool) -> watch::Receiver<Configured> {
+    let (namespaces, allow_empty) = (BTreeSet::new(), false);
+    let settings = WatchSettings { directory: directory.0.clone(), namespaces, allow_empty, has_stored };
+    super::watch(settings, &watch::Sender::new(None)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn start_waits_for_a_mount() {
+    let directory = Directory::new("mount");
+    let path = directory.0.clone();
+    let waiting = tokio::spawn(async move { watch_directory(&Directory(path), true).await });
+    sleep(POLL * 3).await;
+    assert!(!waiting.is_finished());
+    fs::write(directory.0.join("x.yaml"), group("g", "10")).expect("written");
+    let configured = waiting.await.expect("no panic");
+    assert_eq!(shown(&configured.borrow()), ("G g 10".to_owned(), Vec::new()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn swapped_symlinks_are_followed() {
     let directory = Directory::new("swap");
@@ -229,7 +279,7 @@ async fn swapped_symlinks_are_followed() {
     }
     symlink("..one", directory.0.join("..data")).expect("linked");
     symlink("..data/x.yaml", directory.0.join("x.yaml")).expect("linked");
-    let mut configured = watch(directory.0.clone(), BTreeSet::new()).await;
+    let mut configured = watch_directory(&directory, false).await;
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10");
     symlink("..two", directory.0.join("..new")).expect("linked");
     fs::rename(directory.0.join("..new"), directory.0.join("..data")).expect("swapped");
@@ -242,7 +292,7 @@ async fn partial_file_is_never_in_effect() {
     let directory = Directory::new("half");
     let write = |text: &str| fs::write(directory.0.join("x.yaml"), text).expect("written");
     write(&format!("{}---\n{}", group("g", "10"), entry("e")));
-    let mut configured = watch(directory.0.clone(), BTreeSet::new()).await;
+    let mut configured = watch_directory(&directory, false).await;
     assert_eq!(shown(&configured.borrow_and_update()).0, "G g 10, E e");
     sleep(POLL / 2).await;
     write(&group("g", "20"));

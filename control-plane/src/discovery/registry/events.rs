@@ -1,20 +1,20 @@
 //! Logs and counts events. State transitions are logged, individual reports are not.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tracing::{debug, info, warn};
 
 use crate::discovery::config_dir::Configured;
 use crate::discovery::metrics::{Metrics, RefusedReason};
-use discovery::entries::{Event, RejectionReason, Status};
+use discovery::entries::{Event, Kept, RejectionReason, Status};
 use discovery::objects::Key;
 
 /// Logs and counts an event of the state machine.
 pub(super) fn record_event(event: &Event, metrics: &Metrics) {
     match event {
         Event::Registered { stream, key } => debug!(%key, stream, "stream registered"),
-        Event::Pending { stream, key, why } => {
-            info!(%key, stream, why, "stream waits for its group or entry")
+        Event::Pending { stream, key, reason } => {
+            info!(%key, stream, reason, "stream waits for its group or entry")
         }
         Event::Report(outcome) => metrics.report(*outcome),
         Event::Rejected { stream, reason } => {
@@ -73,9 +73,26 @@ pub(super) fn log_configuration(before: &[String], configured: &Configured) {
     info!(groups, entries, services, errors = configured.errors.len(), "configuration loaded");
 }
 
-/// Logs which entries the last-endpoint policy keeps or no longer keeps.
-pub(super) fn log_kept(before: &BTreeSet<Key>, now: &BTreeSet<Key>) {
-    now.difference(before)
-        .for_each(|key| warn!(%key, "unhealthy entry kept as the last endpoint (--last-endpoint)"));
-    before.difference(now).for_each(|key| info!(%key, "entry no longer kept as the last endpoint"));
+/// Logs which entries are kept as endpoints in spite of their state, or no longer.
+pub(super) fn log_kept(before: &BTreeMap<Key, Kept>, now: &BTreeMap<Key, Kept>) {
+    let is_endpoint = |kept: &&Kept| kept.is_endpoint();
+    for (key, kept) in now {
+        if before.get(key).filter(is_endpoint).is_some() {
+            continue;
+        }
+        match kept {
+            Kept::LastEndpoint => warn!(%key, "unhealthy entry kept as the last endpoint (--last-endpoint)"),
+            Kept::UnhealthyLimit => warn!(%key, "unhealthy entry kept (--max-unhealthy-percent)"),
+            Kept::Held | Kept::Recovering => warn!(
+                %key,
+                "silent entry held, too many machines became silent (--max-silent-percent); `app-health workloads release` removes it"
+            ),
+            Kept::Removed => {}
+        }
+    }
+    for (key, _) in before.iter().filter(|(_, kept)| kept.is_endpoint()) {
+        if now.get(key).filter(is_endpoint).is_none() {
+            info!(%key, "entry no longer kept as an endpoint");
+        }
+    }
 }

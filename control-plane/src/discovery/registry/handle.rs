@@ -16,6 +16,7 @@ pub struct Handle {
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) snapshots: watch::Receiver<Arc<Snapshot>>,
     pub(super) degraded: watch::Receiver<Option<String>>,
+    pub(super) isolated: watch::Receiver<bool>,
     pub(super) configured: watch::Receiver<Configured>,
 }
 
@@ -59,12 +60,25 @@ impl Handle {
         view.await.unwrap_or_default()
     }
 
+    /// Returns true if agents must connect to another replica.
+    pub fn is_isolated(&self) -> bool {
+        *self.isolated.borrow()
+    }
+
     /// Returns the conditions under which the server is ready but degraded, one per line.
     pub fn degradations(&self) -> Vec<String> {
         let store = self.degraded.borrow().clone();
         let errors = self.configured.borrow().errors.len();
         let configuration = (errors > 0).then(|| format!("configuration: {errors} errors"));
-        store.into_iter().chain(configuration).collect()
+        let snapshot = self.snapshots.borrow();
+        let held = snapshot.kept().values().filter(|kept| kept.is_held()).count();
+        let services = snapshot.held_services().len();
+        let held = (held > 0).then(|| {
+            format!(
+                "{held} silent machines of {services} services are held as endpoints (--max-silent-percent); if they are gone, run `app-health workloads release`"
+            )
+        });
+        store.into_iter().chain(configuration).chain(held).collect()
     }
 
     async fn send_message(&self, message: Message) {

@@ -52,8 +52,14 @@ fn world(records: Vec<(Key, Record)>) -> World {
     let (_, degraded) = watch::channel(None);
     let writes = PendingWrites::default();
     let (configured, configured_receiver) = watch::channel(config());
-    let store =
-        Store { is_new: records.is_empty(), stored: records, writes: writes.clone(), inputs, degraded };
+    let store = Store {
+        is_new: records.is_empty(),
+        stored: records,
+        writes: writes.clone(),
+        inputs,
+        degraded,
+        isolated: watch::channel(false).1,
+    };
     let parts = RegistryConfig {
         settings: Settings::default(),
         last_endpoint: LastEndpoint::Remove,

@@ -20,6 +20,7 @@ use tonic::{Code, Status};
 use tracing::debug;
 
 use super::client_hello::read_client_hello;
+use super::handshakes::Handshake;
 use super::stream_task::{self, HttpResponse};
 use super::{SCARCE_HANDSHAKES, Shared};
 use crate::discovery::metrics::RefusedReason;
@@ -59,25 +60,26 @@ pub(super) struct Peer {
 pub(super) async fn accept(
     stream: TcpStream,
     address: SocketAddr,
-    tls: Option<Arc<ServerConfig>>,
-    handshake: OwnedSemaphorePermit,
+    tls: Option<(Arc<ServerConfig>, Handshake)>,
+    permit: OwnedSemaphorePermit,
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
     // A push is one small write, which must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-    let Some(tls) = tls else {
-        drop(handshake);
+    let Some((tls, handshake)) = tls else {
+        drop(permit);
         let peer = Peer { address, certified: None };
         return connection(stream, peer, shared, closing).await;
     };
-    let is_scarce = || handshake.semaphore().available_permits() < SCARCE_HANDSHAKES;
+    let is_scarce = || permit.semaphore().available_permits() < SCARCE_HANDSHAKES;
     let shaken = async { read_client_hello(stream, is_scarce).await?.into_stream(tls).await };
     // Both futures are boxed: otherwise the task would reserve memory for the larger of them.
     match timeout(HANDSHAKE, Box::pin(shaken)).await {
         Ok(Ok(stream)) => {
-            drop(handshake);
+            drop(permit);
+            handshake.succeeded();
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
             let certified = Some(parse_certificate(certificate, &shared.trust_domains));

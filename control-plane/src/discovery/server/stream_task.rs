@@ -284,9 +284,8 @@ impl StreamTask {
             }
             Event::UnknownType(type_url) => {
                 metrics.unknown_types.inc();
-                info!(stream, %node, type_url, "unsupported type URL requested");
+                info!(stream, %node, type_url, "type URL is not served, sending an empty set");
             }
-            Event::UnknownTypeAgain => drop(metrics.unknown_types.inc()),
         }
     }
 }

@@ -75,8 +75,14 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
     let (inputs_sender, inputs) = mpsc::channel(CAPACITY);
     let (configured_sender, configured) = watch::channel(Configured::default());
     let (degraded_sender, degraded) = watch::channel(None);
-    let outputs =
-        Outputs { inputs: inputs_sender, configured: configured_sender, degraded: degraded_sender, metrics };
+    let (isolated_sender, isolated) = watch::channel(false);
+    let outputs = Outputs {
+        inputs: inputs_sender,
+        configured: configured_sender,
+        degraded: degraded_sender,
+        isolated: isolated_sender,
+        metrics,
+    };
     let (mut watches, waiting) = watches::watches(&client, &namespaces);
     let mut task = Task::new(api.clone(), instance.clone(), per_second, waiting, outputs);
     while task.is_listing() {
@@ -86,14 +92,14 @@ pub async fn open(client: Client, settings: Settings, metrics: Arc<Metrics>) -> 
     }
     task.publish_config();
     let (stored, writes) = (task.stored(), store::PendingWrites::default());
-    let store = Store { stored, is_new: false, writes: writes.clone(), inputs, degraded };
+    let store = Store { stored, is_new: false, writes: writes.clone(), inputs, degraded, isolated };
     let (lists_sender, mut lease_lists) = mpsc::channel(1);
     let ending = CancellationToken::new();
     let lease = tokio::spawn(lease_task::run(api, instance, lists_sender, ending.clone()));
     // No entry is written before this replica's Lease exists: the other replicas would take the
     // entry for one of a dead replica.
     while let Some(list) = lease_lists.recv().await {
-        let is_done = list.is_ok();
+        let is_done = list.list.is_ok();
         task.leases_read(list).await;
         if is_done {
             break;

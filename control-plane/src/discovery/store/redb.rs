@@ -54,7 +54,8 @@ pub async fn open(
         metrics,
     };
     let task = tokio::spawn(task.run());
-    Ok((Store { stored, is_new, writes, inputs, degraded }, task))
+    let isolated = watch::channel(false).1;
+    Ok((Store { stored, is_new, writes, inputs, degraded, isolated }, task))
 }
 
 struct Task {

@@ -12,7 +12,11 @@ fn node(group: &str, ips: &[&str], network: &str) -> Node {
 }
 
 fn check(node: &Node, expected: Result<&str, &str>) {
-    let found = target(node).map(|target| match target {
+    check_from("10.0.0.7", node, expected);
+}
+
+fn check_from(peer: &str, node: &Node, expected: Result<&str, &str>) {
+    let found = target(node, peer.parse().expect("an address")).map(|target| match target {
         None => "client".to_owned(),
         Some(RegistrationTarget::Group { entry, .. } | RegistrationTarget::Entry(entry)) => entry.to_string(),
     });
@@ -45,6 +49,23 @@ fn entry_names() {
 }
 
 #[test]
+fn addresses_that_other_machines_cannot_reach_are_rejected() {
+    for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.7.7", "fe80::7", "255.255.255.255"] {
+        let canonical = address.parse::<IpAddr>().expect("an address").to_canonical();
+        let error =
+            format!("INSTANCE_IPS: must not be a loopback, link-local or broadcast address, got {canonical}");
+        check(&node("payments", &[address], ""), Err(&error));
+        // The operator chooses the address of an entry.
+        let of_entry =
+            Node { workload_entry: Some("vm-7".to_owned()), group: None, ..node("", &[address], "") };
+        check(&of_entry, Ok("shop/vm-7"));
+    }
+    check_from("127.0.0.1", &node("payments", &["127.0.0.7"], ""), Ok("shop/payments-127.0.0.7"));
+    let error = "INSTANCE_IPS: must begin with the workload's IP address, got \"224.0.0.1\"";
+    check(&node("payments", &["224.0.0.1"], ""), Err(error));
+}
+
+#[test]
 fn invalid_nodes_are_rejected() {
     let fine = node("payments", &["10.0.0.7"], "");
     let rows = [
@@ -73,7 +94,7 @@ fn invalid_nodes_are_rejected() {
             node("Payments", &["10.0.0.7"], ""),
             "AUTO_REGISTER_GROUP: must be a DNS-1123 name, got \"Payments\"",
         ),
-        (node("p", &["fe80::"], ""), "AUTO_REGISTER_GROUP: \"p-fe80--\" is not a DNS-1123 name"),
+        (node("p", &["fd00::"], ""), "AUTO_REGISTER_GROUP: \"p-fd00--\" is not a DNS-1123 name"),
         (node("p\n", &["10.0.0.7"], ""), "AUTO_REGISTER_GROUP: must be a DNS-1123 name, got \"p\\x0a\""),
         (
             Node { workload_entry: Some("a/b".to_owned()), group: None, ..fine.clone() },

@@ -17,14 +17,14 @@ fn group_changes_with_open_streams() {
             ("config probe", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
         ],
     );
-    // A plain reporter does not repeat its report.
+    // An Istio reporter does not repeat its report.
     check(
         settings(),
         auto(),
         &[
             ("config probe", "| gone"),
-            ("open 1 plain", "write, push | removed Unknown/AwaitingFirstReport"),
-            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("open 1 istio", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("istio 1 ok", "write, push | served True/ProbeSucceeded"),
             ("config", "delete, push | gone"),
             ("config probe", "write, push, write, push | served True/ProbeSucceeded"),
         ],
@@ -53,6 +53,23 @@ fn group_changes_with_open_streams() {
                 "config account",
                 "close 1 PermissionDenied entry shop/payments-10.0.0.7 requires another service account, write | served",
             ),
+        ],
+    );
+}
+
+/// As in istiod: no report of such an agent could ever add the endpoint.
+#[test]
+fn agents_of_istio_without_a_probe_are_served_in_a_group_with_one() {
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 istio probeless", "write, push | served"),
+            ("wait 100", "| served"),
+            ("close 1", "write | served"),
+            ("wait 11", "delete, push | gone"),
+            ("open 2 istio declares", "write, push | removed Unknown/AwaitingFirstReport"),
         ],
     );
 }

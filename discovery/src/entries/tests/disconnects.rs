@@ -20,7 +20,7 @@ fn lost_streams() {
     after_healthy(
         settings(),
         &[
-            ("open 2 plain", "| served True/ProbeSucceeded"),
+            ("open 2 istio", "| served True/ProbeSucceeded"),
             ("close 1", "| served True/ProbeSucceeded"),
             ("wait 11", "write, push | removed Unknown/AgentSilent"),
             ("close 2", "write | removed Unknown/AgentSilent"),
@@ -32,7 +32,7 @@ fn lost_streams() {
         settings(),
         &[
             ("close 1", "write | served True/ProbeSucceeded"),
-            ("open 2 plain", "write | served True/ProbeSucceeded"),
+            ("open 2 istio", "write | served True/ProbeSucceeded"),
             ("wait 11", "write, push | removed Unknown/AgentSilent"),
         ],
     );
@@ -40,15 +40,15 @@ fn lost_streams() {
     after_healthy(
         settings(),
         &[
-            ("open 2 plain", "| served True/ProbeSucceeded"),
+            ("open 2 istio", "| served True/ProbeSucceeded"),
             ("close 1", "| served True/ProbeSucceeded"),
             ("wait 4", "| served True/ProbeSucceeded"),
             ("close 2", "write | served True/ProbeSucceeded"),
-            ("open 3 plain", "write | served True/ProbeSucceeded"),
+            ("open 3 istio", "write | served True/ProbeSucceeded"),
             ("wait 4", "| served True/ProbeSucceeded"),
             ("close 3", "write | served True/ProbeSucceeded"),
             ("wait 1", "| served True/ProbeSucceeded"),
-            ("open 4 plain", "write | served True/ProbeSucceeded"),
+            ("open 4 istio", "write | served True/ProbeSucceeded"),
             ("wait 2", "write, push | removed Unknown/AgentSilent"),
             ("close 4", "write | removed Unknown/AgentSilent"),
             ("wait 11", "delete, push | gone"),
@@ -94,11 +94,72 @@ fn silence() {
         auto(),
         &[
             ("config probe", "| gone"),
-            ("open 1 plain", "write, push | removed Unknown/AwaitingFirstReport"),
-            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("open 1 istio", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("istio 1 ok", "write, push | served True/ProbeSucceeded"),
             ("wait 100000", "| served True/ProbeSucceeded"),
-            ("plain 1 ok", "| served True/ProbeSucceeded"),
-            ("plain 1 bad", "write, push | removed False/ProbeFailed"),
+            ("istio 1 ok", "| served True/ProbeSucceeded"),
+            ("istio 1 bad", "write, push | removed False/ProbeFailed"),
+        ],
+    );
+}
+
+/// An app-health agent that has not received the server's hello repeats Istio's report.
+#[test]
+fn every_report_of_an_agent_ends_its_silence() {
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("istio 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("wait 200", "| served True/ProbeSucceeded"),
+            ("istio 1 ok", "| served True/ProbeSucceeded"),
+            ("wait 215", "| served True/ProbeSucceeded"),
+            ("wait 2", "write, push | removed Unknown/AgentSilent"),
+        ],
+    );
+}
+
+/// The stream of an Envoy does not keep the endpoint of a workload whose agent is gone.
+#[test]
+fn agent_without_a_probe_in_a_group_with_one() {
+    let unprobed = [
+        ("config probe", "| gone"),
+        ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+        ("open 2 istio", "| removed Unknown/AwaitingFirstReport"),
+        ("report 1 e 0 NoProbe", "ack 1 e/0 | removed Unknown/AwaitingFirstReport"),
+    ];
+    let after = |rows: &[(&str, &str)]| {
+        let rows: Vec<_> = unprobed.iter().chain(rows).copied().collect();
+        check(settings(), auto(), &rows);
+    };
+    after(&[
+        ("wait 21", "write, push | served"),
+        ("close 1", "| served"),
+        ("wait 11", "write, push | removed Unknown/AgentSilent"),
+        ("open 3 ours", "hello 3 s2 probe, write | removed Unknown/AgentSilent"),
+    ]);
+    // The agent is lost before the server has accepted that it has no probe.
+    after(&[
+        ("close 1", "| removed Unknown/AwaitingFirstReport"),
+        ("wait 11", "write | removed Unknown/AgentSilent"),
+        ("wait 100", "| removed Unknown/AgentSilent"),
+    ]);
+    // The group gets its probe when the agent is lost already.
+    check(
+        settings(),
+        auto(),
+        &[
+            ("config group", "| gone"),
+            ("open 1 ours", "hello 1 s1, write, push | served"),
+            ("open 2 istio", "| served"),
+            ("report 1 e 0 NoProbe", "ack 1 e/0 | served"),
+            ("close 1", "| served"),
+            ("wait 100", "| served"),
+            ("config probe", "| served"),
+            ("wait 9", "| served"),
+            ("wait 2", "write, push | removed Unknown/AgentSilent"),
         ],
     );
 }

@@ -14,7 +14,7 @@ fn registered_with_and_without_a_probe() {
         auto(),
         &[
             ("config group", "| gone"),
-            ("open 1 plain declares", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("open 1 istio declares", "write, push | removed Unknown/AwaitingFirstReport"),
         ],
     );
     after_healthy(settings(), &[]);

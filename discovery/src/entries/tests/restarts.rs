@@ -64,7 +64,7 @@ fn restarts() {
             ("report 2 f 1 Unhealthy", "write, push, ack 2 f/1 | removed False/ProbeFailed"),
             ("restart", "| removed False/ProbeFailed"),
             ("config probe", "| removed False/ProbeFailed"),
-            ("open 3 plain", "push | removed False/ProbeFailed"),
+            ("open 3 istio", "push | removed False/ProbeFailed"),
             ("wait 121", "write, push | removed Unknown/AgentSilent"),
         ],
     );

@@ -29,11 +29,11 @@ fn the_newest_stream_reports() {
         auto(),
         &[
             ("config probe", "| gone"),
-            ("open 1 plain", "write, push | removed Unknown/AwaitingFirstReport"),
-            ("open 2 plain", "| removed Unknown/AwaitingFirstReport"),
-            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
-            ("plain 2 bad", "close 1 Aborted superseded, write, push | removed False/ProbeFailed"),
-            ("plain 1 ok", "stale | removed False/ProbeFailed"),
+            ("open 1 istio", "write, push | removed Unknown/AwaitingFirstReport"),
+            ("open 2 istio", "| removed Unknown/AwaitingFirstReport"),
+            ("istio 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("istio 2 bad", "close 1 Aborted superseded, write, push | removed False/ProbeFailed"),
+            ("istio 1 ok", "stale | removed False/ProbeFailed"),
         ],
     );
 }
@@ -70,13 +70,13 @@ fn istio_reports_count_until_the_first_app_health_report() {
         &[
             ("config probe", "| gone"),
             ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
-            ("plain 1 ok", "write, push | served True/ProbeSucceeded"),
+            ("istio 1 ok", "write, push | served True/ProbeSucceeded"),
             ("report 1 e 0 Awaiting", "ack 1 e/0 | served True/ProbeSucceeded"),
-            ("plain 1 bad", "stale | served True/ProbeSucceeded"),
+            ("istio 1 bad", "stale | served True/ProbeSucceeded"),
             ("report 1 e 1 Draining", "write, push, ack 1 e/1 | removed False/Draining"),
             // The agent reconnects after it lost its stream, and is still draining.
             ("open 2 ours", "close 1 Aborted superseded, hello 2 s2 probe, write | removed False/Draining"),
-            ("plain 2 bad", "| removed False/Draining"),
+            ("istio 2 bad", "| removed False/Draining"),
         ],
     );
 }
@@ -133,6 +133,7 @@ fn view_contains_the_accepted_probe() {
             "generation": 3, "lastReportAgoMs": 1500, "probeVersion": "a1b2", "probeNack": "no\\x0a",
         },
         "controller": "app-health/app-health", "healthIgnored": false, "keptAsLast": false,
+            "held": false,
     }]);
     assert_eq!(view, expected);
 }

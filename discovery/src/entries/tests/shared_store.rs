@@ -19,9 +19,48 @@ fn agent_moves_to_another_instance() {
             // The other instance handles the entry as long as it is alive.
             ("alive a b", "| served True/ProbeSucceeded"),
             ("wait 1000", "| served True/ProbeSucceeded"),
+            // It may have lost only the API server: its agents need a heartbeat to notice that.
             ("alive a", "| served True/ProbeSucceeded"),
+            ("wait 81", "| served True/ProbeSucceeded"),
+            ("wait 2", "delete, push | gone"),
+        ],
+    );
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("alive a b", "| served True/ProbeSucceeded"),
+            ("observed app-health/b 2", "close 1 Aborted superseded | served True/ProbeSucceeded"),
+            // It has ended cleanly.
+            ("alive a -b", "| served True/ProbeSucceeded"),
             ("wait 9", "| served True/ProbeSucceeded"),
             ("wait 2", "delete, push | gone"),
+        ],
+    );
+}
+
+#[test]
+fn isolated_instance_ends_the_streams_of_its_agents() {
+    let isolated = "close 1 Aborted this replica of discovery has lost its API server, write";
+    let isolated = format!("{isolated} | served True/ProbeSucceeded");
+    check(
+        shared(),
+        auto(),
+        &[
+            ("config probe", "| gone"),
+            ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
+            ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
+            ("alive a b", "| served True/ProbeSucceeded"),
+            ("away", "| served True/ProbeSucceeded"),
+            ("isolated", &isolated),
+            ("wait 1000", "| served True/ProbeSucceeded"),
+            ("back", "| served True/ProbeSucceeded"),
+            // The agent has moved to the other instance.
+            ("observed app-health/b 2", "| served True/ProbeSucceeded"),
+            ("wait 1000", "| served True/ProbeSucceeded"),
         ],
     );
 }
@@ -32,7 +71,7 @@ const MOVED: [(&str, &str); 5] = [
     ("open 1 ours", "hello 1 s1 probe, write, push | removed Unknown/AwaitingFirstReport"),
     ("report 1 e 1 Healthy", "write, push, ack 1 e/1 | served True/ProbeSucceeded"),
     ("alive a b", "| served True/ProbeSucceeded"),
-    ("open 2 plain", "| served True/ProbeSucceeded"),
+    ("open 2 istio", "| served True/ProbeSucceeded"),
 ];
 
 fn after_moved(rows: &[(&str, &str)]) {
@@ -46,7 +85,7 @@ fn entry_of_a_moved_agent_does_not_time_out_here() {
         ("wait 1000", "| served True/ProbeSucceeded"),
         // No live instance receives reports of its agent now.
         ("alive a", "write | served True/ProbeSucceeded"),
-        ("wait 9", "| served True/ProbeSucceeded"),
+        ("wait 81", "| served True/ProbeSucceeded"),
         ("wait 2", "write, push | removed Unknown/AgentSilent"),
         ("open 4 ours", "hello 4 s3 probe, write | removed Unknown/AgentSilent"),
         ("report 4 e 1 Healthy", "write, push, ack 4 e/1 | served True/ProbeSucceeded"),
@@ -65,7 +104,7 @@ fn entry_of_a_moved_agent_does_not_time_out_here() {
     let again = [
         ("close 2", "| served True/ProbeSucceeded"),
         ("wait 1", "| served True/ProbeSucceeded"),
-        ("open 3 plain", "| served True/ProbeSucceeded"),
+        ("open 3 istio", "| served True/ProbeSucceeded"),
     ];
     after_moved(&[&here_first[..], &end].concat());
     after_moved(&[&there_first[..], &end].concat());
@@ -134,7 +173,7 @@ fn entries_of_other_controllers_are_not_written() {
             ("config probe", "| gone"),
             ("observed istiod-7 0", "push | served"),
             ("open 1 ours", "hello 1 s0 | served"),
-            ("plain 1 bad", "| served"),
+            ("istio 1 bad", "| served"),
             ("wait 1000", "| served"),
             ("deleted", "push, hello 1 s1 probe, write, push, write, push | removed False/ProbeFailed"),
         ],

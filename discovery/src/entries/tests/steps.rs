@@ -53,8 +53,9 @@ pub(super) fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Builds the first request of a stream from words: `ours` (an app-health agent) or `plain`;
-/// `entry` (registers by WORKLOAD_ENTRY), `client`, `declares` (a readinessProbe), `labelled`,
+/// Builds the first request of a stream from words: `ours` (an app-health agent) or `istio`;
+/// `entry` (registers by WORKLOAD_ENTRY), `client`, `declares` (a readinessProbe), `probeless`
+/// (Istio's agent without one), `labelled`,
 /// `nameless`, `far` (another peer address), `mapped`, `as:NAME` (service account of the
 /// certificate), `of:NAMESPACE` (namespace of the certificate).
 pub(super) fn opened(stream: &str, kind: &[&str], key: &Key) -> Input {
@@ -68,10 +69,11 @@ pub(super) fn opened(stream: &str, kind: &[&str], key: &Key) -> Input {
     for kind in kind {
         match *kind {
             "ours" => node.app_health = true,
-            "plain" => {}
+            "istio" => {}
             "entry" => (node.group, node.workload_entry) = (None, Some(key.name.clone())),
             "client" => node.group = None,
-            "declares" => node.readiness_probe = true,
+            "declares" => (node.proxy_config, node.readiness_probe) = (true, true),
+            "probeless" => node.proxy_config = true,
             "labelled" => node.labels = BTreeMap::from([("version".to_owned(), "v2".to_owned())]),
             "nameless" => node.namespace = None,
             "far" => peer = "10.0.0.8:4000",

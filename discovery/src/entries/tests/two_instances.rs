@@ -85,7 +85,7 @@ impl World {
         for instance in 0..2 {
             world.input(instance, Input::Config(Arc::new(config("probe"))));
             let alive = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-            world.input(instance, Input::Replicas { alive });
+            world.input(instance, Input::Replicas { alive, released: BTreeSet::new() });
         }
         world
     }
@@ -188,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn two_instances_agree_on_the_truth(
+    fn two_instances_converge(
         actions in prop::collection::vec(action(), 1..100),
         homes in prop::collection::vec(0..2_usize, AGENTS),
     ) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::pending::Names;
 use super::{Context, MISSING, Subscription};
 use crate::message::{Resource, TypeUrl, Variant};
 use crate::xds;
@@ -12,6 +13,8 @@ use crate::xds;
 pub(super) struct Difference {
     pub(super) changed: Vec<Arc<Resource>>,
     pub(super) gone: BTreeSet<Arc<str>>,
+    /// Names whose resources differ but must not be sent yet.
+    pub(super) blocked: BTreeSet<Arc<str>>,
 }
 
 impl Subscription {
@@ -43,27 +46,58 @@ impl Subscription {
         all: impl Iterator<Item = &'a Arc<Resource>>,
         difference: &mut Difference,
     ) {
-        let differs = |resource: &&Arc<Resource>| {
-            self.sent_versions.get(&resource.name) != Some(&resource.version)
-                && !(context.blocked)(&resource.name)
-                && !self.endpoints_before_restart.contains_key(&resource.name)
-        };
-        if self.wildcard {
-            difference.changed.extend(all.filter(differs).cloned());
-            let gone = self
-                .sent_versions
-                .iter()
-                .filter(|(name, version)| **version != MISSING && find(name).is_none());
-            difference.gone.extend(gone.map(|(name, _)| name.clone()));
-        }
-        for name in &self.names {
-            match find(name) {
-                Some(_) if self.wildcard => {}
-                Some(resource) => difference.changed.extend(Some(resource).filter(differs).cloned()),
-                None if self.sent_versions.get(name) == Some(&MISSING)
-                    || self.endpoints_before_restart.contains_key(name) => {}
-                None => self.missing(name, difference),
+        match self.pending.names() {
+            Names::Some(names) => {
+                for name in names.iter().filter(|name| self.wildcard || self.names.contains(*name)) {
+                    self.compare_name(context, name, find(name), difference);
+                }
             }
+            Names::All => {
+                if self.wildcard {
+                    for resource in all {
+                        self.compare_name(context, &resource.name, Some(resource), difference);
+                    }
+                    let sent = self.sent_versions.keys().filter(|name| !self.names.contains(*name));
+                    for name in sent.filter(|name| find(name).is_none()) {
+                        self.compare_name(context, name, None, difference);
+                    }
+                }
+                for name in &self.names {
+                    let found = find(name);
+                    if !self.wildcard || found.is_none() {
+                        self.compare_name(context, name, found, difference);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares what the peer has of a name to which it subscribes with the resource, if it exists.
+    fn compare_name(
+        &self,
+        context: &Context,
+        name: &Arc<str>,
+        found: Option<&Arc<Resource>>,
+        difference: &mut Difference,
+    ) {
+        let sent = self.sent_versions.get(name);
+        if sent == Some(found.map_or(&MISSING, |resource| &resource.version)) {
+            return;
+        }
+        if found.is_some() && (context.blocked)(name) {
+            difference.blocked.insert(name.clone());
+            return;
+        }
+        if found.is_none() && self.wildcard && sent.is_some() {
+            difference.gone.insert(name.clone());
+        }
+        if self.endpoints_before_restart.contains_key(name) {
+            return;
+        }
+        match found {
+            Some(resource) => difference.changed.push(resource.clone()),
+            None if self.names.contains(name) => self.missing(name, difference),
+            None => {}
         }
     }
 
@@ -79,8 +113,9 @@ impl Subscription {
     }
 
     /// Forgets the number of endpoints that the peer has of a name once the server knows as many,
-    /// and all numbers when startup_grace has ended.
+    /// and all numbers when the startup grace has ended.
     pub(super) fn forget_counts(&mut self, context: &Context) {
+        let before = self.endpoints_before_restart.len();
         if !context.snapshot.startup_grace() {
             self.endpoints_before_restart.clear();
         }
@@ -88,5 +123,8 @@ impl Subscription {
             let assignment = context.snapshot.assignment(context.viewer, name);
             *held > assignment.map_or(0, |assignment| assignment.accounted_for)
         });
+        if self.endpoints_before_restart.len() != before {
+            self.pending.add_all();
+        }
     }
 }

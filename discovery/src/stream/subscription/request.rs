@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{MISSING, RequestResult, Subscription};
 use crate::message::{ResourceSubscription, TypeUrl, Version};
 use crate::stream::version_counts;
-use crate::xds::{MESSAGE_LIMIT, NAMES_LIMIT};
+use crate::xds::{MESSAGE_LIMIT, NAMES_LIMIT, UNKNOWN_NAMES_LIMIT};
 
 /// Name that subscribes to all resources.
 const WILDCARD: &str = "*";
@@ -27,14 +27,15 @@ enum Reply {
 }
 
 impl Subscription {
-    /// Applies a request. If `startup_grace`, the versions that the peer has from before are taken into
-    /// account.
+    /// Applies a request. If `startup_grace`, the versions that the peer has from before are taken
+    /// into account. `exists` returns whether there is a resource with this name.
     pub(in crate::stream) fn request(
         &mut self,
         subscription: ResourceSubscription,
         nonce: &str,
         error: Option<String>,
         startup_grace: bool,
+        exists: impl Fn(&str) -> bool,
     ) -> RequestResult {
         let reply = self.reply(nonce);
         let mut outcome = RequestResult::Taken;
@@ -53,7 +54,9 @@ impl Subscription {
             }
         }
         let names_more = match &subscription {
-            ResourceSubscription::Sotw { names, .. } => !names.is_empty(),
+            ResourceSubscription::Sotw { names, .. } => {
+                names.iter().any(|name| !self.names.contains(name.as_str()) && name != WILDCARD)
+            }
             ResourceSubscription::Delta { subscribe, .. } => !subscribe.is_empty(),
         };
         match subscription {
@@ -65,7 +68,18 @@ impl Subscription {
                 self.delta(subscribe, &unsubscribe, initial, reply, startup_grace);
             }
         }
-        if names_more && self.has_too_many_names() { RequestResult::TooMany } else { outcome }
+        if names_more && self.has_too_many_names() {
+            return RequestResult::TooMany;
+        }
+        if names_more && self.has_too_many_unknown_names(exists) {
+            return RequestResult::TooManyUnknown;
+        }
+        outcome
+    }
+
+    fn has_too_many_unknown_names(&self, exists: impl Fn(&str) -> bool) -> bool {
+        self.names.len() > UNKNOWN_NAMES_LIMIT
+            && self.names.iter().filter(|name| !exists(name)).count() > UNKNOWN_NAMES_LIMIT
     }
 
     /// Returns true if the subscription has more names than one SotW message could contain.
@@ -122,6 +136,9 @@ impl Subscription {
             self.sent_versions.clear();
         }
         self.response_required |= again && self.subscribes() || !is_same && !is_assignments;
+        if reply == Reply::First || !is_same || again || warms {
+            self.pending.add_all();
+        }
         // A request for the same names does not bypass the minimum interval.
         self.bypass_interval |= reply == Reply::First || !is_same || warms;
     }
@@ -135,6 +152,10 @@ impl Subscription {
         startup_grace: bool,
     ) {
         let is_first = reply == Reply::First;
+        let has_wildcard = |names: &[String]| names.iter().any(|name| name == WILDCARD);
+        if is_first || has_wildcard(&subscribe) || has_wildcard(unsubscribe) {
+            self.pending.add_all();
+        }
         if is_first && subscribe.is_empty() && self.type_url == TypeUrl::Cluster {
             self.wildcard = true;
         }
@@ -145,7 +166,9 @@ impl Subscription {
             } else {
                 // A client that subscribes to a name again expects a response.
                 self.sent_versions.remove(name.as_str());
-                self.names.insert(name.into());
+                let name = Arc::from(name);
+                self.pending.add(Arc::clone(&name));
+                self.names.insert(name);
             }
         }
         for name in unsubscribe {
@@ -157,6 +180,7 @@ impl Subscription {
                 self.names.remove(name.as_str());
                 self.sent_versions.remove(name.as_str());
                 self.endpoints_before_restart.remove(name.as_str());
+                self.pending.add(name.as_str().into());
             }
         }
         if is_first {

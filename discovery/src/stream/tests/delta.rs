@@ -1,6 +1,7 @@
 //! Tests of the incremental variant.
 
 use super::*;
+use crate::xds::NAMES_LIMIT;
 
 fn check(steps: &[(&str, &str)]) {
     super::check(Variant::Delta, steps);
@@ -91,31 +92,34 @@ fn rejections_and_stale_nonces_get_no_response() {
 fn after_a_lost_store_no_assignment_shrinks() {
     let held = version(Variant::Delta, "a:3", "a");
     check(&[
-        ("settle a:1 b:1", ""),
+        ("startup a:1 b:1", ""),
         (&format!("EDS a,b =a@{held}"), "EDS#1 b=1"),
         ("EDS nonce=1", ""),
         ("@500", ""),
-        ("settle a:2+1 b:1", "EDS#2 a=2"),
+        ("startup a:2+1 b:1", "EDS#2 a=2"),
     ]);
 }
 
 #[test]
 fn number_of_names_is_limited() {
     let text = "InvalidArgument resource_names: more than 65536 or 4 MiB on one stream";
-    let many: Vec<String> = (0..40_000).map(|number| number.to_string()).collect();
-    let (first, again, more) =
-        (format!("CDS {}", many.join(",")), "CDS 1,2,3", format!("CDS x{}", many.join(",x")));
-    let gone: Vec<String> = many.iter().map(|name| format!("-{name}")).collect();
-    let (answer, other) = (format!("CDS#1{}", sorted(&gone)), "");
-    check(&[(&first, &answer), (again, other), (&more, text)]);
+    let many: Vec<String> = (0..=NAMES_LIMIT).map(|number| number.to_string()).collect();
+    check(&[(&format!("CDS {}", many.join(",")), text)]);
     let long = "n".repeat(3 << 20);
     let (first, more) = (format!("CDS a{long}"), format!("CDS b{long}"));
     check(&[(&first, &format!("CDS#1 -a{long}")), (&more, text)]);
 }
 
-/// Formats names in the order of a response.
-fn sorted(names: &[String]) -> String {
-    let mut names = names.to_vec();
-    names.sort();
-    names.into_iter().map(|name| format!(" {name}")).collect()
+#[test]
+fn number_of_names_that_do_not_exist_is_limited() {
+    let text = "InvalidArgument resource_names: more than 4096 names do not exist";
+    let hosts = |range: std::ops::Range<usize>| range.map(|number| format!("h{number}")).collect::<Vec<_>>();
+    let served: String = hosts(0..5000).iter().map(|host| format!(" {host}:0")).collect();
+    let mut expected = hosts(0..5000);
+    expected.sort();
+    let expected = expected.iter().fold("EDS#1".to_owned(), |text, host| text + &format!(" {host}=0"));
+    let [known, unknown] =
+        [hosts(0..5000), hosts(5000..9097)].map(|hosts| format!("EDS {}", hosts.join(",")));
+    check(&[(&format!("serve{served}"), ""), (&known, &expected), (&unknown, text)]);
+    check(&[(&unknown, text)]);
 }

@@ -144,26 +144,26 @@ fn after_a_lost_store_no_assignment_shrinks() {
     let held = version(Variant::Sotw, "a:3 b:1", "a,b");
     assert!(held.ends_with("-3.1"), "{held}");
     check(&[
-        ("settle a:0 b:1", ""),
+        ("startup a:0 b:1", ""),
         // The server knows as many endpoints of b as the client has, but fewer of a.
         (&format!("EDS a,b version={held}"), "EDS#1 b=1"),
         ("EDS a,b nonce=1", ""),
         ("@500", ""),
-        ("settle a:2 b:1", ""),
+        ("startup a:2 b:1", ""),
         // One of three workloads reconnects unhealthy. Now all are known, so the assignment is
         // sent.
-        ("settle a:2+1 b:1", "EDS#2 a=2"),
+        ("startup a:2+1 b:1", "EDS#2 a=2"),
         ("EDS a,b nonce=2", ""),
         ("@1000", ""),
-        ("settle a:1+1 b:1", "EDS#3 a=1"),
+        ("startup a:1+1 b:1", "EDS#3 a=1"),
     ]);
-    // The restart grace period ends.
+    // The startup grace ends.
     check(&[
-        ("settle a:0", ""),
+        ("startup a:0", ""),
         (&format!("EDS a version={held}"), ""),
         ("@500", ""),
         ("serve a:1", "EDS#1 a=1"),
     ]);
     // A client that has no endpoints gets a response immediately.
-    check(&[("settle a:0", ""), ("EDS a", "EDS#1 a=0")]);
+    check(&[("startup a:0", ""), ("EDS a", "EDS#1 a=0")]);
 }

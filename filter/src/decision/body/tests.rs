@@ -37,7 +37,7 @@ fn bodies() {
 
 proptest! {
     #[test]
-    fn every_body_is_emptied_but_for_one_chunk_of_blanks(
+    fn response_bodies_are_cleared_or_replaced_by_spaces(
         chunks in prop::collection::vec(0..6000usize, 0..12),
     ) {
         let mut body = BodyFilter::default();

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn an_entry_has_no_dollar_and_means_the_same() {
+fn table_entries_contain_no_dollar_sign() {
     let value = json!({"httpGet": {"path": "/$(HOME)/$$/\\$", "port": 8080}, "timeoutSeconds": 1});
     let written = validated_entry("/app-health/app/livez", &value, 15020).expect("an entry");
     assert!(!written.contains('$'), "{written}");
@@ -11,7 +11,7 @@ fn an_entry_has_no_dollar_and_means_the_same() {
 }
 
 #[test]
-fn entries_keep_their_bytes_and_stand_in_order() {
+fn table_entries_keep_their_bytes_and_order() {
     let mut entries = ProberEntries::read(r#"{ "/app-health/b/livez" : {"tcpSocket": {"port" :1}} }"#, 15020)
         .expect("a table");
     entries.insert("/app-health/a/livez".to_owned(), "{}".to_owned());
@@ -22,7 +22,7 @@ fn entries_keep_their_bytes_and_stand_in_order() {
 }
 
 #[test]
-fn what_the_filter_refuses_is_refused() {
+fn tables_that_the_filter_rejects_are_rejected() {
     for (text, words) in [
         ("{", "EOF"),
         ("[]", "must be an object"),

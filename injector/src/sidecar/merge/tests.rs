@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn the_pod_wins_at_every_leaf() {
+fn values_of_the_pod_override_the_template() {
     let cases = [
         (
             json!({"a": 1, "b": {"c": 1}}),

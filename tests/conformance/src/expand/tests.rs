@@ -20,7 +20,7 @@ fn each_entry_is_a_case() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_values_are_named() {
     let error = cases("- name: odd\n  probe: {httpGet: {}}\n  apps: {}\n").expect_err("an unknown key");
     assert!(error.starts_with("odd: unknown field `apps`"), "{error}");
     let error = cases("- {name: odd, probe: {grpc: {}}, app: {connections: [{do: [write: \"\u{20ac}\"]}]}}");

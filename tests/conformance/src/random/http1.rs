@@ -234,11 +234,11 @@ fn bytes(head: &Head, framing: Framing, size: usize) -> Vec<u8> {
 
 /// Splits the bytes, with pauses between the pieces.
 fn pieces(answer: &[u8], cuts: &[(Index, u64)]) -> Vec<Step> {
-    let mut places: Vec<(usize, u64)> =
+    let mut placeholders: Vec<(usize, u64)> =
         cuts.iter().map(|(place, wait)| (place.index(answer.len().max(1)), *wait)).collect();
-    places.sort_unstable();
+    placeholders.sort_unstable();
     let (mut steps, mut from) = (Vec::new(), 0);
-    for (place, wait) in places {
+    for (place, wait) in placeholders {
         steps.push(Step::Write(Bytes(answer[from..place].to_vec())));
         steps.push(Step::Wait(wait));
         from = place;

@@ -33,7 +33,7 @@ pub(super) fn tls(alpn: &'static [&'static str]) -> impl Strategy<Value = Tls> {
 }
 
 /// Generates bytes that are not a response, sent before or after the request.
-pub(super) fn babble() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn noise() -> impl Strategy<Value = Vec<Step>> {
     let noise = prop_oneof![
         Just(Vec::new()),
         prop::collection::vec(any::<u8>(), 0..40),
@@ -62,7 +62,7 @@ pub(super) fn babble() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Generates a port that accepts no connection or never responds.
-pub(super) fn deaf() -> impl Strategy<Value = App> {
+pub(super) fn unresponsive() -> impl Strategy<Value = App> {
     select(&[Listens::Not, Listens::Not, Listens::NeverAccepts][..])
         .prop_map(|listens| App { listens, ..App::default() })
 }

@@ -18,7 +18,7 @@ fn answers() {
 }
 
 #[test]
-fn no_answers() {
+fn invalid_response_lines() {
     for bytes in [
         "HTTP/1.1 200\r\n\r\n",
         "HTTP/1.2 200 OK\r\n\r\n",

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 /// What the application does after it has read a request.
 #[derive(Clone, Debug)]
 pub enum Habit {
+    /// Writes these bytes, and closes the connection if the request says so.
+    KeepAlive(Vec<u8>),
     /// Writes these bytes and closes the connection.
     Answer(Vec<u8>),
     /// Waits, then writes these bytes and closes the connection.
@@ -24,6 +26,11 @@ pub enum Habit {
 }
 
 impl Habit {
+    /// Returns 200 with a short body, over a connection that may be used again.
+    pub fn keep_alive() -> Self {
+        Self::KeepAlive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec())
+    }
+
     /// Returns a response with this status and a short body.
     pub fn status(status: u16) -> Self {
         Self::Answer(
@@ -60,7 +67,18 @@ impl CountedApp {
     /// # Panics
     /// If no port can be bound or no thread can be started.
     pub fn start(ip: IpAddr, habit: Habit) -> Self {
-        let listener = std::net::TcpListener::bind((ip, 0)).expect("cannot bind a free port");
+        Self::at(SocketAddr::new(ip, 0), habit).expect("cannot bind a free port")
+    }
+
+    /// Like [`CountedApp::start`], on this address.
+    ///
+    /// # Errors
+    /// If the port is in use, also by an application that was dropped and has not stopped yet.
+    ///
+    /// # Panics
+    /// If no thread can be started.
+    pub fn at(address: SocketAddr, habit: Habit) -> std::io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true).expect("a listener can be asked not to block");
         let address = listener.local_addr().expect("a bound listener has an address");
         let (counts, end): (Arc<Counts>, _) = (Arc::default(), CancellationToken::new());
@@ -75,7 +93,7 @@ impl CountedApp {
                 });
             })
             .expect("a thread");
-        Self { address, counts, end }
+        Ok(Self { address, counts, end })
     }
 
     pub fn port(&self) -> u16 {
@@ -118,15 +136,30 @@ async fn serve(listener: TcpListener, counts: Arc<Counts>, habit: Arc<Habit>) {
 }
 
 async fn answer(mut stream: TcpStream, counts: &Counts, habit: &Habit) -> std::io::Result<()> {
+    const CLOSE: &[u8] = b"connection: close";
     let mut head = Vec::with_capacity(512);
-    while !head.ends_with(b"\r\n\r\n") {
-        if stream.read_buf(&mut head).await? == 0 {
+    loop {
+        while !head.ends_with(b"\r\n\r\n") {
+            if stream.read_buf(&mut head).await? == 0 {
+                return Ok(());
+            }
+        }
+        counts.requests.fetch_add(1, Ordering::SeqCst);
+        match habit {
+            Habit::KeepAlive(bytes) => stream.write_all(bytes).await?,
+            habit => return end(stream, habit).await,
+        }
+        if head.windows(CLOSE.len()).any(|part| part.eq_ignore_ascii_case(CLOSE)) {
             return Ok(());
         }
+        head.clear();
     }
-    counts.requests.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Does what the habit is after the last request of a connection.
+async fn end(mut stream: TcpStream, habit: &Habit) -> std::io::Result<()> {
     match habit {
-        Habit::Answer(bytes) => stream.write_all(bytes).await,
+        Habit::KeepAlive(bytes) | Habit::Answer(bytes) => stream.write_all(bytes).await,
         Habit::AnswerAfter(pause, bytes) => {
             tokio::time::sleep(*pause).await;
             stream.write_all(bytes).await

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
@@ -11,6 +13,7 @@ use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::StreamExt as _;
@@ -62,22 +65,51 @@ impl GrpcApp {
 
     /// Starts a server that sends the same response to every request.
     pub async fn scripted(ip: IpAddr, acceptor: Option<TlsAcceptor>, answer: GrpcAnswer) -> Self {
+        Self::limited(ip, acceptor, answer, usize::MAX).await
+    }
+
+    /// Like [`GrpcApp::scripted`], but the server closes a connection that has had `max_requests`
+    /// when the next request arrives.
+    pub async fn limited(
+        ip: IpAddr,
+        acceptor: Option<TlsAcceptor>,
+        answer: GrpcAnswer,
+        max_requests: usize,
+    ) -> Self {
         let listener = TcpListener::bind((ip, 0)).await.expect("cannot bind a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, answer) = (acceptor.clone(), answer.clone());
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| respond(request, answer.clone()));
+                    let (requests, over) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+                    let closes = Arc::clone(&over);
+                    let service = service_fn(move |request| {
+                        let is_over = requests.fetch_add(1, Ordering::Relaxed) >= max_requests;
+                        let (closes, answer) = (Arc::clone(&closes), answer.clone());
+                        async move {
+                            if is_over {
+                                closes.notify_one();
+                                std::future::pending::<()>().await;
+                            }
+                            respond(request, answer).await
+                        }
+                    });
                     let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     // Errors of a connection are caused by the client and show in its verdict.
-                    let _ = match acceptor {
-                        None => builder.serve_connection(TokioIo::new(stream), service).await,
-                        Some(acceptor) => match acceptor.accept(stream).await {
-                            Ok(stream) => builder.serve_connection(TokioIo::new(stream), service).await,
-                            Err(_) => Ok(()),
-                        },
+                    let connection = async {
+                        match acceptor {
+                            None => builder.serve_connection(TokioIo::new(stream), service).await,
+                            Some(acceptor) => match acceptor.accept(stream).await {
+                                Ok(stream) => builder.serve_connection(TokioIo::new(stream), service).await,
+                                Err(_) => Ok(()),
+                            },
+                        }
                     };
+                    tokio::select! {
+                        _ = connection => {}
+                        () = over.notified() => {}
+                    }
                 });
             }
         });

@@ -1,4 +1,4 @@
-//! Servers whose behaviour can be changed while they run.
+//! Servers whose behavior can be changed while they run.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::grpc::GrpcApp;
 use super::{App, Step, answer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behaviour {
+pub enum Behavior {
     /// Responds with 200.
     Serving,
     /// Responds with 503.
@@ -18,7 +18,7 @@ pub enum Behaviour {
     Hanging,
 }
 
-impl Behaviour {
+impl Behavior {
     const ALL: [Self; 3] = [Self::Serving, Self::Failing, Self::Hanging];
 
     pub fn name(self) -> &'static str {
@@ -30,16 +30,16 @@ impl Behaviour {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|behaviour| behaviour.name() == name)
+        Self::ALL.into_iter().find(|behavior| behavior.name() == name)
     }
 }
 
 /// Returns the steps of an HTTP server for one request.
-pub fn http(behaviour: Behaviour) -> Vec<Step> {
-    match behaviour {
-        Behaviour::Serving => text("200 OK", "text/plain", "fine\n"),
-        Behaviour::Failing => text("503 Service Unavailable", "text/plain", "no database\n"),
-        Behaviour::Hanging => vec![Step::Hang],
+pub fn http(behavior: Behavior) -> Vec<Step> {
+    match behavior {
+        Behavior::Serving => text("200 OK", "text/plain", "fine\n"),
+        Behavior::Failing => text("503 Service Unavailable", "text/plain", "no database\n"),
+        Behavior::Hanging => vec![Step::Hang],
     }
 }
 
@@ -55,25 +55,25 @@ pub fn text(status: &str, kind: &str, body: &str) -> Vec<Step> {
 /// It calls `applied` after each change, and before this function returns.
 pub async fn grpc(
     address: SocketAddr,
-    mut behaviour: watch::Receiver<Behaviour>,
-    applied: impl Fn(Behaviour) + Send + Sync + 'static,
+    mut behavior: watch::Receiver<Behavior>,
+    applied: impl Fn(Behavior) + Send + Sync + 'static,
 ) -> GrpcApp {
-    let switch = behaviour.clone();
-    let hangs = move || *switch.borrow() == Behaviour::Hanging;
+    let switch = behavior.clone();
+    let hangs = move || *switch.borrow() == Behavior::Hanging;
     let (server, reporter) = GrpcApp::real_unless(address, hangs).await;
-    let apply = async move |behaviour: Behaviour| {
-        let status = match behaviour {
-            Behaviour::Failing => ServingStatus::NotServing,
-            Behaviour::Serving | Behaviour::Hanging => ServingStatus::Serving,
+    let apply = async move |behavior: Behavior| {
+        let status = match behavior {
+            Behavior::Failing => ServingStatus::NotServing,
+            Behavior::Serving | Behavior::Hanging => ServingStatus::Serving,
         };
         reporter.set_service_status("", status).await;
-        applied(behaviour);
+        applied(behavior);
     };
-    let first = *behaviour.borrow_and_update();
+    let first = *behavior.borrow_and_update();
     apply(first).await;
     tokio::spawn(async move {
-        while behaviour.changed().await.is_ok() {
-            let next = *behaviour.borrow_and_update();
+        while behavior.changed().await.is_ok() {
+            let next = *behavior.borrow_and_update();
             apply(next).await;
         }
     });
@@ -81,24 +81,20 @@ pub async fn grpc(
 }
 
 /// Listens like a database: it closes its port when failing, and accepts connections when serving
-/// or hanging. It calls `applied` after each change. Returns when the sender of `behaviour` is
+/// or hanging. It calls `applied` after each change. Returns when the sender of `behavior` is
 /// dropped.
-pub async fn tcp(
-    address: SocketAddr,
-    mut behaviour: watch::Receiver<Behaviour>,
-    applied: impl Fn(Behaviour),
-) {
+pub async fn tcp(address: SocketAddr, mut behavior: watch::Receiver<Behavior>, applied: impl Fn(Behavior)) {
     let mut listening: Option<App> = None;
     loop {
-        let next = *behaviour.borrow_and_update();
+        let next = *behavior.borrow_and_update();
         match (next, listening.take()) {
-            (Behaviour::Failing, Some(app)) => app.stop().await,
-            (Behaviour::Failing, None) => {}
+            (Behavior::Failing, Some(app)) => app.stop().await,
+            (Behavior::Failing, None) => {}
             (_, Some(app)) => listening = Some(app),
             (_, None) => listening = Some(App::routes(address, None, |_| Vec::new()).await),
         }
         applied(next);
-        if behaviour.changed().await.is_err() {
+        if behavior.changed().await.is_err() {
             return;
         }
     }

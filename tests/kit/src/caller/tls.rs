@@ -24,14 +24,11 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Sends a GET request for `path` over TLS.
-    ///
-    /// # Errors
-    /// If the server disconnects before the end of the response.
+    /// Returns what opens connections with these settings.
     ///
     /// # Panics
     /// If a certificate or key is not valid PEM.
-    pub async fn get(self, address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+    pub fn connector(self) -> TlsConnector {
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
         let mut roots = RootCertStore::empty();
         roots.add(der(self.authority)).expect("an authority");
@@ -43,9 +40,27 @@ impl Caller<'_> {
                 config.with_client_auth_cert(vec![der(certificate)], key).expect("a matching key")
             }
         };
+        TlsConnector::from(Arc::new(config))
+    }
+
+    /// Returns the server's name for a handshake.
+    ///
+    /// # Panics
+    /// If it is not a DNS name or an address.
+    pub fn server_name(self) -> ServerName<'static> {
+        ServerName::try_from(self.server.to_owned()).expect("a name")
+    }
+
+    /// Sends a GET request for `path` over TLS.
+    ///
+    /// # Errors
+    /// If the server disconnects before the end of the response.
+    ///
+    /// # Panics
+    /// If a certificate or key is not valid PEM.
+    pub async fn get(self, address: SocketAddr, path: &str) -> std::io::Result<Answer> {
         let stream = TcpStream::connect(address).await?;
-        let name = ServerName::try_from(self.server.to_owned()).expect("a name");
-        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let mut stream = self.connector().connect(self.server_name(), stream).await?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.server);
         stream.write_all(request.as_bytes()).await?;
         let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 use serde_json::json as value;
 
-use super::{Row, json, median, quantile, table};
+use super::{Row, json, median, median_ratio, quantile, table};
 
 #[test]
 fn a_bar_holds_up_to_itself() {
@@ -24,10 +24,11 @@ fn rows_as_json_have_every_key() {
 }
 
 #[test]
-fn quantiles_are_values_that_were_there() {
+fn quantiles_are_measured_values() {
     let values = [5.0, 1.0, 4.0, 2.0, 3.0];
     assert_eq!(median(&values), 3.0);
     assert_eq!(quantile(&values, 0.0), 1.0);
     assert_eq!(quantile(&values, 0.99), 5.0);
     assert_eq!(median(&[7.0]), 7.0);
+    assert_eq!(median_ratio(&[2.0, 30.0, 8.0], &[1.0, 10.0, 2.0]), 3.0);
 }

@@ -1,5 +1,5 @@
 //! The application of a machine: HTTP/1.1 and HTTP/2 in plaintext, with a switch between
-//! behaviours.
+//! behaviors.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::app::switched::Behaviour;
+use crate::app::switched::Behavior;
 
 /// The path of its probe; requests for any other path count as work.
 pub const READY_PATH: &str = "/readyz";
@@ -27,14 +27,14 @@ pub const MACHINE: &str = "x-machine";
 #[derive(Debug, Default)]
 struct Counts {
     requests: AtomicU64,
-    /// The probes since the last change of the behaviour.
+    /// The probes since the last change of the behavior.
     probes: Mutex<Vec<Instant>>,
 }
 
 /// An application that listens until it is dropped.
 pub struct Application {
     pub address: SocketAddr,
-    behaviour: watch::Sender<Behaviour>,
+    behavior: watch::Sender<Behavior>,
     counts: Arc<Counts>,
     task: AbortHandle,
 }
@@ -52,20 +52,20 @@ impl Application {
     /// If the port is in use.
     pub async fn start(name: &str, address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("the application's port is free");
-        let behaviour = watch::Sender::new(Behaviour::Serving);
+        let behavior = watch::Sender::new(Behavior::Serving);
         let counts = Arc::new(Counts::default());
-        let serving = serve(listener, name.to_owned(), behaviour.subscribe(), Arc::clone(&counts));
+        let serving = serve(listener, name.to_owned(), behavior.subscribe(), Arc::clone(&counts));
         let task = tokio::spawn(serving).abort_handle();
-        Self { address, behaviour, counts, task }
+        Self { address, behavior, counts, task }
     }
 
-    pub fn behaviour(&self) -> Behaviour {
-        *self.behaviour.borrow()
+    pub fn behavior(&self) -> Behavior {
+        *self.behavior.borrow()
     }
 
-    pub fn behave(&self, behaviour: Behaviour) {
+    pub fn set_behavior(&self, behavior: Behavior) {
         self.counts.probes.lock().expect("the mutex is not poisoned").clear();
-        self.behaviour.send_replace(behaviour);
+        self.behavior.send_replace(behavior);
     }
 
     /// Returns the number of requests that were not probes.
@@ -73,7 +73,7 @@ impl Application {
         self.counts.requests.load(Ordering::SeqCst)
     }
 
-    /// Returns the times at which it responded to probes since the last change of the behaviour; a
+    /// Returns the times at which it responded to probes since the last change of the behavior; a
     /// hanging one responds to none.
     pub fn probes(&self) -> Vec<Instant> {
         self.counts.probes.lock().expect("the mutex is not poisoned").clone()
@@ -83,16 +83,16 @@ impl Application {
 async fn serve(
     listener: TcpListener,
     name: String,
-    behaviour: watch::Receiver<Behaviour>,
+    behavior: watch::Receiver<Behavior>,
     counts: Arc<Counts>,
 ) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
-        let (name, behaviour, counts) = (name.clone(), behaviour.clone(), Arc::clone(&counts));
+        let (name, behavior, counts) = (name.clone(), behavior.clone(), Arc::clone(&counts));
         connections.spawn(async move {
             let service = service_fn(move |request| {
-                answer(request, name.clone(), behaviour.clone(), Arc::clone(&counts))
+                answer(request, name.clone(), behavior.clone(), Arc::clone(&counts))
             });
             // Errors of a connection are caused by the client.
             let _ = auto::Builder::new(TokioExecutor::new())
@@ -105,18 +105,18 @@ async fn serve(
 async fn answer(
     request: Request<Incoming>,
     name: String,
-    behaviour: watch::Receiver<Behaviour>,
+    behavior: watch::Receiver<Behavior>,
     counts: Arc<Counts>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let is_probe = request.uri().path() == READY_PATH;
     if !is_probe {
         counts.requests.fetch_add(1, Ordering::SeqCst);
     }
-    let now = *behaviour.borrow();
+    let now = *behavior.borrow();
     let status = match now {
-        Behaviour::Serving => 200,
-        Behaviour::Failing => 503,
-        Behaviour::Hanging => std::future::pending().await,
+        Behavior::Serving => 200,
+        Behavior::Failing => 503,
+        Behavior::Hanging => std::future::pending().await,
     };
     if is_probe {
         counts.probes.lock().expect("the mutex is not poisoned").push(Instant::now());

@@ -61,7 +61,7 @@ pub fn certificate(file: &Path) -> Vec<u8> {
 ///
 /// # Panics
 /// If the handshake fails.
-pub async fn shown(address: SocketAddr, files: &Files) -> Vec<u8> {
+pub async fn presented_certificate(address: SocketAddr, files: &Files) -> Vec<u8> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&files.authority).expect("a certificate")).expect("a root");
     let key = PrivateKeyDer::from_pem_file(&files.key).expect("a key");

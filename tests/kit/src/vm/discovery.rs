@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::process::Child;
 
 use super::certificates::{Files, replace};
-use super::wait::{TIMEOUT, try_poll};
 use crate::agent;
 use crate::caller;
 use crate::net;
+use crate::wait::{TIMEOUT, try_poll};
 
 /// The server, running or stopped; killed on drop.
 pub struct Discovery {

@@ -2,32 +2,32 @@
 //! connection (TCP, TLS, HTTP/2) from a separate address. Only probing is left out: a test sets the
 //! health of each workload.
 
-mod crowd;
 mod documents;
-mod member;
-mod observer;
-mod tally;
+mod eds_client;
+mod load_test;
+mod simulated_agent;
+mod stats;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app_health_agent::report::tls::{San, TlsFiles};
+use app_health_agent::vm::report::tls::{ClientFiles, San, TlsFiles};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::certificates::{Authority, DISCOVERY_NAME};
-pub use crowd::{Crowd, Size};
 pub use documents::{ACCOUNTS, NAMESPACE, cluster, documents};
-use member::Member;
-pub use observer::{Observer, Push, Sets, Shrink};
-pub use tally::Tally;
+pub use eds_client::{EdsClient, EdsState, Push, Removal};
+pub use load_test::{LoadSize, LoadTest};
+use simulated_agent::SimulatedAgent;
+pub use stats::FleetStats;
 
 /// Settings of a fleet.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct FleetSettings {
     /// The ADS address of discovery.
     pub server: SocketAddr,
     /// The number of agents.
@@ -45,8 +45,8 @@ pub struct Plan {
 /// The agents. Dropping this closes their connections like the death of the agents would.
 pub struct Fleet {
     /// Counts of all agents.
-    pub tally: Arc<Tally>,
-    wishes: Vec<watch::Sender<bool>>,
+    pub stats: Arc<FleetStats>,
+    health: Vec<watch::Sender<bool>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -55,28 +55,28 @@ impl Fleet {
     ///
     /// # Panics
     /// If there is no service, or outside a tokio runtime.
-    pub fn start(plan: &Plan) -> Self {
-        let tally = Arc::new(Tally::new(plan.agents));
-        let (mut wishes, mut tasks) = (Vec::new(), Vec::new());
-        for number in 0..plan.agents {
-            let (wish, wished) = watch::channel(true);
-            let delay = plan.ramp * number / plan.agents.max(1);
-            let member = Member::new(number, plan, wished, Arc::clone(&tally));
+    pub fn start(settings: &FleetSettings) -> Self {
+        let stats = Arc::new(FleetStats::new(settings.agents));
+        let (mut health, mut tasks) = (Vec::new(), Vec::new());
+        for number in 0..settings.agents {
+            let (sender, receiver) = watch::channel(true);
+            let delay = settings.ramp * number / settings.agents.max(1);
+            let agent = SimulatedAgent::new(number, settings, receiver, Arc::clone(&stats));
             tasks.push(AbortOnDropHandle::new(tokio::spawn(async move {
                 tokio::time::sleep(delay).await;
-                member.live().await;
+                agent.run().await;
             })));
-            wishes.push(wish);
+            health.push(sender);
         }
-        Self { tally, wishes, _tasks: tasks }
+        Self { stats, health, _tasks: tasks }
     }
 
     /// Sets the health of a workload.
     ///
     /// # Panics
     /// If there is no such agent.
-    pub fn behave(&self, agent: u32, healthy: bool) {
-        self.wishes[agent as usize].send_replace(healthy);
+    pub fn set_healthy(&self, agent: u32, healthy: bool) {
+        self.health[agent as usize].send_replace(healthy);
     }
 
     /// Returns the health of a workload.
@@ -84,7 +84,7 @@ impl Fleet {
     /// # Panics
     /// If there is no such agent.
     pub fn is_healthy(&self, agent: u32) -> bool {
-        *self.wishes[agent as usize].borrow()
+        *self.health[agent as usize].borrow()
     }
 }
 
@@ -98,7 +98,7 @@ pub fn address(agent: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 250, high, low))
 }
 
-/// Returns the client settings of the service accounts, for [`Plan::tls`].
+/// Returns the client settings of the service accounts, for [`FleetSettings::tls`].
 ///
 /// # Panics
 /// If the folder is not writable.
@@ -106,7 +106,8 @@ pub fn clients(authority: &Authority, folder: &Path) -> Vec<Arc<ClientConfig>> {
     let san = San::new(DISCOVERY_NAME, DISCOVERY_NAME).expect("a DNS name");
     let client = |account: &&str| {
         let files = authority.workload(folder, account, NAMESPACE, account);
-        let files = TlsFiles { ca: files.authority, cert: files.certificate, key: files.key };
+        let client = ClientFiles { cert: files.certificate, key: files.key };
+        let files = TlsFiles { ca: files.authority, client: Some(client) };
         let content = files.read().expect("the files were just written");
         content.client(&san).expect("matching certificates")
     };

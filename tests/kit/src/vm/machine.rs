@@ -13,9 +13,9 @@ use super::application::Application;
 use super::certificates::{DISCOVERY_NAME, Files};
 use super::discovery::Discovery;
 use super::documents::{GROUP, NAMESPACE, PORT};
-use super::wait::TIMEOUT;
 use crate::agent;
 use crate::caller;
+use crate::wait::TIMEOUT;
 
 /// A machine whose application runs; the agent is killed on drop.
 pub struct Machine {
@@ -42,23 +42,28 @@ impl Machine {
     }
 
     /// Sets the flags of the agent for its next start, in addition to the address of the machine.
-    pub fn tell(&mut self, flags: &[&str]) {
+    pub fn add_flags(&mut self, flags: &[&str]) {
         self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
     }
 
     /// Makes the agent report to `discovery` in plaintext, as a member of the group.
-    pub fn join_plaintext(&mut self, discovery: &Discovery) {
-        self.tell(&["--discovery", &discovery.plaintext().to_string(), "--discovery-plaintext"]);
-        self.tell(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
+    pub fn report_plaintext(&mut self, discovery: &Discovery) {
+        self.add_flags(&["--discovery", &discovery.plaintext().to_string(), "--discovery-plaintext"]);
+        self.add_flags(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
     }
 
     /// Makes the agent report to `discovery` over mutual TLS, as a member of the group.
-    pub fn join_secure(&mut self, discovery: &Discovery, files: &Files) {
-        self.tell(&["--discovery", &discovery.secure().to_string(), "--discovery-san", DISCOVERY_NAME]);
+    pub fn report_tls(&mut self, discovery: &Discovery, files: &Files) {
+        self.add_flags(&["--discovery", &discovery.secure().to_string(), "--discovery-san", DISCOVERY_NAME]);
         let path = |path: &Path| path.to_str().expect("a path").to_owned();
-        self.tell(&["--discovery-ca", &path(&files.authority)]);
-        self.tell(&["--discovery-cert", &path(&files.certificate), "--discovery-key", &path(&files.key)]);
-        self.tell(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
+        self.add_flags(&["--discovery-ca", &path(&files.authority)]);
+        self.add_flags(&[
+            "--discovery-cert",
+            &path(&files.certificate),
+            "--discovery-key",
+            &path(&files.key),
+        ]);
+        self.add_flags(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP]);
     }
 
     /// Starts the agent of this machine.
@@ -75,7 +80,7 @@ impl Machine {
             .arg("--instance-ip")
             .arg(self.ip.to_string());
         command.arg("--ready-address").arg(SocketAddr::new(self.ip, 15021).to_string());
-        command.env("APP_HEALTH_LOCAL_ADDRESS", self.local().to_string());
+        command.env("APP_HEALTH_LOCAL_ADDRESS", self.admin_address().to_string());
         command.args(&self.flags);
         // A restarted agent continues the log.
         let log = std::fs::File::options().append(true).create(true).open(self.folder.join("agent.log"))?;
@@ -85,7 +90,7 @@ impl Machine {
     }
 
     /// Returns the address of the agent's local admin port.
-    pub fn local(&self) -> SocketAddr {
+    pub fn admin_address(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 15004)
     }
 
@@ -132,18 +137,18 @@ impl Machine {
     /// Sends `POST /drain`, like a preStop hook, and returns the status.
     pub async fn drain(&self) -> u16 {
         let request = "POST /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
-        caller::send(self.local(), request.as_bytes()).await.status
+        caller::send(self.admin_address(), request.as_bytes()).await.status
     }
 
     /// Returns the response of `/debug/vm-health`; `Null` if the agent does not respond.
     pub async fn view(&self) -> Value {
-        let answer = caller::get(self.local(), "/debug/vm-health", &[]).await;
+        let answer = caller::get(self.admin_address(), "/debug/vm-health", &[]).await;
         serde_json::from_slice(&answer.body).unwrap_or_default()
     }
 
     /// Returns the metrics of the agent.
     pub async fn metrics(&self) -> String {
-        caller::get(self.local(), "/metrics", &[]).await.text()
+        caller::get(self.admin_address(), "/metrics", &[]).await.text()
     }
 
     /// Returns the agent's log so far, of all runs.

@@ -13,11 +13,11 @@ use super::application::MACHINE;
 use crate::caller;
 
 /// Number of responses by status and machine; the machine is empty for Envoy's own responses.
-pub type Tally = BTreeMap<(u16, String), u64>;
+pub type ResponseCounts = BTreeMap<(u16, String), u64>;
 
 /// A sequence of requests that ends when this is dropped.
 pub struct Traffic {
-    tally: Arc<Mutex<Tally>>,
+    counts: Arc<Mutex<ResponseCounts>>,
     task: AbortHandle,
 }
 
@@ -30,35 +30,38 @@ impl Drop for Traffic {
 impl Traffic {
     /// Sends a request to `listener` after each `pause`, independently of earlier responses.
     pub fn start(listener: SocketAddr, pause: Duration) -> Self {
-        let tally: Arc<Mutex<Tally>> = Arc::default();
-        let task = tokio::spawn(ask(listener, pause, Arc::clone(&tally))).abort_handle();
-        Self { tally, task }
+        let counts: Arc<Mutex<ResponseCounts>> = Arc::default();
+        let task = tokio::spawn(ask(listener, pause, Arc::clone(&counts))).abort_handle();
+        Self { counts, task }
     }
 
     /// Returns the number of responses since the last call of [`Traffic::take`].
     pub fn responses(&self) -> u64 {
-        self.tally.lock().expect("the mutex is not poisoned").values().sum()
+        self.counts.lock().expect("the mutex is not poisoned").values().sum()
     }
 
     /// Returns the counts since the last call.
-    pub fn take(&self) -> Tally {
-        std::mem::take(&mut *self.tally.lock().expect("the mutex is not poisoned"))
+    pub fn take(&self) -> ResponseCounts {
+        std::mem::take(&mut *self.counts.lock().expect("the mutex is not poisoned"))
     }
 }
 
-async fn ask(listener: SocketAddr, pause: Duration, tally: Arc<Mutex<Tally>>) {
+async fn ask(listener: SocketAddr, pause: Duration, counts: Arc<Mutex<ResponseCounts>>) {
     let mut requests = JoinSet::new();
     let mut interval = tokio::time::interval(pause);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         while requests.try_join_next().is_some() {}
-        let tally = Arc::clone(&tally);
+        let counts = Arc::clone(&counts);
         requests.spawn(async move {
             let answer = caller::get(listener, "/", &[("Connection", "close")]).await;
             let machine = answer.header(MACHINE).unwrap_or_default().to_owned();
-            *tally.lock().expect("the mutex is not poisoned").entry((answer.status, machine)).or_default() +=
-                1;
+            *counts
+                .lock()
+                .expect("the mutex is not poisoned")
+                .entry((answer.status, machine))
+                .or_default() += 1;
         });
     }
 }

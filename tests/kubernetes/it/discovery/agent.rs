@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use app_health_agent::address::Endpoint;
 use app_health_agent::args::Xds;
-use app_health_agent::report::DiscoveryServer;
-use app_health_agent::report::connection::{self, Connection};
-use app_health_agent::report::tls::San;
-use app_health_agent::report::xds::{self, Node, Request, Response};
+use app_health_agent::vm::report::DiscoveryServer;
+use app_health_agent::vm::report::connection::{self, Connection};
+use app_health_agent::vm::report::tls::San;
+use app_health_agent::vm::report::xds::{self, Node, Request, Response};
 use hyper::http::uri::Scheme;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -26,7 +26,7 @@ use super::NAMESPACE;
 const QUEUE: usize = 8;
 
 #[derive(Clone, Default)]
-struct Seen {
+struct AgentState {
     session: u64,
     acknowledged: Option<u64>,
     closed: Option<String>,
@@ -36,7 +36,7 @@ struct Seen {
 pub(crate) struct Agent {
     reports: mpsc::UnboundedSender<bool>,
     generation: AtomicU64,
-    seen: Arc<Mutex<Seen>>,
+    state: Arc<Mutex<AgentState>>,
 }
 
 static EPOCHS: AtomicU64 = AtomicU64::new(1);
@@ -44,7 +44,7 @@ static EPOCHS: AtomicU64 = AtomicU64::new(1);
 impl Agent {
     pub(super) fn start(runtime: &Runtime, address: SocketAddr, group: &str, entry: &str, ip: &str) -> Self {
         let (reports, received) = mpsc::unbounded_channel();
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let state = Arc::new(Mutex::new(AgentState::default()));
         let mut metadata = json!({
             "NAMESPACE": NAMESPACE, "SERVICE_ACCOUNT": "default", "INSTANCE_IPS": ip, "APP_HEALTH": {"version": 1},
         });
@@ -55,9 +55,9 @@ impl Agent {
         let id = format!("sidecar~{ip}~vm.{NAMESPACE}~{NAMESPACE}.svc.cluster.local");
         let first = Request::First(Box::new(Node { id: id.clone(), locality: None, metadata }));
         let epoch = format!("e{}", EPOCHS.fetch_add(1, Ordering::Relaxed));
-        let task = Task { epoch, id, generation: 0, is_healthy: false, seen: seen.clone() };
+        let task = Task { epoch, id, generation: 0, is_healthy: false, state: state.clone() };
         runtime.spawn(task.run(address, first, received));
-        Self { reports, generation: AtomicU64::new(0), seen }
+        Self { reports, generation: AtomicU64::new(0), state }
     }
 
     /// Reports a change of the health, and returns its generation.
@@ -67,22 +67,22 @@ impl Agent {
         self.generation.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn seen(&self) -> Seen {
-        self.seen.lock().expect("no holder of the lock panicked").clone()
+    fn state(&self) -> AgentState {
+        self.state.lock().expect("no holder of the lock panicked").clone()
     }
 
     pub(crate) fn session(&self) -> u64 {
-        self.seen().session
+        self.state().session
     }
 
     /// Returns the newest generation that the server has acknowledged as stored.
     pub(crate) fn acknowledged(&self) -> Option<u64> {
-        self.seen().acknowledged
+        self.state().acknowledged
     }
 
     /// Returns the reason with which the server ended the stream, if it did.
     pub(crate) fn closed(&self) -> Option<String> {
-        self.seen().closed
+        self.state().closed
     }
 
     pub(crate) fn close(self) {}
@@ -93,16 +93,20 @@ struct Task {
     id: String,
     generation: u64,
     is_healthy: bool,
-    seen: Arc<Mutex<Seen>>,
+    state: Arc<Mutex<AgentState>>,
 }
 
 impl Task {
     async fn run(mut self, address: SocketAddr, first: Request, mut reports: mpsc::UnboundedReceiver<bool>) {
         let (requests, sent) = mpsc::channel(QUEUE);
-        let (heard, mut responses) = mpsc::channel(QUEUE);
+        let (responses_sender, mut responses) = mpsc::channel(QUEUE);
         let connection = connect(address).await;
-        let _stream =
-            AbortOnDropHandle::new(tokio::spawn(xds::run_stream(connection, Xds::Sotw, sent, heard)));
+        let _stream = AbortOnDropHandle::new(tokio::spawn(xds::run_stream(
+            connection,
+            Xds::Sotw,
+            sent,
+            responses_sender,
+        )));
         let mut next = vec![first];
         loop {
             for request in next.drain(..) {
@@ -112,10 +116,10 @@ impl Task {
             tokio::select! {
                 response = responses.recv() => match response.expect("`Ended` comes before the channel closes") {
                     Response::Ended { why, .. } => {
-                        self.seen.lock().expect("no holder of the lock panicked").closed = Some(why);
+                        self.state.lock().expect("no holder of the lock panicked").closed = Some(why);
                         return;
                     }
-                    response => next = self.answered(response),
+                    response => next = self.handle(response),
                 },
                 report = reports.recv() => {
                     let Some(is_healthy) = report else { return };
@@ -128,19 +132,19 @@ impl Task {
     }
 
     /// Returns the requests with which the agent answers a response.
-    fn answered(&self, response: Response) -> Vec<Request> {
-        let mut seen = self.seen.lock().expect("no holder of the lock panicked");
+    fn handle(&self, response: Response) -> Vec<Request> {
+        let mut state = self.state.lock().expect("no holder of the lock panicked");
         match response {
             Response::Hello { version, nonce, content } => {
                 let Hello { session, .. } = Hello::parse(&content.expect("one resource")).expect("a hello");
-                let is_asked = session != seen.session && self.generation > 0;
-                seen.session = session;
+                let is_asked = session != state.session && self.generation > 0;
+                state.session = session;
                 let acknowledgement = Request::AckOrNack { version, nonce, nack_reason: None };
                 [acknowledgement].into_iter().chain(is_asked.then(|| self.report())).collect()
             }
             Response::Acknowledged(version) => {
                 let generation = version.strip_prefix(&format!("{}/", self.epoch));
-                seen.acknowledged = generation.and_then(|generation| generation.parse().ok());
+                state.acknowledged = generation.and_then(|generation| generation.parse().ok());
                 Vec::new()
             }
             Response::Ended { .. } => Vec::new(),

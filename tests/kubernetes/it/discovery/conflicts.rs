@@ -9,14 +9,14 @@ use std::thread;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, World, set};
-use crate::within;
+use super::{Fixture, NAMESPACE, set};
+use crate::wait_until;
 
 const NAME: &str = "payments-10.0.9.1";
 
 /// Increments a counter in a condition, a label, an annotation and a separate field, each by
 /// compare and swap, until `stop` is set. Returns the final count.
-async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
+async fn write_concurrently(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
     let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
@@ -52,30 +52,30 @@ async fn hammer(kubeconfig: PathBuf, stop: Arc<AtomicBool>) -> u64 {
     count
 }
 
-pub(super) fn hammered(world: &mut World) {
-    let agent = world.a().connect("payments", "", "10.0.9.1");
+pub(super) fn conflicting_writes(fixture: &mut Fixture) {
+    let agent = fixture.a().connect("payments", "", "10.0.9.1");
     let first = agent.report(true);
-    within("acknowledged", 10, || agent.acknowledged() == Some(first));
+    wait_until("acknowledged", 10, || agent.acknowledged() == Some(first));
     let stop = Arc::new(AtomicBool::new(false));
-    let hammering = {
-        let (kubeconfig, stop) = (world.cluster.kubeconfig("admin"), stop.clone());
+    let writer = {
+        let (kubeconfig, stop) = (fixture.cluster.kubeconfig("admin"), stop.clone());
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(hammer(kubeconfig, stop))
+            runtime.expect("a runtime").block_on(write_concurrently(kubeconfig, stop))
         })
     };
     for flip in 0..20 {
         let is_healthy = flip % 2 == 1;
         let generation = agent.report(is_healthy);
         let expected = if is_healthy { set(&["10.0.9.1"]) } else { set(&[]) };
-        within("report stored and served despite conflicts", 30, || {
-            agent.acknowledged() == Some(generation) && world.b().endpoints() == expected
+        wait_until("report stored and served despite conflicts", 30, || {
+            agent.acknowledged() == Some(generation) && fixture.b().endpoints() == expected
         });
     }
     stop.store(true, Ordering::Relaxed);
-    let count = hammering.join().expect("the writer does not panic");
+    let count = writer.join().expect("the writer does not panic");
     assert!(count > 10, "{count}");
-    let entry = world.entry(NAME).expect("the entry exists");
+    let entry = fixture.entry(NAME).expect("the entry exists");
     let count = count.to_string();
     assert_eq!(entry["metadata"]["labels"]["count"], *count);
     assert_eq!(entry["metadata"]["annotations"]["count"], *count);
@@ -84,7 +84,7 @@ pub(super) fn hammered(world: &mut World) {
     let counted = json!({"type": "Counted", "status": "True", "message": count, "x": {"y": 1}});
     let conditions = entry["status"]["conditions"].as_array().expect("conditions");
     assert!(conditions.contains(&counted) && conditions.len() == 2, "{entry:#}");
-    assert_eq!(world.condition(NAME).as_deref(), Some("True ProbeSucceeded"));
+    assert_eq!(fixture.condition(NAME).as_deref(), Some("True ProbeSucceeded"));
     agent.close();
-    within("gone", 20, || world.entry(NAME).is_none());
+    wait_until("gone", 20, || fixture.entry(NAME).is_none());
 }

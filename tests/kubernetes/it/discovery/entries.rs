@@ -4,49 +4,49 @@ use std::thread::sleep;
 
 use serde_json::{Value, json};
 
-use super::steps::GRACE;
-use super::{NAMESPACE, World, set};
-use crate::within;
+use super::steps::DISCONNECT_GRACE;
+use super::{Fixture, NAMESPACE, set};
+use crate::wait_until;
 
 pub(super) fn annotation(entry: &Value, name: &str) -> String {
     entry["metadata"]["annotations"][name].as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn manual(world: &mut World) {
+pub(super) fn manual(fixture: &mut Fixture) {
     let checked = json!({"proxy.istio.io/health-checks-enabled": "true", "owner": "me"});
-    world.apply(
+    fixture.apply(
         "WorkloadEntry",
         "by-hand",
         &checked,
         &json!({"address": "10.0.3.1", "labels": {"app": "payments"}}),
     );
-    let agent = world.a().connect("", "by-hand", "10.0.3.1");
+    let agent = fixture.a().connect("", "by-hand", "10.0.3.1");
     agent.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
+    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.3.1"]));
     agent.report(false);
-    within("removed", 10, || world.b().endpoints().is_empty());
+    wait_until("removed", 10, || fixture.b().endpoints().is_empty());
     agent.report(true);
-    within("served again", 10, || world.b().endpoints() == set(&["10.0.3.1"]));
+    wait_until("served again", 10, || fixture.b().endpoints() == set(&["10.0.3.1"]));
     agent.close();
-    within("condition is Unknown after the grace period", 20, || {
-        world.condition("by-hand").as_deref() == Some("Unknown Disconnected")
+    wait_until("condition is Unknown after the grace period", 20, || {
+        fixture.condition("by-hand").as_deref() == Some("Unknown Disconnected")
     });
-    within("removed on both replicas", 10, || {
-        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    wait_until("removed on both replicas", 10, || {
+        fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
-    let entry = world.entry("by-hand").expect("a manual entry must not be deleted");
+    let entry = fixture.entry("by-hand").expect("a manual entry must not be deleted");
     assert_eq!(annotation(&entry, "owner"), "me");
     assert_eq!(entry["spec"], json!({"address": "10.0.3.1", "labels": {"app": "payments"}}));
-    world.cluster.done(&["delete", "workloadentry", "by-hand", "-n", NAMESPACE], "");
+    fixture.cluster.kubectl_ok(&["delete", "workloadentry", "by-hand", "-n", NAMESPACE], "");
 }
 
-pub(super) fn foreign(world: &mut World) {
+pub(super) fn foreign(fixture: &mut Fixture) {
     let name = "payments-10.0.4.1";
     let annotations = json!({
         "istio.io/autoRegistrationGroup": "payments", "istio.io/workloadController": "istiod-7f9c",
         "proxy.istio.io/health-checks-enabled": "true",
     });
-    world.apply(
+    fixture.apply(
         "WorkloadEntry",
         name,
         &annotations,
@@ -65,48 +65,52 @@ pub(super) fn foreign(world: &mut World) {
             "-p",
             &patch,
         ];
-        world.cluster.done(&arguments, "");
+        fixture.cluster.kubectl_ok(&arguments, "");
     };
     status("True");
-    within("endpoint added by the status of its controller", 10, || {
-        world.b().endpoints() == set(&["10.0.4.1"])
+    wait_until("endpoint added by the status of its controller", 10, || {
+        fixture.b().endpoints() == set(&["10.0.4.1"])
     });
     status("False");
-    within("endpoint removed by the status of its controller", 10, || world.b().endpoints().is_empty());
-    let before = world.entry(name).expect("the entry exists");
-    let agent = world.a().connect("payments", "", "10.0.4.1");
+    wait_until("endpoint removed by the status of its controller", 10, || fixture.b().endpoints().is_empty());
+    let before = fixture.entry(name).expect("the entry exists");
+    let agent = fixture.a().connect("payments", "", "10.0.4.1");
     agent.report(true);
-    sleep(GRACE * 2);
-    world.process_all_writes();
-    assert_eq!(world.entry(name), Some(before), "the entry must stay unchanged while its controller owns it");
+    sleep(DISCONNECT_GRACE * 2);
+    fixture.process_all_writes();
+    assert_eq!(
+        fixture.entry(name),
+        Some(before),
+        "the entry must stay unchanged while its controller owns it"
+    );
     assert_eq!(agent.acknowledged(), None);
-    world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("entry created for the agent after its deletion", 20, || {
-        world
+    fixture.cluster.kubectl_ok(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
+    wait_until("entry created for the agent after its deletion", 20, || {
+        fixture
             .entry(name)
             .is_some_and(|entry| annotation(&entry, "istio.io/workloadController") == "app-health/a")
     });
     agent.report(true);
-    within("endpoint of the agent served", 10, || world.b().endpoints() == set(&["10.0.4.1"]));
+    wait_until("endpoint of the agent served", 10, || fixture.b().endpoints() == set(&["10.0.4.1"]));
     agent.close();
-    within("gone", 20, || world.entry(name).is_none());
+    wait_until("gone", 20, || fixture.entry(name).is_none());
 }
 
-pub(super) fn deleted(world: &mut World) {
+pub(super) fn deleted(fixture: &mut Fixture) {
     let name = "payments-10.0.5.1";
-    let agent = world.a().connect("payments", "", "10.0.5.1");
+    let agent = fixture.a().connect("payments", "", "10.0.5.1");
     agent.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.5.1"]));
-    let uid = |world: &World| world.entry(name).map(|entry| entry["metadata"]["uid"].clone());
-    let before = uid(world).expect("the entry exists");
-    world.cluster.done(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
-    within("entry created again", 10, || uid(world).is_some_and(|uid| uid != before));
-    within("entry has the last reported state", 10, || {
-        world.condition(name).as_deref() == Some("True ProbeSucceeded")
+    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.5.1"]));
+    let uid = |fixture: &Fixture| fixture.entry(name).map(|entry| entry["metadata"]["uid"].clone());
+    let before = uid(fixture).expect("the entry exists");
+    fixture.cluster.kubectl_ok(&["delete", "workloadentry", name, "-n", NAMESPACE], "");
+    wait_until("entry created again", 10, || uid(fixture).is_some_and(|uid| uid != before));
+    wait_until("entry has the last reported state", 10, || {
+        fixture.condition(name).as_deref() == Some("True ProbeSucceeded")
     });
-    within("served by both", 10, || {
-        world.a().endpoints() == set(&["10.0.5.1"]) && world.b().endpoints() == set(&["10.0.5.1"])
+    wait_until("served by both", 10, || {
+        fixture.a().endpoints() == set(&["10.0.5.1"]) && fixture.b().endpoints() == set(&["10.0.5.1"])
     });
     agent.close();
-    within("gone", 20, || world.entry(name).is_none());
+    wait_until("gone", 20, || fixture.entry(name).is_none());
 }

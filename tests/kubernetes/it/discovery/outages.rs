@@ -8,91 +8,174 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::replica::Replica;
-use super::steps::GRACE;
-use super::{World, set};
-use crate::within;
+use super::steps::DISCONNECT_GRACE;
+use super::{Fixture, set};
+use crate::wait_until;
 
-pub(super) fn frozen(world: &mut World) {
+pub(super) fn frozen(fixture: &mut Fixture) {
     let agents = ["10.0.6.1", "10.0.6.2", "10.0.6.3"].map(|ip| {
-        let agent = world.a().connect("payments", "", ip);
+        let agent = fixture.a().connect("payments", "", ip);
         let generation = agent.report(true);
-        within("acknowledged", 10, || agent.acknowledged() == Some(generation));
+        wait_until("acknowledged", 10, || agent.acknowledged() == Some(generation));
         agent
     });
     let all = set(&["10.0.6.1", "10.0.6.2", "10.0.6.3"]);
-    within("served", 10, || world.b().endpoints() == all);
-    world.cluster.signal_api_server(Signal::SIGSTOP);
+    wait_until("served", 10, || fixture.b().endpoints() == all);
+    fixture.cluster.signal_api_server(Signal::SIGSTOP);
     let begin = Instant::now();
     let [flips, leaves, stays] = agents;
     let generation = flips.report(false);
-    within("endpoint pushed without the API server", 10, || {
-        world.a().endpoints() == set(&["10.0.6.2", "10.0.6.3"])
+    wait_until("endpoint pushed without the API server", 10, || {
+        fixture.a().endpoints() == set(&["10.0.6.2", "10.0.6.3"])
     });
     // The grace period of this agent ends while the API server is frozen.
     sleep(Duration::from_secs(10));
     leaves.close();
-    let (status, body) = world.a().page("/healthz/ready");
-    assert!(status == 200 && body.contains("store: API server unreachable"), "{status} {body}");
-    while begin.elapsed() < Duration::from_secs(60) {
+    let (_, body) = fixture.a().http_get("/healthz/ready");
+    assert!(body.contains("store: API server unreachable"), "{body}");
+    assert_eq!(
+        flips.acknowledged(),
+        Some(generation - 1),
+        "a report must not be acknowledged before it is stored"
+    );
+    // Its agents connect to the other replica before that takes their entries over. The other one has
+    // lost the API server too, and ends its streams at about the same time.
+    wait_until("replicas are unready and have ended the streams of their agents", 30, || {
+        let is_unready = |replica: &Replica| replica.http_get("/healthz/ready").0 == 503;
+        let is_over = flips.closed().is_some() && stays.closed().is_some();
+        is_over && is_unready(fixture.a()) && is_unready(fixture.b())
+    });
+    let flips = fixture.b().connect("payments", "", "10.0.6.1");
+    let stays = fixture.b().connect("payments", "", "10.0.6.3");
+    let generation = flips.report(false);
+    stays.report(true);
+    wait_until("endpoint removed by a report", 10, || {
+        fixture.b().endpoints() == set(&["10.0.6.2", "10.0.6.3"])
+    });
+    // This is longer than the Leases are valid.
+    while begin.elapsed() < Duration::from_secs(40) {
+        assert_eq!(flips.acknowledged(), None, "a report must not be acknowledged before it is stored");
         assert_eq!(
-            flips.acknowledged(),
-            Some(generation - 1),
-            "a report must not be acknowledged before it is stored"
-        );
-        assert_eq!(
-            world.a().endpoints(),
+            fixture.a().endpoints(),
             set(&["10.0.6.2", "10.0.6.3"]),
             "endpoints must only be removed by reports"
         );
-        assert_eq!(world.b().endpoints(), all, "an unreachable API server must not remove endpoints");
+        assert_eq!(
+            fixture.b().endpoints(),
+            set(&["10.0.6.2", "10.0.6.3"]),
+            "an unreachable API server must not remove endpoints"
+        );
         sleep(Duration::from_millis(500));
     }
-    world.cluster.signal_api_server(Signal::SIGCONT);
-    within("acknowledged", 30, || flips.acknowledged() == Some(generation));
-    within("removed on the other replica", 30, || !world.b().endpoints().contains("10.0.6.1"));
-    within("entry of the disconnected agent deleted", 40, || {
-        world.entry("payments-10.0.6.2").is_none() && world.b().endpoints() == set(&["10.0.6.3"])
+    fixture.cluster.signal_api_server(Signal::SIGCONT);
+    wait_until("acknowledged", 30, || flips.acknowledged() == Some(generation));
+    wait_until("replicas are ready", 30, || fixture.a().is_ready() && fixture.b().is_ready());
+    wait_until("entry of the disconnected agent deleted", 40, || {
+        let replicas = [fixture.a(), fixture.b()];
+        fixture.entry("payments-10.0.6.2").is_none()
+            && replicas.iter().all(|replica| replica.endpoints() == set(&["10.0.6.3"]))
     });
     assert_eq!((flips.closed(), stays.closed()), (None, None));
     flips.close();
     stays.close();
-    within("gone", 30, || world.b().endpoints().is_empty());
+    wait_until("gone", 30, || fixture.b().endpoints().is_empty());
 }
 
-pub(super) fn restarted(world: &mut World) {
-    let agent = world.a().connect("payments", "", "10.0.7.1");
+pub(super) fn restarted(fixture: &mut Fixture) {
+    let agent = fixture.a().connect("payments", "", "10.0.7.1");
     agent.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.7.1"]));
-    world.cluster.stop_api_server();
+    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.7.1"]));
+    fixture.cluster.stop_api_server();
     let generation = agent.report(false);
-    let new = world.b().connect("payments", "", "10.0.7.2");
-    within("endpoint pushed without the API server", 10, || world.a().endpoints().is_empty());
+    let new = fixture.b().connect("payments", "", "10.0.7.2");
+    wait_until("endpoint pushed without the API server", 10, || fixture.a().endpoints().is_empty());
     sleep(Duration::from_secs(5));
-    assert_eq!(world.b().endpoints(), set(&["10.0.7.1"]), "the replica must serve its cached endpoints");
+    assert_eq!(fixture.b().endpoints(), set(&["10.0.7.1"]), "the replica must serve its cached endpoints");
     assert_ne!(agent.acknowledged(), Some(generation));
-    world.cluster.start_api_server();
-    within("acknowledged", 30, || agent.acknowledged() == Some(generation));
-    within("removed on the other replica", 30, || world.b().endpoints().is_empty());
+    fixture.cluster.start_api_server();
+    wait_until("replicas are ready", 30, || fixture.a().is_ready() && fixture.b().is_ready());
+    // A replica whose Lease was half over has ended their streams.
+    let (agent, generation) = match agent.closed() {
+        None => (agent, generation),
+        Some(_) => {
+            let again = fixture.a().connect("payments", "", "10.0.7.1");
+            let generation = again.report(false);
+            (again, generation)
+        }
+    };
+    let new = match new.closed() {
+        None => new,
+        Some(_) => fixture.b().connect("payments", "", "10.0.7.2"),
+    };
+    wait_until("acknowledged", 30, || agent.acknowledged() == Some(generation));
+    wait_until("removed on the other replica", 30, || fixture.b().endpoints().is_empty());
     new.report(true);
-    within("agent that connected meanwhile registered", 30, || {
-        world.a().endpoints() == set(&["10.0.7.2"]) && world.entry("payments-10.0.7.2").is_some()
+    wait_until("agent that connected meanwhile registered", 30, || {
+        fixture.a().endpoints() == set(&["10.0.7.2"]) && fixture.entry("payments-10.0.7.2").is_some()
     });
     agent.close();
     new.close();
-    within("gone", 30, || {
-        world.entry("payments-10.0.7.1").is_none() && world.entry("payments-10.0.7.2").is_none()
+    wait_until("gone", 30, || {
+        fixture.entry("payments-10.0.7.1").is_none() && fixture.entry("payments-10.0.7.2").is_none()
     });
 }
 
-pub(super) fn killed(world: &mut World) {
+/// The number of trials of [`lost_by_one_replica`], which is 1 by default.
+const TRIALS: &str = "APP_HEALTH_TEST_TRIALS";
+
+/// One replica loses the API server, and its agents connect to the other one. No endpoint is removed.
+#[expect(clippy::print_stdout, reason = "the progress of a test that takes minutes")]
+pub(super) fn lost_by_one_replica(fixture: &mut Fixture) {
+    let trials = std::env::var_os(TRIALS).map_or(1, |trials| {
+        let trials = trials.to_str().and_then(|trials| trials.parse().ok());
+        trials.unwrap_or_else(|| panic!("{TRIALS}: must be a number"))
+    });
+    for trial in 1..=trials {
+        println!("  trial {trial} of {trials}");
+        lose_api_server(fixture);
+    }
+}
+
+fn lose_api_server(fixture: &Fixture) {
+    let (ips, all) = (["10.0.9.1", "10.0.9.2", "10.0.9.3"], set(&["10.0.9.1", "10.0.9.2", "10.0.9.3"]));
+    let (a, b) = (fixture.a(), fixture.b());
+    let report = |replica: &Replica, ip: &str| {
+        let agent = replica.connect("payments", "", ip);
+        let generation = agent.report(true);
+        wait_until("acknowledged", 30, || agent.acknowledged() == Some(generation));
+        agent
+    };
+    let agents = ips.map(|ip| report(a, ip));
+    wait_until("served by both replicas", 10, || a.endpoints() == all && b.endpoints() == all);
+    let removals = [a.removals(), b.removals()];
+    a.set_api_server_lost(true);
+    let begin = Instant::now();
+    wait_until("the replica is unready and has ended the streams of its agents", 30, || {
+        agents.iter().all(|agent| agent.closed().is_some()) && !a.is_ready()
+    });
+    assert!(b.is_ready(), "the other replica still has the API server");
+    let agents = ips.map(|ip| report(b, ip));
+    // This is longer than the Lease is valid.
+    while begin.elapsed() < Duration::from_secs(45) {
+        sleep(Duration::from_millis(500));
+        assert_eq!(b.endpoints(), all, "the agents report to this replica");
+    }
+    a.set_api_server_lost(false);
+    wait_until("the replica is ready and serves all endpoints", 60, || a.is_ready() && a.endpoints() == all);
+    assert_eq!([a.removals(), b.removals()], removals, "endpoints were removed for a moment");
+    agents.into_iter().for_each(super::agent::Agent::close);
+    wait_until("gone", 40, || a.endpoints().is_empty() && b.endpoints().is_empty());
+}
+
+pub(super) fn killed(fixture: &mut Fixture) {
     let checked = json!({"proxy.istio.io/health-checks-enabled": "true"});
-    world.apply(
+    fixture.apply(
         "WorkloadEntry",
         "kept",
         &checked,
         &json!({"address": "10.0.8.3", "labels": {"app": "payments"}}),
     );
-    let a = world.a();
+    let a = fixture.a();
     let agents = [
         a.connect("payments", "", "10.0.8.1"),
         a.connect("payments", "", "10.0.8.2"),
@@ -103,54 +186,60 @@ pub(super) fn killed(world: &mut World) {
     }
     let all = set(&["10.0.8.1", "10.0.8.2", "10.0.8.3"]);
     // Two replicas remain that can take over its entries.
-    let c = Replica::start(&world.cluster, "c", GRACE);
-    within("served", 30, || world.b().endpoints() == all && c.endpoints() == all);
-    world.a.take().expect("the replica runs").kill();
+    let c = Replica::start(&fixture.cluster, "c", DISCONNECT_GRACE);
+    wait_until("served", 30, || fixture.b().endpoints() == all && c.endpoints() == all);
+    fixture.a.take().expect("the replica runs").kill();
     let begin = Instant::now();
     // One agent reconnects to the other replica; two do not.
-    let back = world.b().connect("payments", "", "10.0.8.2");
+    let back = fixture.b().connect("payments", "", "10.0.8.2");
     back.report(true);
     while begin.elapsed() < Duration::from_secs(18) {
-        assert_eq!(world.b().endpoints(), all, "endpoints must stay while the Lease is valid");
+        assert_eq!(fixture.b().endpoints(), all, "endpoints must stay while the Lease is valid");
         sleep(Duration::from_millis(500));
     }
-    within("endpoints of disconnected agents removed", 60, || {
-        [world.b(), &c].iter().all(|replica| replica.endpoints() == set(&["10.0.8.2"]))
+    // After the Lease has expired, its agents have a heartbeat and the grace period.
+    wait_until("endpoints of disconnected agents removed", 150, || {
+        [fixture.b(), &c].iter().all(|replica| replica.endpoints() == set(&["10.0.8.2"]))
     });
-    within("auto-registered entry deleted", 10, || world.entry("payments-10.0.8.1").is_none());
-    within("condition of the manual entry is Unknown", 10, || {
-        world.condition("kept").as_deref() == Some("Unknown Disconnected")
+    wait_until("auto-registered entry deleted", 10, || fixture.entry("payments-10.0.8.1").is_none());
+    wait_until("condition of the manual entry is Unknown", 10, || {
+        fixture.condition("kept").as_deref() == Some("Unknown Disconnected")
     });
-    let before = world.entry("kept").expect("the entry exists");
+    let before = fixture.entry("kept").expect("the entry exists");
     sleep(Duration::from_secs(5));
-    assert_eq!(world.entry("kept"), Some(before), "the condition must be written only once");
-    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
-    within("restarted replica is ready and serves the same endpoints", 30, || {
-        world.a().is_ready() && world.a().endpoints() == set(&["10.0.8.2"])
+    assert_eq!(fixture.entry("kept"), Some(before), "the condition must be written only once");
+    fixture.a = Some(Replica::start(&fixture.cluster, "a", DISCONNECT_GRACE));
+    wait_until("restarted replica is ready and serves the same endpoints", 30, || {
+        fixture.a().is_ready() && fixture.a().endpoints() == set(&["10.0.8.2"])
     });
     back.close();
-    within("gone", 30, || world.entry("payments-10.0.8.2").is_none());
+    wait_until("gone", 30, || fixture.entry("payments-10.0.8.2").is_none());
 }
 
 /// A replica terminates as in a rollout. Its agents reconnect to another replica; for those that do
 /// not, the grace period starts at once and not when the Lease expires.
-pub(super) fn ended(world: &mut World) {
+pub(super) fn terminated(fixture: &mut Fixture) {
     let agents = ["10.0.10.1", "10.0.10.2"].map(|ip| {
-        let agent = world.a().connect("payments", "", ip);
+        let agent = fixture.a().connect("payments", "", ip);
         agent.report(true);
         agent
     });
     let both = set(&["10.0.10.1", "10.0.10.2"]);
-    within("served", 10, || world.b().endpoints() == both);
+    wait_until("served", 10, || fixture.b().endpoints() == both);
     let begin = Instant::now();
-    assert_eq!(world.a.take().expect("the replica runs").end(), Some(0));
-    let back = world.b().connect("payments", "", "10.0.10.1");
+    assert_eq!(fixture.a.take().expect("the replica runs").end(), Some(0));
+    let back = fixture.b().connect("payments", "", "10.0.10.1");
     back.report(true);
-    within("endpoints of disconnected agents removed", 20, || world.b().endpoints() == set(&["10.0.10.1"]));
-    assert!(begin.elapsed() >= GRACE, "endpoints must not be removed before the end of the grace period");
+    wait_until("endpoints of disconnected agents removed", 20, || {
+        fixture.b().endpoints() == set(&["10.0.10.1"])
+    });
+    assert!(
+        begin.elapsed() >= DISCONNECT_GRACE,
+        "endpoints must not be removed before the end of the grace period"
+    );
     assert!(agents.iter().all(|agent| agent.closed().is_some()));
     back.close();
-    within("gone", 20, || world.b().endpoints().is_empty());
-    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
-    within("restarted replica is ready", 30, || world.a().is_ready());
+    wait_until("gone", 20, || fixture.b().endpoints().is_empty());
+    fixture.a = Some(Replica::start(&fixture.cluster, "a", DISCONNECT_GRACE));
+    wait_until("restarted replica is ready", 30, || fixture.a().is_ready());
 }

@@ -3,19 +3,19 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use kubernetes_tests::kubernetes::manifests as shipped;
+use kubernetes_tests::manifests;
 use serde_json::{Value, json};
 
 use super::entries::annotation;
 use super::replica::Replica;
-use super::{NAMESPACE, SYSTEM, World, conflicts, entries, outages, set};
-use crate::within;
+use super::{Fixture, NAMESPACE, SYSTEM, conflicts, entries, outages, set};
+use crate::wait_until;
 
 /// The name of a step, and the function that runs it.
-type Step = (&'static str, fn(&mut World));
+type Step = (&'static str, fn(&mut Fixture));
 
-pub(crate) const STEPS: [Step; 13] = [
-    ("manifests are accepted and grant only the necessary permissions", manifests),
+pub(crate) const STEPS: [Step; 14] = [
+    ("manifests are accepted and grant only the necessary permissions", apply_manifests),
     ("two replicas become ready", ready),
     ("an agent registers and every replica serves its endpoint", registered),
     ("a report to one replica takes effect on the other", reported),
@@ -23,28 +23,29 @@ pub(crate) const STEPS: [Step; 13] = [
     ("a manual entry gets the health of its agent", entries::manual),
     ("entries of another controller are read and never written", entries::foreign),
     ("an entry that a user deletes is created again", entries::deleted),
-    ("write conflicts lose no change of any client", conflicts::hammered),
+    ("write conflicts lose no change of any client", conflicts::conflicting_writes),
     ("the API server freezes for a minute", outages::frozen),
     ("the API server is killed", outages::restarted),
+    ("a replica loses the API server", outages::lost_by_one_replica),
     ("a replica is killed", outages::killed),
-    ("a replica terminates", outages::ended),
+    ("a replica terminates", outages::terminated),
 ];
 
 /// The grace period of a lost connection. It is short, because the tests check which replica acts
 /// and that none acts too early, not how long it waits.
-pub(super) const GRACE: Duration = Duration::from_secs(3);
+pub(super) const DISCONNECT_GRACE: Duration = Duration::from_secs(3);
 
-fn manifests(world: &mut World) {
-    let cluster = &world.cluster;
-    let crds = shipped("discovery/crds.yaml");
-    cluster.done(&["apply", "-f", crds.to_str().expect("UTF-8")], "");
+fn apply_manifests(fixture: &mut Fixture) {
+    let cluster = &fixture.cluster;
+    let crds = manifests("discovery/crds.yaml");
+    cluster.kubectl_ok(&["apply", "-f", crds.to_str().expect("UTF-8")], "");
     cluster.apply(&cluster.kustomize("base"));
     let discovery = cluster.kustomize("discovery");
-    let (_, warnings) = cluster.done(&["apply", "--dry-run=server", "-f", "-"], &discovery);
+    let (_, warnings) = cluster.kubectl_ok(&["apply", "--dry-run=server", "-f", "-"], &discovery);
     assert!(!warnings.contains("PodSecurity"), "{warnings}");
     cluster.apply(&discovery);
     cluster.create_namespace(NAMESPACE, &[]);
-    within("API server serves the custom resources", 30, || {
+    wait_until("API server serves the custom resources", 30, || {
         cluster.kubectl(&["get", "workloadgroups,workloadentries,serviceentries", "-A"], "").status.success()
     });
     for arguments in [
@@ -61,7 +62,7 @@ fn manifests(world: &mut World) {
     // Leases of Pods that do not return are deleted after minutes, so no step waits for that.
     let may = cluster.kubectl_as("discovery", &["auth", "can-i", "delete", "leases", "-n", SYSTEM], "");
     assert_eq!(String::from_utf8_lossy(&may.stdout).trim(), "yes");
-    world.apply(
+    fixture.apply(
         "WorkloadGroup",
         "payments",
         &json!({}),
@@ -71,7 +72,7 @@ fn manifests(world: &mut World) {
             "probe": {"periodSeconds": 5, "httpGet": {"path": "/readyz", "port": 8080}},
         }),
     );
-    world.apply(
+    fixture.apply(
         "ServiceEntry",
         "payments",
         &json!({}),
@@ -83,27 +84,27 @@ fn manifests(world: &mut World) {
     );
 }
 
-fn ready(world: &mut World) {
-    world.a = Some(Replica::start(&world.cluster, "a", GRACE));
-    world.b = Some(Replica::start(&world.cluster, "b", GRACE));
-    within("both replicas are ready", 30, || world.a().is_ready() && world.b().is_ready());
-    within("each replica has a Lease", 30, || {
+fn ready(fixture: &mut Fixture) {
+    fixture.a = Some(Replica::start(&fixture.cluster, "a", DISCONNECT_GRACE));
+    fixture.b = Some(Replica::start(&fixture.cluster, "b", DISCONNECT_GRACE));
+    wait_until("both replicas are ready", 30, || fixture.a().is_ready() && fixture.b().is_ready());
+    wait_until("each replica has a Lease", 30, || {
         ["a", "b"]
             .iter()
-            .all(|name| world.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
+            .all(|name| fixture.cluster.kubectl(&["get", "lease", name, "-n", SYSTEM], "").status.success())
     });
 }
 
-fn registered(world: &mut World) {
-    let agent = world.a().connect("payments", "", "10.0.0.1");
-    within("entry exists without a verdict", 10, || {
-        world.condition("payments-10.0.0.1").as_deref() == Some("Unknown AwaitingFirstReport")
+fn registered(fixture: &mut Fixture) {
+    let agent = fixture.a().connect("payments", "", "10.0.0.1");
+    wait_until("entry exists without a verdict", 10, || {
+        fixture.condition("payments-10.0.0.1").as_deref() == Some("Unknown AwaitingFirstReport")
     });
-    assert!(world.a().endpoints().is_empty() && world.b().endpoints().is_empty());
+    assert!(fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty());
     let generation = agent.report(true);
-    within("endpoint served by the other replica", 10, || world.b().endpoints() == set(&["10.0.0.1"]));
-    within("report acknowledged", 10, || agent.acknowledged() == Some(generation));
-    let entry = world.entry("payments-10.0.0.1").expect("the entry exists");
+    wait_until("endpoint served by the other replica", 10, || fixture.b().endpoints() == set(&["10.0.0.1"]));
+    wait_until("report acknowledged", 10, || agent.acknowledged() == Some(generation));
+    let entry = fixture.entry("payments-10.0.0.1").expect("the entry exists");
     for (name, expected) in [
         ("istio.io/autoRegistrationGroup", "payments"),
         ("istio.io/workloadController", "app-health/a"),
@@ -115,71 +116,71 @@ fn registered(world: &mut World) {
     }
     assert_eq!(entry["spec"]["address"], "10.0.0.1");
     assert_eq!(entry["spec"]["labels"]["app"], "payments");
-    let (_, view) = world.b().page("/debug/workloads?namespace=shop");
+    let (_, view) = fixture.b().http_get("/debug/workloads?namespace=shop");
     let view: Value = serde_json::from_str(&view).expect("JSON");
     assert_eq!((&view["instance"], &view["store"]), (&json!("b"), &json!("kubernetes")));
     assert_eq!(view["workloads"][0]["controller"], "app-health/a", "{view:#}");
-    assert_eq!(world.condition("payments-10.0.0.1").as_deref(), Some("True ProbeSucceeded"));
+    assert_eq!(fixture.condition("payments-10.0.0.1").as_deref(), Some("True ProbeSucceeded"));
     agent.close();
-    within("entry and endpoint removed after the grace period", 20, || {
-        world.entry("payments-10.0.0.1").is_none()
-            && world.a().endpoints().is_empty()
-            && world.b().endpoints().is_empty()
+    wait_until("entry and endpoint removed after the grace period", 20, || {
+        fixture.entry("payments-10.0.0.1").is_none()
+            && fixture.a().endpoints().is_empty()
+            && fixture.b().endpoints().is_empty()
     });
 }
 
-fn reported(world: &mut World) {
+fn reported(fixture: &mut Fixture) {
     let agents = [("a", "10.0.1.1"), ("b", "10.0.1.2")].map(|(replica, ip)| {
-        let replica = if replica == "a" { world.a() } else { world.b() };
+        let replica = if replica == "a" { fixture.a() } else { fixture.b() };
         let agent = replica.connect("payments", "", ip);
         agent.report(true);
         agent
     });
     let both = set(&["10.0.1.1", "10.0.1.2"]);
-    within("both endpoints served by both replicas", 10, || {
-        world.a().endpoints() == both && world.b().endpoints() == both
+    wait_until("both endpoints served by both replicas", 10, || {
+        fixture.a().endpoints() == both && fixture.b().endpoints() == both
     });
     for (is_healthy, expected) in [(false, set(&["10.0.1.2"])), (true, both)] {
         let generation = agents[0].report(is_healthy);
-        within("change served by the other replica", 10, || world.b().endpoints() == expected);
-        within("report acknowledged", 10, || agents[0].acknowledged() == Some(generation));
+        wait_until("change served by the other replica", 10, || fixture.b().endpoints() == expected);
+        wait_until("report acknowledged", 10, || agents[0].acknowledged() == Some(generation));
     }
     agents.into_iter().for_each(super::agent::Agent::close);
-    within("both endpoints removed", 20, || {
-        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    wait_until("both endpoints removed", 20, || {
+        fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
 }
 
-fn moved(world: &mut World) {
+fn moved(fixture: &mut Fixture) {
     let name = "payments-10.0.2.1";
-    let first = world.a().connect("payments", "", "10.0.2.1");
+    let first = fixture.a().connect("payments", "", "10.0.2.1");
     first.report(true);
-    within("served", 10, || world.b().endpoints() == set(&["10.0.2.1"]));
+    wait_until("served", 10, || fixture.b().endpoints() == set(&["10.0.2.1"]));
     // The first connection stays open, so the server does not know that the machine has
     // reconnected.
-    let second = world.b().connect("payments", "", "10.0.2.1");
-    within("second stream has the next session number", 10, || second.session() == 2);
+    let second = fixture.b().connect("payments", "", "10.0.2.1");
+    wait_until("second stream has the next session number", 10, || second.session() == 2);
     let generation = second.report(true);
-    within("older stream ended by the server", 10, || {
+    wait_until("older stream ended by the server", 10, || {
         first.closed().is_some_and(|text| text.contains("superseded"))
     });
-    within("acknowledged", 10, || second.acknowledged() == Some(generation));
-    let entry = world.entry(name).expect("the entry exists");
+    wait_until("acknowledged", 10, || second.acknowledged() == Some(generation));
+    let entry = fixture.entry(name).expect("the entry exists");
     assert_eq!(annotation(&entry, "istio.io/workloadController"), "app-health/b");
     assert_eq!(annotation(&entry, "app-health.io/session"), "2");
     // Neither a report on the old stream nor its end has an effect.
     first.report(false);
     first.close();
-    sleep(GRACE * 2);
-    world.process_all_writes();
-    assert_eq!(world.condition(name).as_deref(), Some("True ProbeSucceeded"));
-    for replica in [world.a(), world.b()] {
+    sleep(DISCONNECT_GRACE * 2);
+    fixture.process_all_writes();
+    assert_eq!(fixture.condition(name).as_deref(), Some("True ProbeSucceeded"));
+    for replica in [fixture.a(), fixture.b()] {
         assert_eq!(replica.endpoints(), set(&["10.0.2.1"]));
     }
     second.report(false);
-    within("report on the newer stream takes effect", 10, || {
-        world.a().endpoints().is_empty() && world.b().endpoints().is_empty()
+    wait_until("report on the newer stream takes effect", 10, || {
+        fixture.a().endpoints().is_empty() && fixture.b().endpoints().is_empty()
     });
     second.close();
-    within("gone", 20, || world.entry(name).is_none());
+    wait_until("gone", 20, || fixture.entry(name).is_none());
 }

@@ -10,22 +10,23 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use kit::authority::Authority;
-use kubernetes_tests::kubernetes::Cluster;
+use kubernetes_tests::Cluster;
 use serde_json::{Value, json};
 use serving::http_server::{self, HttpRequest, Limits, Server, ServerMetrics, Stages, Tls};
 use serving::tls::{self, Pem};
 use tokio::sync::watch;
 
-use super::{World, is_injected, pod};
+use super::{Fixture, is_injected, pod};
 
-pub(super) fn reinvoked(world: &mut World) {
-    let runtime = start(&world.cluster);
+pub(super) fn reinvoked(fixture: &mut Fixture) {
+    let runtime = start(&fixture.cluster);
     let mut pod = pod("shop", "late");
     pod["metadata"]["labels"] = json!({"late": "please"});
-    let created =
-        || world.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string());
+    let created = || {
+        fixture.cluster.kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &pod.to_string())
+    };
     // The API server calls a new webhook only after a short time.
-    world.wait_until("the late webhook is called", 20, || {
+    fixture.wait_until("the late webhook is called", 20, || {
         String::from_utf8_lossy(&created().stdout).contains("late:1")
     });
     let created: Value = serde_json::from_slice(&created().stdout).expect("JSON");
@@ -36,7 +37,7 @@ pub(super) fn reinvoked(world: &mut World) {
         "{created}"
     );
     assert!(is_injected(&created), "the first container must still be injected");
-    world.cluster.done(&["delete", "mutatingwebhookconfiguration", "zz-late"], "");
+    fixture.cluster.kubectl_ok(&["delete", "mutatingwebhookconfiguration", "zz-late"], "");
     runtime.shutdown_background();
 }
 
@@ -66,7 +67,7 @@ fn start(cluster: &Cluster) -> tokio::runtime::Runtime {
             let answer = answer(&serde_json::from_slice(&body).expect("a review"));
             http_server::json(StatusCode::OK, Bytes::from(answer.to_string()))
         };
-        let tls = Tls(watch::channel(Arc::new(config)).1);
+        let tls = Tls::new(watch::channel(Arc::new(config)).1);
         http_server::serve(listener, tls, server, Stages::default(), answer).await;
     });
     let configuration = json!({

@@ -6,10 +6,11 @@ use kit::reserved_port::ReservedPort;
 use serde_json::{Value, json};
 
 use super::dial::dial;
-use super::{CONFIGURATION, NAMESPACE, World};
+use super::{CONFIGURATION, Fixture, NAMESPACE};
 
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "base",
+    "network-policies",
     "overlays/cert-manager",
     "overlays/client-ca",
     "overlays/rewrite-only",
@@ -19,21 +20,22 @@ const FOLDERS: [&str; 6] = [
 
 /// Asserts that the API server accepts every object of the shipped manifests, and applies those of
 /// `base`, with another Service that leads to the webhook's process.
-pub(super) fn manifests(world: &mut World) {
-    let cluster = &world.cluster;
+pub(super) fn manifests(fixture: &mut Fixture) {
+    let cluster = &fixture.cluster;
     cluster.create_namespace(NAMESPACE, &[]);
     for folder in FOLDERS {
         let all = cluster.kustomize(folder);
         // Only a cluster with cert-manager knows the kinds of cert-manager.
         let ours: Vec<&str> =
             all.split("\n---\n").filter(|object| !object.contains("cert-manager.io/v1\n")).collect();
-        let (_, warnings) = cluster.done(&["apply", "--dry-run=server", "-f", "-"], &ours.join("\n---\n"));
+        let (_, warnings) =
+            cluster.kubectl_ok(&["apply", "--dry-run=server", "-f", "-"], &ours.join("\n---\n"));
         assert!(!warnings.contains("PodSecurity"), "{folder}: {warnings}");
     }
     let base = cluster.kustomize("base");
     cluster.apply(&base);
-    cluster.done(&["delete", "service", "app-health-webhook", "-n", NAMESPACE], "");
-    let port = world.address.port();
+    cluster.kubectl_ok(&["delete", "service", "app-health-webhook", "-n", NAMESPACE], "");
+    let port = fixture.address.port();
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "app-health-webhook", "namespace": NAMESPACE},
         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
@@ -42,21 +44,21 @@ pub(super) fn manifests(world: &mut World) {
     let patch: Vec<Value> = (0..2)
         .map(|index| json!({"op": "replace", "path": format!("/webhooks/{index}/clientConfig/service/port"), "value": port}))
         .collect();
-    cluster.done(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
+    cluster.kubectl_ok(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
     let enabled = "app-health.io/injection=enabled";
     cluster.create_namespace("shop", &[enabled]);
     cluster.create_namespace("restricted", &[enabled, "pod-security.kubernetes.io/enforce=restricted"]);
 }
 
 /// Two replicas share one CA, and have only the permissions of the manifests.
-pub(super) fn ready(world: &mut World) {
-    world.webhook = Some(world.start("webhook.log", &world.address, &world.monitoring));
-    world.wait_until("ready", 30, || world.is_ready(&world.monitoring));
+pub(super) fn ready(fixture: &mut Fixture) {
+    fixture.webhook = Some(fixture.start("webhook.log", &fixture.address, &fixture.monitoring));
+    fixture.wait_until("ready", 30, || fixture.is_ready(&fixture.monitoring));
     let [other, monitoring] = [(); 2].map(|()| ReservedPort::new(Ipv4Addr::LOCALHOST.into()));
-    let _other = world.start("other.log", &other, &monitoring);
-    world.wait_until("the second replica is ready", 30, || world.is_ready(&monitoring));
-    for port in [&world.address, &other] {
-        dial(port.address, &world.bundle()).expect("the certificate is signed by the CA in the caBundle");
+    let _other = fixture.start("other.log", &other, &monitoring);
+    fixture.wait_until("the second replica is ready", 30, || fixture.is_ready(&monitoring));
+    for port in [&fixture.address, &other] {
+        dial(port.address, &fixture.bundle()).expect("the certificate is signed by the CA in the caBundle");
     }
     for arguments in [
         &["get", "pods", "-A"][..],
@@ -64,8 +66,10 @@ pub(super) fn ready(world: &mut World) {
         &["get", "secrets", "-n", NAMESPACE],
         &["delete", "secret", "app-health-webhook-ca", "-n", NAMESPACE],
         &["get", "mutatingwebhookconfigurations"],
+        &["get", "mutatingwebhookconfiguration", "other"],
+        &["patch", "mutatingwebhookconfiguration", "other", "-p", "{}"],
     ] {
-        let refused = world.cluster.kubectl_as("webhook", arguments, "");
+        let refused = fixture.cluster.kubectl_as("webhook", arguments, "");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("forbidden"), "{arguments:?}");
     }
 }

@@ -13,64 +13,58 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use super::dial::{Connection, dial};
-use super::{CONFIGURATION, NAMESPACE, World, is_injected, pod};
+use super::{CONFIGURATION, Fixture, NAMESPACE, is_injected, pod};
 
-pub(super) fn policy(world: &mut World) {
+pub(super) fn policy(fixture: &mut Fixture) {
     let head =
         b"POST /inject HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
-    let bundle = world.bundle();
-    let busy = || -> Vec<Connection> {
-        let mut connections: Vec<Connection> =
-            (0..64).map(|_| dial(world.address.address, &bundle).expect("a connection")).collect();
-        connections.iter_mut().for_each(|connection| connection.write_all(head).expect("sent"));
-        connections
-    };
-    // The webhook is busy once it has read all requests, and until their timeout, so this is tried
-    // until it was.
-    let review_while_busy = || {
-        let held = busy();
-        let reviewed = world.dry_run(&pod("shop", "web"));
-        drop(held);
+    let bundle = fixture.bundle();
+    let mut incomplete: Vec<Connection> =
+        (0..64).map(|_| dial(fixture.address.address, &bundle).expect("a connection")).collect();
+    incomplete.iter_mut().for_each(|connection| connection.write_all(head).expect("sent"));
+    let reviewed = fixture.dry_run(&pod("shop", "web"));
+    assert!(reviewed.is_ok_and(|pod| is_injected(&pod)), "incomplete requests must not block reviews");
+    drop(incomplete);
+    let silent = fixture.webhook.as_ref().expect("the webhook runs");
+    let review_while_hanging = || {
+        silent.signal(Signal::SIGSTOP);
+        let reviewed = fixture.dry_run(&pod("shop", "web"));
+        silent.signal(Signal::SIGCONT);
         reviewed
     };
     let is_rejected = |reviewed: Result<Value, String>| {
         reviewed.is_err_and(|error| error.contains("failed calling webhook"))
     };
-    world.wait_until("a busy webhook rejects Pods", 60, || is_rejected(review_while_busy()));
-    let silent = world.webhook.as_ref().expect("the webhook runs");
-    silent.signal(Signal::SIGSTOP);
-    let refused = world.dry_run(&pod("shop", "web"));
-    silent.signal(Signal::SIGCONT);
-    assert!(is_rejected(refused), "a hanging webhook must reject Pods");
+    assert!(is_rejected(review_while_hanging()), "a hanging webhook must reject Pods");
     let set = |value: &str| {
         let patch: Vec<Value> =
             (0..2).map(|index| json!({"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": value})).collect();
-        world
+        fixture
             .cluster
-            .done(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
+            .kubectl_ok(&["patch", CONFIGURATION, "--type=json", "-p", &Value::from(patch).to_string()], "");
     };
     // The API server applies a new policy only after a short time.
     set("Ignore");
-    world.wait_until("a Pod keeps its original probes while the webhook is busy", 60, || {
-        review_while_busy().is_ok_and(|pod| !is_injected(&pod))
+    fixture.wait_until("a Pod keeps its original probes while the webhook hangs", 60, || {
+        review_while_hanging().is_ok_and(|pod| !is_injected(&pod))
     });
     set("Fail");
-    world.wait_until("a busy webhook rejects Pods again", 60, || is_rejected(review_while_busy()));
-    assert!(world.create(&pod("shop", "after")).status.success());
+    fixture.wait_until("a hanging webhook rejects Pods again", 60, || is_rejected(review_while_hanging()));
+    assert!(fixture.create(&pod("shop", "after")).status.success());
 }
 
-pub(super) fn wiped(world: &mut World) {
-    let bundle = world.bundle();
+pub(super) fn ca_bundle_removed(fixture: &mut Fixture) {
+    let bundle = fixture.bundle();
     assert!(bundle.contains("BEGIN CERTIFICATE"));
     let patch = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]).to_string();
-    world.cluster.done(&["patch", CONFIGURATION, "--type=json", "-p", &patch], "");
-    world.wait_until("the caBundle is restored", 75, || world.bundle() == bundle);
+    fixture.cluster.kubectl_ok(&["patch", CONFIGURATION, "--type=json", "-p", &patch], "");
+    fixture.wait_until("the caBundle is restored", 75, || fixture.bundle() == bundle);
 }
 
 /// The Secret gets a next CA that is old enough to be used: the webhook publishes it in the
 /// caBundle, and then signs with it.
-pub(super) fn rotated(world: &mut World) {
-    let secret = world.cluster.get(&["secret/app-health-webhook-ca", "-n", NAMESPACE]);
+pub(super) fn rotated(fixture: &mut Fixture) {
+    let secret = fixture.cluster.get(&["secret/app-health-webhook-ca", "-n", NAMESPACE]);
     let text = STANDARD.decode(secret["data"]["authority.json"].as_str().expect("base64")).expect("base64");
     let mut authority: Authority = serde_json::from_slice(&text).expect("an authority");
     let made = OffsetDateTime::now_utc() - time::Duration::minutes(11);
@@ -79,12 +73,12 @@ pub(super) fn rotated(world: &mut World) {
     let mut changed = secret;
     changed["data"]["authority.json"] =
         STANDARD.encode(serde_json::to_string(&authority).expect("JSON")).into();
-    world.cluster.done(&["replace", "-f", "-"], &changed.to_string());
+    fixture.cluster.kubectl_ok(&["replace", "-f", "-"], &changed.to_string());
 
     let stop = Arc::new(AtomicBool::new(false));
     let reviews: [Arc<AtomicUsize>; 2] = Default::default();
     let callers = reviews.each_ref().map(|reviews| {
-        let (stop, reviews, cluster) = (stop.clone(), reviews.clone(), world.cluster.clone());
+        let (stop, reviews, cluster) = (stop.clone(), reviews.clone(), fixture.cluster.clone());
         thread::spawn(move || {
             let mut errors = Vec::new();
             while !stop.load(Ordering::Relaxed) {
@@ -98,16 +92,16 @@ pub(super) fn rotated(world: &mut World) {
             errors
         })
     });
-    world.wait_until("the webhook's certificate is signed by the next CA", 200, || {
-        dial(world.address.address, &next.certificate).is_ok()
+    fixture.wait_until("the webhook's certificate is signed by the next CA", 200, || {
+        dial(fixture.address.address, &next.certificate).is_ok()
     });
     assert!(
-        world.bundle().contains(&authority.current.certificate),
+        fixture.bundle().contains(&authority.current.certificate),
         "the caBundle must still contain the previous CA"
     );
     let counts = || reviews.each_ref().map(|reviews| reviews.load(Ordering::Relaxed));
     let before = counts();
-    world.wait_until("each caller makes twenty more reviews", 200, || {
+    fixture.wait_until("each caller makes twenty more reviews", 200, || {
         counts().iter().zip(before).all(|(count, before)| *count >= before + 20)
     });
     stop.store(true, Ordering::Relaxed);
@@ -117,23 +111,23 @@ pub(super) fn rotated(world: &mut World) {
     }
 }
 
-pub(super) fn dead(world: &mut World) {
-    let mut webhook = world.webhook.take().expect("the webhook runs");
+pub(super) fn no_replicas(fixture: &mut Fixture) {
+    let mut webhook = fixture.webhook.take().expect("the webhook runs");
     webhook.signal(Signal::SIGTERM);
     assert_eq!(webhook.wait(), Some(0));
     let mut labelled = pod("kube-system", "lives");
     labelled["metadata"]["labels"] = json!({"sidecar.istio.io/inject": "true"});
-    assert!(world.create(&labelled).status.success());
+    assert!(fixture.create(&labelled).status.success());
     let mut own = pod(NAMESPACE, "lives");
     own["spec"]["containers"][0]["securityContext"] = json!({
         "runAsNonRoot": true, "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     });
-    assert!(world.create(&own).status.success(), "the webhook's own Pods must be able to start");
-    assert!(!world.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
-    world.webhook = Some(world.start("webhook.log", &world.address, &world.monitoring));
-    world.wait_until("Pods that opted in are accepted again", 30, || {
-        world.create(&pod("shop", "waits")).status.success()
+    assert!(fixture.create(&own).status.success(), "the webhook's own Pods must be able to start");
+    assert!(!fixture.create(&pod("shop", "waits")).status.success(), "Pods that opted in must be rejected");
+    fixture.webhook = Some(fixture.start("webhook.log", &fixture.address, &fixture.monitoring));
+    fixture.wait_until("Pods that opted in are accepted again", 30, || {
+        fixture.create(&pod("shop", "waits")).status.success()
     });
-    assert!(is_injected(&world.cluster.get(&["pod/waits", "-n", "shop"])));
+    assert!(is_injected(&fixture.cluster.get(&["pod/waits", "-n", "shop"])));
 }

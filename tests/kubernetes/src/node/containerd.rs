@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::namespaces::Namespaces;
-use crate::kubernetes::Process;
+use super::linux_namespaces::LinuxNamespaces;
+use crate::Process;
 
 /// The path of its socket inside the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
@@ -38,7 +38,7 @@ const NETWORK: &str = r#"{
   }]
 }"#;
 
-pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
+pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path) -> Process {
     let config = folder.join("containerd.toml");
     std::fs::write(&config, CONFIG).expect("a writable folder");
     let network = folder.join("network.conflist");
@@ -57,7 +57,7 @@ pub(super) fn start(namespaces: &Namespaces, folder: &Path) -> Process {
 ///
 /// # Panics
 /// If containerd does not respond, or the import fails; the message contains its output.
-pub(super) fn import(namespaces: &Namespaces, archive: &Path) {
+pub(super) fn import(namespaces: &LinuxNamespaces, archive: &Path) {
     let ctr = |words: &[&str]| {
         let mut command = namespaces.command("ctr");
         command

@@ -7,11 +7,11 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::containerd::SOCKET;
-use super::namespaces::{Namespaces, descendant};
+use super::linux_namespaces::{LinuxNamespaces, descendant};
 use super::{IP, NAME};
-use crate::kubernetes::{Process, tool};
+use crate::{Process, tool};
 
-pub(super) fn start(namespaces: &Namespaces, folder: &Path, kubeconfig: &Path, cgroup: &str) -> Process {
+pub(super) fn start(namespaces: &LinuxNamespaces, folder: &Path, kubeconfig: &Path, cgroup: &str) -> Process {
     let config = folder.join("kubelet.json");
     std::fs::write(&config, configuration(cgroup).to_string()).expect("a writable folder");
     let mut command = namespaces.command(tool("kubelet").to_str().expect("UTF-8"));
@@ -30,7 +30,7 @@ pub(super) fn kill(mut started: Process) {
 }
 
 /// Settings differ from the defaults only because the node shares a machine: the control groups are
-/// below one of the node, and Pods are evicted only when resources are almost exhausted.
+/// below one of the node, and Pods are not evicted because the machine's disk is almost full.
 fn configuration(cgroup: &str) -> serde_json::Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -39,7 +39,7 @@ fn configuration(cgroup: &str) -> serde_json::Value {
         "failSwapOn": false, "resolvConf": "", "clusterDNS": ["10.96.0.10"], "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
         "authorization": {"mode": "AlwaysAllow"},
-        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        "evictionHard": {"memory.available": "50Mi"},
         "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
     })
 }

@@ -5,8 +5,8 @@ use discovery::message::{Response, TypeUrl};
 
 use super::{Event, World};
 use crate::envoy::Envoy;
+use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
-use crate::sabotage::Sabotage;
 
 /// The longest pause before a new stream, in milliseconds.
 const PAUSE: u64 = 10_000;
@@ -32,7 +32,7 @@ impl World {
         let stream = self.network.open(index, 0, server);
         self.clients[number].stream = Some(stream);
         for request in self.clients[number].envoy.opened() {
-            self.say(|| format!("envoy {number}: stream {stream}: {request:?}"));
+            self.trace(|| format!("envoy {number}: stream {stream}: {request:?}"));
             self.send(stream, End::Server, Packet::Request(Box::new(request)));
         }
     }
@@ -54,7 +54,7 @@ impl World {
     /// Handles the loss of its stream.
     pub(super) fn envoy_lost(&mut self, stream: StreamId, number: usize) {
         self.send(stream, End::Server, Packet::Fin);
-        self.network.leave(stream, End::Machine);
+        self.network.close(stream, End::Machine);
         if self.clients[number].stream == Some(stream) {
             self.clients[number].stream = None;
             self.connect_envoy_later(number);
@@ -66,22 +66,22 @@ impl World {
             return;
         }
         match packet {
-            Packet::Response(mut response, settling) => {
-                if self.sabotage == Some(Sabotage::EmptySetsAreLost) {
+            Packet::Response(mut response, startup_grace) => {
+                if self.injected_bug == Some(InjectedBug::EmptySetsAreLost) {
                     response.resources.retain(|resource| resource.version.endpoints != Some(0));
                 }
-                self.envoy_heard(stream, number, &response, settling);
+                self.envoy_heard(stream, number, &response, startup_grace);
             }
             Packet::End { .. } => self.envoy_lost(stream, number),
             _ => {}
         }
     }
 
-    fn envoy_heard(&mut self, stream: StreamId, number: usize, response: &Response, settling: bool) {
+    fn envoy_heard(&mut self, stream: StreamId, number: usize, response: &Response, startup_grace: bool) {
         let refuses = self.plan.envoys[number].1 && self.now < self.plan.until && self.random.chance(0.1);
         let before = self.clients[number].envoy.endpoints.clone();
-        let requests = self.clients[number].envoy.heard(response, refuses);
-        self.say(|| {
+        let requests = self.clients[number].envoy.on_response(response, refuses);
+        self.trace(|| {
             let names: Vec<&str> = response.resources.iter().map(|resource| &*resource.name).collect();
             format!(
                 "envoy {number}: {} {} {names:?}, refuses: {refuses}",
@@ -96,10 +96,10 @@ impl World {
             let after = &self.clients[number].envoy.endpoints;
             if self.trace.is_some() && before != *after {
                 let after = after.clone();
-                self.say(|| format!("envoy {number}: {before:?} -> {after:?}"));
+                self.trace(|| format!("envoy {number}: {before:?} -> {after:?}"));
             }
-            if settling && of_now {
-                self.watch.pushed_by_settling(&before, &self.clients[number].envoy.endpoints);
+            if startup_grace && of_now {
+                self.invariants.pushed_in_startup_grace(&before, &self.clients[number].envoy.endpoints);
             }
         }
         for request in requests {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use workload_health::Shutdown as HealthEnd;
 use workload_health::reporter::{Input, Report};
 
-use super::{Cause, Event, World};
+use super::{Event, LossReason, World};
 use crate::network::{End, Packet};
 use crate::plan::{Fault, Kind};
 
@@ -47,13 +47,13 @@ impl World {
     fn end_health(&mut self, machine: usize, end: HealthEnd) {
         let now = self.now;
         // An Istio agent sends no final report, and an Envoy has no health.
-        if self.plan.machines.get(machine).is_none_or(|machine| machine.kind != Kind::Ours) {
+        if self.plan.machines.get(machine).is_none_or(|machine| machine.kind != Kind::AppHealth) {
             return;
         }
         let Some(process) = &mut self.processes[machine] else { return };
         if process.health.shut_down(end).is_some() {
             process.flipped(now);
-            self.tell_level(machine);
+            self.send_status(machine);
         }
     }
 
@@ -65,7 +65,7 @@ impl World {
         }
         for end in [End::Machine, End::Server] {
             let at = self.now + self.latency();
-            self.at(at, Event::Notice(stream, end, Cause::Gone));
+            self.at(at, Event::LossDetected(stream, end, LossReason::Gone));
         }
     }
 
@@ -75,7 +75,7 @@ impl World {
             connection.up.dead |= up;
             connection.down.dead |= down;
         }
-        self.unanswered(stream, Cause::Gone, &[End::Machine, End::Server]);
+        self.unanswered(stream, LossReason::Gone, &[End::Machine, End::Server]);
     }
 
     fn partition(&mut self, host: usize, lasts: Duration) {
@@ -84,8 +84,8 @@ impl World {
         }
         self.hosts[host].partition = (self.now, self.now + lasts);
         for stream in self.streams_of(host) {
-            let cause = Cause::Unanswered { host, since: self.now };
-            self.unanswered(stream, cause, &[End::Machine, End::Server]);
+            let reason = LossReason::Unanswered { host, since: self.now };
+            self.unanswered(stream, reason, &[End::Machine, End::Server]);
         }
     }
 
@@ -95,7 +95,7 @@ impl World {
         }
         self.hosts[host].frozen = (self.now, self.now + lasts);
         for stream in self.streams_of(host) {
-            self.unanswered(stream, Cause::Unanswered { host, since: self.now }, &[End::Server]);
+            self.unanswered(stream, LossReason::Unanswered { host, since: self.now }, &[End::Server]);
         }
     }
 
@@ -116,12 +116,12 @@ impl World {
         if machine >= self.processes.len() {
             return;
         }
-        let said = self.watch.said_by(machine);
-        if said.is_empty() || !self.watch.has_heard(stream) {
+        let said = self.invariants.reports_of(machine);
+        if said.is_empty() || !self.invariants.has_received_report(stream) {
             return;
         }
         let report = said[self.random.below(said.len())].clone();
-        self.say(|| format!("machine {machine}: replayed {report:?}"));
+        self.trace(|| format!("machine {machine}: replayed {report:?}"));
         self.send(stream, End::Server, Packet::Report(Report::AppHealth(report)));
     }
 }

@@ -6,12 +6,12 @@ use discovery::entries::{Node, StreamId};
 use workload_health::reporter::{Disconnect, Effect, Input, Report};
 use workload_health::{HealthReason, Outcome, WorkloadProbe};
 
-use super::{Cause, Event, World};
+use super::{Event, LossReason, World};
 use crate::configuration::{NAMESPACE, address};
+use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
 use crate::plan::{GROUPS, Kind};
 use crate::process::Process;
-use crate::sabotage::Sabotage;
 
 /// Duration of a connection attempt without a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,11 +47,11 @@ impl World {
         };
         let Some(process) = &mut self.processes[machine] else { return };
         process.probed(self.now, outcome);
-        self.tell_level(machine);
+        self.send_status(machine);
     }
 
     /// Passes the current state to the reporter.
-    pub(super) fn tell_level(&mut self, machine: usize) {
+    pub(super) fn send_status(&mut self, machine: usize) {
         let Some(process) = &self.processes[machine] else { return };
         let level = process.level();
         self.step_machine(machine, Input::Status(level));
@@ -63,7 +63,7 @@ impl World {
         }
         self.runs += 1;
         let process = Process::new(&self.plan.machines[machine], self.runs, self.now);
-        self.say(|| format!("machine {machine}: run {} starts", process.run));
+        self.trace(|| format!("machine {machine}: run {} starts", process.run));
         self.processes[machine] = Some(process);
     }
 
@@ -79,11 +79,11 @@ impl World {
                 connection.up.dead = true;
                 connection.down.dead = true;
             }
-            self.unanswered(stream, Cause::Gone, &[End::Server]);
+            self.unanswered(stream, LossReason::Gone, &[End::Server]);
         } else {
             self.send(stream, End::Server, Packet::Fin);
         }
-        self.network.leave(stream, End::Machine);
+        self.network.close(stream, End::Machine);
     }
 
     pub(super) fn step_machine(&mut self, machine: usize, input: Input) {
@@ -92,12 +92,12 @@ impl World {
         let random = &mut self.random;
         let text = self.trace.is_some().then(|| format!("{input:?}"));
         let effects = process.step(self.now, input, &mut || random.unit());
-        self.watch.machine_stepped(effects.len());
+        self.invariants.machine_stepped(effects.len());
         if let Some(text) = text.filter(|_| !effects.is_empty() || !is_flip) {
-            self.say(|| format!("machine {machine}: {text}"));
+            self.trace(|| format!("machine {machine}: {text}"));
         }
         for effect in effects {
-            self.say(|| format!("machine {machine}:   -> {effect:?}"));
+            self.trace(|| format!("machine {machine}:   -> {effect:?}"));
             self.apply_of_machine(machine, effect);
         }
     }
@@ -108,9 +108,9 @@ impl World {
         match effect {
             Effect::Connect => self.dial(machine, run),
             Effect::Send(report, _) => {
-                self.watch.said(machine, &report);
+                self.invariants.sent(machine, &report);
                 let is_silent =
-                    self.sabotage == Some(Sabotage::SilentAfterReconnect) && stream != first_stream;
+                    self.injected_bug == Some(InjectedBug::SilentAfterReconnect) && stream != first_stream;
                 if let Some(stream) = stream.filter(|_| !is_silent) {
                     self.send(stream, End::Server, Packet::Report(report));
                 }
@@ -118,8 +118,9 @@ impl World {
             Effect::ValidateProbe { stream, version, nonce, probe } => {
                 let input = Input::Validated { stream, version, nonce, result: Ok(()) };
                 let at = self.now + self.random.millis(0, 100);
-                self.at(at, Event::Judged { machine, run, input: Box::new(input), probe });
+                self.at(at, Event::ProbeValidated { machine, run, input: Box::new(input), probe });
             }
+            Effect::NothingToReport => {}
             Effect::AckOrNack { version, nonce: _, nack_reason: refusal } => {
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Answer { version, refusal });
@@ -129,7 +130,7 @@ impl World {
                 process.stream = None;
                 if let Some(stream) = stream {
                     self.send(stream, End::Server, Packet::Fin);
-                    self.network.leave(stream, End::Machine);
+                    self.network.close(stream, End::Machine);
                 }
             }
             Effect::HalfClose => {
@@ -149,10 +150,10 @@ impl World {
         } else {
             self.latency() + self.latency()
         };
-        self.at(self.now + takes, Event::Dialled { machine, run, reached });
+        self.at(self.now + takes, Event::ConnectEnded { machine, run, reached });
     }
 
-    pub(super) fn dialled(&mut self, machine: usize, run: u64, reached: bool) {
+    pub(super) fn connect_ended(&mut self, machine: usize, run: u64, reached: bool) {
         let host = self.plan.machines[machine].host;
         let is_current = self.processes[machine].as_ref().is_some_and(|process| process.run == run);
         if !is_current {
@@ -160,7 +161,7 @@ impl World {
         }
         if self.is_frozen(host) {
             let at = self.hosts[host].frozen.1 + Duration::from_millis(1);
-            return self.at(at, Event::Dialled { machine, run, reached });
+            return self.at(at, Event::ConnectEnded { machine, run, reached });
         }
         let server = self.server.as_ref().map(|server| server.run);
         let (Some(server), true, false) = (server, reached, self.is_cut_off(host)) else {
@@ -172,23 +173,23 @@ impl World {
             process.stream = Some(stream);
             process.first_stream.get_or_insert(stream);
         }
-        self.say(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
+        self.trace(|| format!("machine {machine}: stream {stream} to run {server} of the server"));
         self.send(stream, End::Server, Packet::First(Box::new(node)));
         self.step_machine(machine, Input::Opened);
         if self.plan.machines[machine].kind == Kind::Hostile {
-            self.lie(machine, stream);
+            self.send_hostile_report(machine, stream);
         }
     }
 
     /// Sends an earlier report of the machine, as a hostile peer.
-    fn lie(&mut self, machine: usize, stream: StreamId) {
+    fn send_hostile_report(&mut self, machine: usize, stream: StreamId) {
         let host = self.plan.machines[machine].host;
-        let said = self.watch.said_by(host);
+        let said = self.invariants.reports_of(host);
         if said.is_empty() {
             return;
         }
         let report = said[self.random.below(said.len())].clone();
-        self.say(|| format!("machine {machine}: lies {report:?}"));
+        self.trace(|| format!("machine {machine}: lies {report:?}"));
         self.send(stream, End::Server, Packet::Report(Report::AppHealth(report)));
     }
 
@@ -204,12 +205,12 @@ impl World {
             group: plan.group.map(|group| GROUPS[group].to_owned()),
             workload_entry: plan.group.is_none().then(|| format!("vm-{}", plan.host)),
             readiness_probe: has_probe && plan.kind != Kind::Companion,
-            app_health: matches!(plan.kind, Kind::Ours | Kind::Hostile),
+            app_health: matches!(plan.kind, Kind::AppHealth | Kind::Hostile),
             ..Node::default()
         }
     }
 
-    pub(super) fn judged(
+    pub(super) fn probe_validated(
         &mut self,
         machine: usize,
         run: u64,
@@ -226,7 +227,7 @@ impl World {
                 WorkloadProbe::parse(probe).expect("the server pushes what it has checked").value
             });
             process.pushed(self.now, probe.as_ref());
-            self.tell_level(machine);
+            self.send_status(machine);
         }
         self.step_machine(machine, input);
     }
@@ -245,7 +246,7 @@ impl World {
             Packet::Hello { hello, version, nonce } => {
                 self.step_machine(machine, Input::Hello { hello, version, nonce });
             }
-            Packet::Ack(_) if self.sabotage == Some(Sabotage::DeafToAcknowledgements) => {}
+            Packet::Ack(_) if self.injected_bug == Some(InjectedBug::DeafToAcknowledgements) => {}
             Packet::Ack(version) => self.step_machine(machine, Input::Acknowledged(version)),
             Packet::End { refused } => self.machine_lost(stream, refused),
             _ => {}
@@ -260,13 +261,14 @@ impl World {
             return self.envoy_lost(stream, envoy);
         }
         self.send(stream, End::Server, Packet::Fin);
-        self.network.leave(stream, End::Machine);
+        self.network.close(stream, End::Machine);
         let Some(process) = &mut self.processes[machine] else { return };
         if process.stream != Some(stream) {
             return;
         }
         process.stream = None;
-        if self.sabotage == Some(Sabotage::NeverReconnect) && self.plan.machines[machine].kind == Kind::Plain
+        if self.injected_bug == Some(InjectedBug::NeverReconnect)
+            && self.plan.machines[machine].kind == Kind::Istio
         {
             return;
         }

@@ -13,8 +13,8 @@ use workload_health::Hello;
 
 use super::{Event, Server, World};
 use crate::disk::Write;
+use crate::injected_bug::InjectedBug;
 use crate::network::{End, Packet};
-use crate::sabotage::Sabotage;
 use workload_health::reporter::Report;
 
 /// The initial wall clock time, 2026-01-02T03:04:05Z.
@@ -26,7 +26,7 @@ impl World {
     pub(super) fn next_server(&self) -> Option<Duration> {
         let server = self.server.as_ref()?;
         let streams = server.streams.values().filter_map(AdsStream::next_due).min();
-        let due = [server.entries.next_due(), server.debounce.due(), server.settling, streams];
+        let due = [server.entries.next_due(), server.debounce.due(), server.startup_grace, streams];
         Some(server.started + due.into_iter().flatten().min()?)
     }
 
@@ -36,7 +36,9 @@ impl World {
         let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= now);
         if is_due(server.entries.next_due()) {
             self.step_server(Input::Tick);
-        } else if is_due(server.debounce.due()) || server.settling.take_if(|until| *until <= now).is_some() {
+        } else if is_due(server.debounce.due())
+            || server.startup_grace.take_if(|until| *until <= now).is_some()
+        {
             self.publish();
         } else {
             let due = server.streams.iter().find(|(_, it)| is_due(it.next_due())).map(|(id, _)| *id);
@@ -54,8 +56,8 @@ impl World {
         let stored = self.disk.records.clone().into_iter().collect();
         let entries = Entries::new(self.plan.settings.clone(), stored);
         let (run, started) = (self.runs, self.now);
-        self.say(|| format!("server: run {run} starts"));
-        let settling = self.disk.records.is_empty().then_some(self.plan.settings.restart_grace);
+        self.trace(|| format!("server: run {run} starts"));
+        let startup_grace = self.disk.records.is_empty().then_some(self.plan.settings.restart_grace);
         self.server = Some(Server {
             run,
             started,
@@ -63,14 +65,14 @@ impl World {
             snapshot: Snapshot::default(),
             config: Arc::default(),
             debounce: Debounce::new(DEBOUNCE.0, DEBOUNCE.1),
-            settling,
+            startup_grace,
             streams: BTreeMap::new(),
             nonces: 0,
         });
-        self.watch.server_started(self.now);
+        self.invariants.server_started(self.now);
         self.read_configuration();
         if let Some(server) = &self.server {
-            self.watch.restored(&self.disk.records, server);
+            self.invariants.restored(&self.disk.records, server);
         }
         self.publish();
     }
@@ -79,9 +81,9 @@ impl World {
     pub(super) fn end_server(&mut self, empty: bool, silently: bool) {
         self.disk.crash(empty);
         if empty {
-            self.watch.emptied();
+            self.invariants.emptied();
         }
-        if self.sabotage == Some(Sabotage::StoreForgets) {
+        if self.injected_bug == Some(InjectedBug::StoreForgets) {
             self.disk.records.pop_last();
         }
         if self.server.take().is_none() {
@@ -92,40 +94,45 @@ impl World {
                 if let Some(connection) = self.network.get(stream) {
                     connection.down.dead = true;
                 }
-                self.unanswered(stream, super::Cause::Gone, &[End::Machine]);
+                self.unanswered(stream, super::LossReason::Gone, &[End::Machine]);
             } else {
                 self.send(stream, End::Machine, Packet::End { refused: false });
             }
-            self.network.leave(stream, End::Server);
+            self.network.close(stream, End::Server);
         }
     }
 
     pub(super) fn read_configuration(&mut self) {
         let config = self.configuration.config();
-        self.watch.configured(&config);
+        self.invariants.configured(&config);
         let Some(server) = &mut self.server else { return };
         server.config = config.clone();
         server.debounce.changed(self.now - server.started);
         self.step_server(Input::Config(config));
     }
 
-    pub(super) fn step_server(&mut self, input: Input) {
-        let Some(server) = &mut self.server else { return };
+    /// Returns the server's wall clock time.
+    pub(super) fn wall(&self) -> Timestamp {
         let seconds = i64::try_from(self.now.as_secs()).expect("minutes");
-        let wall = Timestamp::from_seconds(START + seconds + self.wall_offset);
-        let is_tick = matches!(input, Input::Tick | Input::LastEndpointsKept(_));
+        Timestamp::from_seconds(START + seconds + self.wall_offset)
+    }
+
+    pub(super) fn step_server(&mut self, input: Input) {
+        let wall = self.wall();
+        let Some(server) = &mut self.server else { return };
+        let is_tick = matches!(input, Input::Tick | Input::Kept(_));
         let text = (self.trace.is_some() && !matches!(input, Input::Config(_))).then(|| format!("{input:?}"));
         let effects = server.entries.step(self.now - server.started, wall, input);
-        self.watch.server_stepped(effects.len());
+        self.invariants.server_stepped(effects.len());
         if let Some(text) = text.filter(|_| !is_tick || !effects.is_empty()) {
-            self.say(|| format!("server: {text}"));
+            self.trace(|| format!("server: {text}"));
         }
         for effect in effects {
-            self.say(|| format!("server:   -> {effect:?}"));
+            self.trace(|| format!("server:   -> {effect:?}"));
             self.apply_of_server(effect);
         }
         if let Some(server) = &self.server {
-            self.watch.look(self.now, server);
+            self.invariants.look(self.now, server);
         }
     }
 
@@ -138,22 +145,22 @@ impl World {
                 let nonce = server.nonces.to_string();
                 let version = probe.as_ref().map_or("none".to_owned(), |group| group.probe_version.clone());
                 let probe = probe.and_then(|group| Some(group.group.probe.as_ref()?.to_json()));
-                self.watch.greeted(stream, session);
+                self.invariants.accepted(stream, session);
                 let hello = Hello { session, heartbeat, probe };
                 self.send(stream, End::Machine, Packet::Hello { hello, version, nonce });
             }
             Effect::Command { stream, command: StreamCommand::Ack { epoch, generation } } => {
                 let machine = self.network.get(stream).map(|connection| connection.machine);
                 if let Some(key) = machine.map(|machine| self.key(machine)) {
-                    self.watch.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
+                    self.invariants.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
                 }
                 self.send(stream, End::Machine, Packet::Ack(format!("{epoch}/{generation}")));
             }
             Effect::Command { stream, command: StreamCommand::Close { code, .. } } => {
                 let refused = matches!(code, Code::InvalidArgument | Code::PermissionDenied);
-                self.watch.closed(self.now, stream);
+                self.invariants.closed(self.now, stream);
                 self.send(stream, End::Machine, Packet::End { refused });
-                self.network.leave(stream, End::Server);
+                self.network.close(stream, End::Server);
             }
             Effect::Write { key, write, record, .. } => {
                 let record = record.map(|record| *record);
@@ -183,7 +190,7 @@ impl World {
         }
         let before = self.disk.records.clone();
         let written = self.disk.commit();
-        self.watch.committed(&before, &written);
+        self.invariants.committed(&before, &written);
         let at = self.now + self.disk_delay();
         for Write { key, number, .. } in written {
             self.at(at, Event::Stored { server, key, write: number });
@@ -207,7 +214,7 @@ impl World {
             Packet::First(node) => {
                 connection.read = true;
                 let plan = &self.plan.machines[machine];
-                self.watch.opened(self.now, stream, machine, plan.kind);
+                self.invariants.opened(self.now, stream, machine, plan.kind);
                 let peer = format!("{}:40000", super::configuration::address(plan.host));
                 let peer = peer.parse().expect("an address and a port");
                 self.step_server(Input::Opened { stream, peer, identity: None, node });
@@ -219,7 +226,7 @@ impl World {
             Packet::Answer { refusal: Some(text), .. } => {
                 self.step_server(Input::ProbeNacked { stream, text });
             }
-            Packet::Fin if self.sabotage == Some(Sabotage::NeverClosed) => {}
+            Packet::Fin if self.injected_bug == Some(InjectedBug::NeverClosed) => {}
             Packet::Fin => self.server_lost(stream),
             Packet::Request(request) => {
                 if let (Some(server), Some(envoy)) =
@@ -236,15 +243,15 @@ impl World {
 
     /// Passes a report to the state machine.
     pub(super) fn reported(&mut self, stream: StreamId, report: Report) {
-        self.watch.heard(self.now, stream, &report);
+        self.invariants.received(self.now, stream, &report);
         let report = match report {
             Report::Istio { healthy, message } => Read::Istio { healthy, message },
             Report::AppHealth(report) => {
-                if self.sabotage == Some(Sabotage::AcknowledgeAtOnce) {
+                if self.injected_bug == Some(InjectedBug::AcknowledgeAtOnce) {
                     let machine = self.network.get(stream).map(|connection| connection.machine);
                     if let Some(key) = machine.map(|machine| self.key(machine)) {
                         let (epoch, generation) = (report.epoch.clone(), report.generation);
-                        self.watch.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
+                        self.invariants.acknowledged(stream, &epoch, generation, self.disk.records.get(&key));
                     }
                     self.send(stream, End::Machine, Packet::Ack(report.acknowledgement()));
                 }
@@ -256,12 +263,12 @@ impl World {
 
     /// Handles the loss of a connection at the server's end.
     pub(super) fn server_lost(&mut self, stream: StreamId) {
-        self.watch.closed(self.now, stream);
+        self.invariants.closed(self.now, stream);
         if let Some(server) = &mut self.server {
             server.streams.remove(&stream);
         }
         self.send(stream, End::Machine, Packet::End { refused: false });
-        self.network.leave(stream, End::Server);
+        self.network.close(stream, End::Server);
         self.step_server(Input::Closed { stream });
     }
 }

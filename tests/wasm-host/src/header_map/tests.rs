@@ -1,7 +1,7 @@
 use super::{MAX_PAIRS, parse};
 use crate::transcript::{Headers, headers};
 
-fn serialise(headers: &Headers) -> Vec<u8> {
+fn serialize(headers: &Headers) -> Vec<u8> {
     let size = |text: &[u8]| u32::try_from(text.len()).unwrap().to_le_bytes();
     let mut bytes = u32::try_from(headers.len()).unwrap().to_le_bytes().to_vec();
     for (name, value) in headers {
@@ -21,13 +21,13 @@ fn a_map_is_read_back() {
         headers([(":status", "200"), ("", "")]),
         headers([(&b"x"[..], &b"\xff\x00\x80"[..]), (b"x", b"again")]),
     ] {
-        assert_eq!(parse(&serialise(&map)), map);
+        assert_eq!(parse(&serialize(&map)), map);
     }
 }
 
 #[test]
-fn what_is_no_map_is_empty() {
-    let good = serialise(&headers([("name", "value")]));
+fn invalid_maps_are_empty() {
+    let good = serialize(&headers([("name", "value")]));
     for length in 0..good.len() {
         assert_eq!(parse(&good[..length]), Headers::new(), "truncated to {length} bytes");
     }
@@ -37,7 +37,7 @@ fn what_is_no_map_is_empty() {
     assert_eq!(parse(&without_nul), Headers::new(), "no NUL");
     assert_eq!(parse(&[0xff; 64]), Headers::new(), "count out of range");
     let full = vec![(b"n".to_vec(), b"v".to_vec()); MAX_PAIRS];
-    assert_eq!(parse(&serialise(&full)).len(), MAX_PAIRS);
+    assert_eq!(parse(&serialize(&full)).len(), MAX_PAIRS);
     let too_many = vec![(b"n".to_vec(), b"v".to_vec()); MAX_PAIRS + 1];
-    assert_eq!(parse(&serialise(&too_many)), Headers::new(), "more pairs than Envoy reads");
+    assert_eq!(parse(&serialize(&too_many)), Headers::new(), "more pairs than Envoy reads");
 }

@@ -1,6 +1,6 @@
 //! The host functions that access a stream: headers, bodies, local replies, callouts.
 
-use wasmtime::{Linker, Result};
+use wasmi::{Error, Linker};
 
 use super::C;
 use crate::context::LocalReply;
@@ -26,7 +26,7 @@ const PLUGIN_CONFIGURATION: u32 = 7;
 /// Envoy rejects a callout without these headers.
 const CALLOUT_NEEDS: [&[&[u8]]; 3] = [&[b":method"], &[b":path"], &[b":authority", b"host"]];
 
-pub(super) fn link(linker: &mut Linker<Host>) -> Result<()> {
+pub(super) fn link(linker: &mut Linker<Host>) -> Result<(), Error> {
     linker.func_wrap(
         "env",
         "proxy_get_buffer_bytes",
@@ -143,20 +143,19 @@ fn header(host: &Host, map: u32, name: &[u8]) -> Result<Vec<u8>, Status> {
     }
     let context = host.context();
     let callout = host.root().and_then(|root| root.callout.as_ref());
-    let access_log = context.is_some_and(|context| context.access_log);
     let headers = match map {
-        REQUEST_HEADERS => context
-            .filter(|context| context.request_open || access_log)
-            .map(|context| &context.request_headers),
-        RESPONSE_HEADERS => context
-            .filter(|context| context.response_open || (access_log && context.response_seen))
-            .map(|context| &context.response_headers),
+        REQUEST_HEADERS => {
+            context.filter(|context| context.request_open).map(|context| &context.request_headers)
+        }
+        RESPONSE_HEADERS => {
+            context.filter(|context| context.response_open).map(|context| &context.response_headers)
+        }
         CALLOUT_HEADERS => callout.map(|answer| &answer.headers),
         CALLOUT_TRAILERS => callout.map(|answer| &answer.trailers).filter(|trailers| !trailers.is_empty()),
         _ => None,
     };
-    let outside = if access_log { Status::NotFound } else { Status::BadArgument };
-    let found = headers.ok_or(outside)?.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    let headers = headers.ok_or(Status::BadArgument)?;
+    let found = headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.clone()).ok_or(Status::NotFound)
 }
 
@@ -167,7 +166,7 @@ fn set_headers(guest: &mut Guest<'_>, map: u32, pairs: u32, size: u32) -> Result
     let pairs = header_map::parse(&guest.read(pairs, size)?);
     let lowered = pairs.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
     let host = guest.host();
-    let context = host.context_mut().filter(|context| !context.access_log).ok_or(Status::BadArgument)?;
+    let context = host.context_mut().ok_or(Status::BadArgument)?;
     let effect = match map {
         REQUEST_HEADERS if context.request_open => {
             context.request_headers = lowered;

@@ -8,12 +8,12 @@ fn missing_acknowledgements_close_the_stream() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (10.0, Input::Tick, &["1/ProbeSucceeded again"]),
             (20.0, Input::Tick, &["close"]),
             (20.3, Input::Tick, &["connect"]),
-            (20.5, Input::Opened, &["plain true"]),
+            (20.5, Input::Opened, &["istio true"]),
         ],
     );
 }
@@ -24,7 +24,7 @@ fn an_acknowledgement_of_an_older_report_restarts_the_timeout() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (4.0, unhealthy(2), &["2/HttpStatus"]),
             (5.0, acked(1), &[]),
@@ -42,7 +42,7 @@ fn an_acknowledgement_of_an_older_report_restarts_the_timeout() {
 fn unacknowledged_time_of_a_report() {
     let mut rows: Vec<(f64, Input, &[&str])> = vec![
         (0.0, Input::Tick, &["connect"]),
-        (0.0, Input::Opened, &["plain true"]),
+        (0.0, Input::Opened, &["istio true"]),
         (0.5, hello(3), &["1/ProbeSucceeded"]),
     ];
     assert_eq!(check(healthy(1), &rows).unacknowledged(), Some(secs(0.5)));
@@ -53,9 +53,9 @@ fn unacknowledged_time_of_a_report() {
         "a lost stream does not reset the timer"
     );
     rows.push((1.3, Input::Tick, &["connect"]));
-    rows.push((1.4, Input::Opened, &["plain true"]));
-    rows.push((6.4, Input::Tick, &["plain true again"]));
-    assert_eq!(check(healthy(1), &rows).unacknowledged(), None, "a plain server sends no acknowledgements");
+    rows.push((1.4, Input::Opened, &["istio true"]));
+    rows.push((6.4, Input::Tick, &["istio true again"]));
+    assert_eq!(check(healthy(1), &rows).unacknowledged(), None, "an Istio server sends no acknowledgements");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn only_the_newest_state_is_sent_after_an_outage() {
             (0.25, healthy(3), &[]),
             (0.3, Input::Tick, &["connect"]),
             (0.4, unhealthy(4), &[]),
-            (0.5, Input::Opened, &["plain false HttpStatus"]),
+            (0.5, Input::Opened, &["istio false HttpStatus"]),
             (0.6, hello(2), &["4/HttpStatus"]),
         ],
     );
@@ -103,19 +103,38 @@ fn short_streams_do_not_reset_the_backoff() {
     );
 }
 
+/// A server that restarts a second time gets the state of the workload as soon as after the first
+/// time.
+#[test]
+fn a_stream_of_five_seconds_resets_the_backoff() {
+    check(
+        unknown(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.0, TRANSIENT, &[]),
+            (0.3, Input::Tick, &["connect"]),
+            (0.3, TRANSIENT, &[]),
+            (0.85, Input::Tick, &["connect"]),
+            (0.85, Input::Opened, &[]),
+            (5.85, TRANSIENT, &[]),
+            (6.15, Input::Tick, &["connect"]),
+        ],
+    );
+}
+
 #[test]
 fn changed_files_reopen_the_stream_once() {
     check(
         healthy(1),
         &[
             (0.0, Input::FilesChanged, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
             (10.0, Input::FilesChanged, &[]),
             (20.0, Input::FilesChanged, &[]),
             (25.0, Input::Tick, &["close", "connect"]),
-            (25.1, Input::Opened, &["plain true"]),
+            (25.1, Input::Opened, &["istio true"]),
             (25.2, hello(4), &["1/ProbeSucceeded"]),
         ],
     );
@@ -132,13 +151,13 @@ fn files_that_change_during_a_connect_reopen_the_stream() {
             (0.2, TRANSIENT, &[]),
             // This attempt uses the new files; a further change follows below.
             (0.5, Input::Tick, &["connect"]),
-            (0.6, Input::Opened, &["plain true"]),
+            (0.6, Input::Opened, &["istio true"]),
             (0.6, hello(3), &["1/ProbeSucceeded"]),
             (0.7, acked(1), &[]),
             (50.0, TRANSIENT, &[]),
             (50.3, Input::Tick, &["connect"]),
             (50.4, Input::FilesChanged, &[]),
-            (51.0, Input::Opened, &["plain true"]),
+            (51.0, Input::Opened, &["istio true"]),
             (51.0, hello(4), &["1/ProbeSucceeded"]),
             (51.1, acked(1), &[]),
             (66.0, Input::Tick, &["close", "connect"]),

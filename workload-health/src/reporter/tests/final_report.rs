@@ -8,7 +8,7 @@ fn final_report_to_an_app_health_server() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
             (5.0, Input::Shutdown, &[]),
@@ -25,7 +25,7 @@ fn final_report_after_a_drain() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (0.1, acked(1), &[]),
             // A drain alone does not end the stream.
@@ -47,8 +47,8 @@ fn final_report_to_istiod() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
-            (1.0, draining(2), &["plain false Draining"]),
+            (0.0, Input::Opened, &["istio true"]),
+            (1.0, draining(2), &["istio false Draining"]),
             (1.05, Input::Shutdown, &[]),
             (1.1, Input::Tick, &["half-close"]),
             (1.2, Input::Tick, &["close", "done"]),
@@ -62,7 +62,7 @@ fn final_report_to_an_unresponsive_unreachable_or_returning_server() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(3), &["1/ProbeSucceeded"]),
             (1.0, draining(2), &["2/Draining"]),
             (1.0, Input::Shutdown, &[]),
@@ -86,7 +86,7 @@ fn final_report_to_an_unresponsive_unreachable_or_returning_server() {
             (0.0, REJECTED, &[]),
             (1.0, draining(2), &[]),
             (1.0, Input::Shutdown, &["connect"]),
-            (1.1, Input::Opened, &["plain false Draining"]),
+            (1.1, Input::Opened, &["istio false Draining"]),
             (1.15, hello(4), &["2/Draining"]),
             (1.2, acked(2), &["half-close"]),
         ],

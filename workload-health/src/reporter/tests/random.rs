@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// Shutdown never takes longer than the goodbye timeout, regardless of what the server does.
+    /// Shutdown never takes longer than the final-report timeout, regardless of what the server does.
     #[test]
     fn shutdown_is_bounded(events in prop::collection::vec(server_event(), 0..40), more in prop::collection::vec(server_event(), 0..10)) {
         let Input::Status(first) = healthy(1) else { panic!("expected a status") };

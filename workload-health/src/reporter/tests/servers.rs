@@ -31,15 +31,15 @@ fn reports_to_istiod() {
         &[
             (0.0, Input::Tick, &["connect"]),
             (0.5, Input::Opened, &[]),
-            // The unknown state is never reported to a plain server.
+            // The unknown state is never reported to an Istio server.
             (5.5, Input::Tick, &[]),
-            (6.0, healthy(1), &["plain true"]),
-            (11.0, Input::Tick, &["plain true again"]),
-            (36.0, Input::Tick, &["plain true again"]),
-            (336.0, Input::Tick, &["plain true"]),
-            (636.0, Input::Tick, &["plain true"]),
-            (640.0, unhealthy(2), &["plain false HttpStatus"]),
-            (645.0, Input::Tick, &["plain false HttpStatus again"]),
+            (6.0, healthy(1), &["istio true"]),
+            (11.0, Input::Tick, &["istio true again"]),
+            (36.0, Input::Tick, &["istio true again"]),
+            (336.0, Input::Tick, &["istio true"]),
+            (636.0, Input::Tick, &["istio true"]),
+            (640.0, unhealthy(2), &["istio false HttpStatus"]),
+            (645.0, Input::Tick, &["istio false HttpStatus again"]),
         ],
     );
 }
@@ -50,13 +50,38 @@ fn reports_to_istiod_are_repeated_after_a_reconnect() {
         healthy(4),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.5, Input::Opened, &["plain true"]),
-            (5.5, Input::Tick, &["plain true again"]),
-            (30.5, Input::Tick, &["plain true again"]),
+            (0.5, Input::Opened, &["istio true"]),
+            (5.5, Input::Tick, &["istio true again"]),
+            (30.5, Input::Tick, &["istio true again"]),
             (40.5, TRANSIENT, &[]),
             (40.8, Input::Tick, &["connect"]),
-            (41.0, Input::Opened, &["plain true"]),
-            (46.0, Input::Tick, &["plain true again"]),
+            (41.0, Input::Opened, &["istio true"]),
+            (46.0, Input::Tick, &["istio true again"]),
+        ],
+    );
+}
+
+/// Only an app-health server sends the probe of a group, and only there is a missing one known.
+#[test]
+fn without_a_probe_istiod_gets_no_report() {
+    check(
+        no_probe(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.5, Input::Opened, &[]),
+            (5.5, Input::Tick, &["nothing to report"]),
+            (30.5, Input::Tick, &["nothing to report"]),
+            (31.0, healthy(1), &["istio true"]),
+        ],
+    );
+    check(
+        no_probe(),
+        &[
+            (0.0, Input::Tick, &["connect"]),
+            (0.5, Input::Opened, &[]),
+            (0.6, hello(1), &["0/NoProbe"]),
+            (0.7, acked(0), &[]),
+            (60.6, Input::Tick, &["0/NoProbe"]),
         ],
     );
 }
@@ -78,8 +103,8 @@ fn a_late_hello() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.1, Input::Opened, &["plain true"]),
-            (5.1, Input::Tick, &["plain true again"]),
+            (0.1, Input::Opened, &["istio true"]),
+            (5.1, Input::Tick, &["istio true again"]),
             (7.0, hello(3), &["1/ProbeSucceeded"]),
             (7.1, acked(1), &[]),
             (67.0, Input::Tick, &["1/ProbeSucceeded"]),
@@ -93,7 +118,7 @@ fn a_pending_entry_acknowledges_nothing() {
         healthy(1),
         &[
             (0.0, Input::Tick, &["connect"]),
-            (0.0, Input::Opened, &["plain true"]),
+            (0.0, Input::Opened, &["istio true"]),
             (0.0, hello(0), &["1/ProbeSucceeded", "answer n v None"]),
             (60.0, Input::Tick, &["1/ProbeSucceeded"]),
             (61.0, hello(9), &["1/ProbeSucceeded"]),

@@ -68,11 +68,11 @@ pub fn decide(
     match (current, desired) {
         (None, DesiredState::Delete(_)) => Step::UpToDate,
         (None, DesiredState::Put(record)) => match &record.auto {
-            Some(auto) if is_ours(record, replica) => {
+            Some(auto) if is_ours(record, replica) && record.disconnected_at.is_none() => {
                 Step::Send(Request::Create(object::created(key, record, auto)))
             }
-            // An entry is not created again if its agent is connected to another replica or if a
-            // user created it.
+            // An entry is not created again if its agent is connected to another replica or to none:
+            // another replica may have deleted it. Nor if a user created it.
             _ => Step::OwnedByOther,
         },
         (Some(current), _) if object::is_foreign(current) => Step::OwnedByOther,

@@ -10,7 +10,12 @@ use super::leases::{Lease, READ_INTERVAL, RENEWAL, VALIDITY};
 use super::request::ApiError;
 
 /// All Leases, or the error of the request.
-pub(super) type LeaseList = Result<Vec<Lease>, ApiError>;
+#[derive(Debug)]
+pub(super) struct LeaseList {
+    pub(super) list: Result<Vec<Lease>, ApiError>,
+    /// When the own Lease was last renewed; `None` if it never was.
+    pub(super) renewed: Option<Instant>,
+}
 
 /// Renews the Lease until `ending` is cancelled, then releases it; the Leases that are read go to
 /// `lists`.
@@ -42,7 +47,7 @@ pub(super) async fn run(
             warn!(%error, "reading or renewing leases failed");
         }
         last_error = error;
-        if lists.send(list).await.is_err() {
+        if lists.send(LeaseList { list, renewed }).await.is_err() {
             break;
         }
     }

@@ -31,6 +31,8 @@ pub struct Lease {
 pub struct Replicas {
     /// Instances with a valid Lease; always includes this one.
     pub alive: BTreeSet<String>,
+    /// Instances that released their Lease.
+    pub released: BTreeSet<String>,
     /// Leases to delete, with the version that was read.
     pub stale: Vec<(String, String)>,
 }
@@ -82,6 +84,9 @@ impl Leases {
         replicas.alive.insert(self.instance.clone());
         for (instance, seen) in self.seen.iter().filter(|(instance, _)| **instance != self.instance) {
             let age = now.saturating_sub(seen.changed);
+            if seen.released {
+                replicas.released.insert(instance.clone());
+            }
             if !seen.released && age < VALIDITY {
                 replicas.alive.insert(instance.clone());
             } else if age >= STALE {
@@ -89,6 +94,41 @@ impl Leases {
             }
         }
         replicas
+    }
+}
+
+/// A replica that has not renewed its Lease for this long sends its agents to other replicas, which
+/// take its entries over when the Lease expires.
+const ISOLATED_AFTER: Duration = Duration::from_secs(VALIDITY.as_secs() / 2);
+
+/// How often the streams of agents that connect to an isolated replica again are ended.
+const ISOLATED_AGAIN: Duration = Duration::from_secs(60);
+
+/// Whether this replica can show the others that it is alive.
+#[derive(Debug, Default)]
+pub struct Isolation {
+    /// When the streams of its agents were last ended.
+    ended: Option<Duration>,
+}
+
+impl Isolation {
+    /// Processes that the Lease was last renewed at `renewed`. Returns true if the streams of this
+    /// replica's agents must end now; an agent may have connected to this replica again since.
+    pub fn update(&mut self, now: Duration, renewed: Duration) -> bool {
+        if now.saturating_sub(renewed) < ISOLATED_AFTER {
+            self.ended = None;
+            return false;
+        }
+        let is_due = self.ended.is_none_or(|ended| now.saturating_sub(ended) >= ISOLATED_AGAIN);
+        if is_due {
+            self.ended = Some(now);
+        }
+        is_due
+    }
+
+    /// True until the Lease is renewed.
+    pub fn is_isolated(&self) -> bool {
+        self.ended.is_some()
     }
 }
 

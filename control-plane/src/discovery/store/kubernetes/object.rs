@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::entries::{Auto, Condition, ConditionReason, Record, Status, Timestamp};
 use discovery::objects::{Key, Spec};
 
 pub use serialize::{created, updated, with_status};
@@ -152,7 +152,7 @@ fn condition(value: &Value) -> Option<Condition> {
     let reason = text("reason").and_then(|word| serde_json::from_value(word.into()).ok());
     Some(Condition {
         status,
-        reason: reason.unwrap_or(Reason::Foreign),
+        reason: reason.unwrap_or(ConditionReason::Foreign),
         message: workload_health::health_report::printable(text("message").unwrap_or_default()),
         last_probe_time: time("lastProbeTime"),
         last_transition_time: time("lastTransitionTime").unwrap_or_default(),

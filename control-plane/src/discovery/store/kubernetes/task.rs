@@ -20,7 +20,7 @@ use super::api::Api;
 use super::decision::{DesiredState, ReplicaContext};
 use super::entry_writer::{Effect, EntryWriter};
 use super::lease_task::LeaseList;
-use super::leases::Leases;
+use super::leases::{Isolation, Leases};
 use super::request::ApiError;
 use super::watched_config::WatchedConfig;
 use super::watches::{Kind, WatchScope, Watched, Watches};
@@ -38,6 +38,7 @@ pub(super) struct Outputs {
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) configured: watch::Sender<Configured>,
     pub(super) degraded: watch::Sender<Option<String>>,
+    pub(super) isolated: watch::Sender<bool>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -57,6 +58,7 @@ pub(super) struct Task {
     /// Last rejection of each entry, so that it is logged once.
     rejected: BTreeMap<Key, String>,
     leases: Leases,
+    isolation: Isolation,
     alive: BTreeSet<String>,
     /// True if the API server was unreachable for the last request for the Leases.
     leases_unreachable: bool,
@@ -85,6 +87,7 @@ impl Task {
             requests: JoinSet::new(),
             rejected: BTreeMap::new(),
             leases: Leases::new(instance),
+            isolation: Isolation::default(),
             alive: BTreeSet::new(),
             leases_unreachable: false,
             unreachable: false,

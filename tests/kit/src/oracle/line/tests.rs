@@ -6,7 +6,7 @@ use super::{read, write};
 use crate::oracle::{Answer, AskError, ProbeResult, Question};
 
 #[test]
-fn a_question_is_one_line() {
+fn a_request_is_one_line() {
     let handler = json!({"httpGet": {"port": 80, "path": "/a\nb"}});
     let ip = "::1".parse().expect("an address");
     let question = Question { repeat: 3, ..Question::once(ip, Duration::from_millis(1500), handler.clone()) };
@@ -42,7 +42,7 @@ fn many_probes_are_counted() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error() {
+fn an_invalid_response_is_an_error() {
     let fault = |text: &str| Err(AskError::Fault(text.into()));
     assert_eq!(read(r#"{"id":"3","fault":"no handler"}"#), (Some(3), fault("no handler")));
     assert_eq!(read(r#"{"id":null,"fault":"no JSON"}"#), (None, fault("no JSON")));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{AppliedParts, DesiredState, ReplicaContext, Step, decide};
 use crate::discovery::store::kubernetes::object;
 use crate::discovery::store::kubernetes::request::Request;
-use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::entries::{Auto, Condition, ConditionReason, Record, Status, Timestamp};
 use discovery::objects::Key;
 
 /// `kind` is `auto` or `manual`; the resource version is always 5.
@@ -34,7 +34,7 @@ fn put(kind: &str, controller: &str, session: u64, version: &str) -> DesiredStat
         session,
         condition: Some(Condition {
             status: Status::True,
-            reason: Reason::ProbeSucceeded,
+            reason: ConditionReason::ProbeSucceeded,
             message: String::new(),
             last_probe_time: None,
             last_transition_time: Timestamp::default(),
@@ -42,6 +42,12 @@ fn put(kind: &str, controller: &str, session: u64, version: &str) -> DesiredStat
         resource_version: Some(version.to_owned()),
         ..Record::default()
     }))
+}
+
+fn disconnected(desired: DesiredState) -> DesiredState {
+    let DesiredState::Put(mut record) = desired else { return desired };
+    record.disconnected_at = Some(Timestamp::default());
+    DesiredState::Put(record)
 }
 
 /// Checks the step of replica `a`; `b` is alive and `c` is dead.
@@ -73,7 +79,8 @@ const ISTIOD: &str = "istiod-7f9c";
 fn session_then_owner_then_content_decide() {
     for (current, desired, expected) in [
         (None, put("auto", A, 1, ""), "create"),
-        // An entry of another replica or of a user is not created again.
+        // An entry without an agent, of another replica or of a user is not created again.
+        (None, disconnected(put("auto", A, 1, "")), "lost"),
         (None, put("auto", C, 1, ""), "lost"),
         (None, put("manual", A, 1, ""), "lost"),
         (Some(there("auto", A, 3)), put("auto", A, 3, "1"), "status"),

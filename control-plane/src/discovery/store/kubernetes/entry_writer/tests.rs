@@ -12,7 +12,7 @@ use super::{Effect, EntryWriter};
 use crate::discovery::store::kubernetes::decision::{DesiredState, ReplicaContext};
 use crate::discovery::store::kubernetes::object::record as record_of;
 use crate::discovery::store::kubernetes::request::{ApiError, Request};
-use discovery::entries::{Auto, Condition, Reason, Record, Status, Timestamp};
+use discovery::entries::{Auto, Condition, ConditionReason, Record, Status, Timestamp};
 use discovery::objects::Key;
 use server::Server;
 
@@ -33,7 +33,7 @@ fn record(controller: &str, session: u64, status: Status) -> Record {
         session,
         condition: Some(Condition {
             status,
-            reason: Reason::ProbeSucceeded,
+            reason: ConditionReason::ProbeSucceeded,
             message: String::new(),
             last_probe_time: None,
             last_transition_time: Timestamp::default(),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Lease, Leases};
+use super::{Isolation, Lease, Leases};
 
 /// Each row has: the second; the Leases that are read (`name:version` or `name:version:released`);
 /// the instances that are alive; and the stale ones.
@@ -72,4 +72,35 @@ fn stale_leases_are_reported_after_ten_minutes() {
         stale.push(!leases.update(Duration::from_secs(second), lease()).stale.is_empty());
     }
     assert_eq!(stale.iter().position(|stale| *stale), Some(60));
+}
+
+#[test]
+fn released_instances_are_named() {
+    let mut leases = Leases::new("me".to_owned());
+    let lease =
+        |instance: &str, released| Lease { instance: instance.to_owned(), version: "1".to_owned(), released };
+    let replicas = leases.update(Duration::ZERO, vec![lease("a", true), lease("b", false)]);
+    assert_eq!(replicas.released.into_iter().collect::<Vec<_>>(), ["a"]);
+}
+
+/// Its Lease expires 30 s after its last renewal.
+#[test]
+fn agents_are_sent_away_after_half_of_the_lease() {
+    let mut isolation = Isolation::default();
+    for (now, renewed, ends, is_isolated) in [
+        (10, 0, false, false),
+        (20, 10, false, false),
+        (24, 10, false, false),
+        (25, 10, true, true),
+        (28, 10, false, true),
+        (84, 10, false, true),
+        // An agent may have connected again.
+        (85, 10, true, true),
+        (88, 87, false, false),
+        (102, 87, true, true),
+    ] {
+        let seconds = Duration::from_secs;
+        assert_eq!(isolation.update(seconds(now), seconds(renewed)), ends, "at {now}");
+        assert_eq!(isolation.is_isolated(), is_isolated, "at {now}");
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{created, is_auto, is_foreign, record, updated, with_status};
-use discovery::entries::{Auto, Before, Condition, Reason, Record, Status, Timestamp};
+use discovery::entries::{Auto, Before, Condition, ConditionReason, Record, Status, Timestamp};
 use discovery::objects::{Key, Spec};
 
 fn time(seconds: i64) -> Timestamp {
@@ -34,7 +34,7 @@ fn full() -> Record {
         disconnected_at: Some(time(1)),
         condition: Some(Condition {
             status: Status::False,
-            reason: Reason::ProbeFailed,
+            reason: ConditionReason::ProbeFailed,
             message: "HTTP status 503".to_owned(),
             last_probe_time: Some(time(2)),
             last_transition_time: time(3),
@@ -204,7 +204,7 @@ fn malformed_fields_are_ignored() {
     let istio =
         json!({"status": {"conditions": [{"type": "Healthy", "status": "False", "message": "a\nb"}]}});
     let condition = record(&istio).condition.expect("a condition");
-    assert_eq!((condition.status, condition.reason), (Status::False, Reason::Foreign));
+    assert_eq!((condition.status, condition.reason), (Status::False, ConditionReason::Foreign));
     assert!(!condition.message.contains('\n'));
 }
 

@@ -1,19 +1,22 @@
 //! Which replicas are alive, and whether the API server is reachable.
 
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::Task;
 use crate::discovery::store::kubernetes::lease_task::LeaseList;
+use crate::discovery::store::kubernetes::leases::Replicas;
 use crate::discovery::store::kubernetes::request::ApiError;
 use discovery::entries::Input;
 
 impl Task {
     /// Processes the Leases: which replicas are alive, and whether the API server is reachable.
-    pub(in super::super) async fn leases_read(&mut self, list: LeaseList) {
+    pub(in super::super) async fn leases_read(&mut self, LeaseList { list, renewed }: LeaseList) {
         // A rejected request does not affect the other Leases, and it shows that the API server is
         // reachable.
         self.leases_unreachable = matches!(list, Err(ApiError::Unreachable(_)));
         self.update_reachability().await;
+        self.update_isolation(renewed).await;
         let Ok(leases) = list else { return };
         let replicas = self.leases.update(self.now(), leases);
         for (instance, version) in replicas.stale {
@@ -21,11 +24,30 @@ impl Task {
             // Ignores errors, since another replica may have deleted it.
             tokio::spawn(async move { api.delete_lease(&instance, &version).await.ok() });
         }
-        if replicas.alive != self.alive {
-            info!(replicas = ?replicas.alive, "live replicas changed");
-            self.alive.clone_from(&replicas.alive);
-            self.writer.set_alive(replicas.alive.clone());
-            self.send_to_registry(Input::Replicas { alive: replicas.alive }).await;
+        let Replicas { alive, released, .. } = replicas;
+        if alive != self.alive {
+            info!(replicas = ?alive, "live replicas changed");
+            self.alive.clone_from(&alive);
+            self.writer.set_alive(alive.clone());
+            self.send_to_registry(Input::Replicas { alive, released }).await;
+        }
+    }
+
+    /// Sends the agents of this replica to other ones before those take its entries over.
+    async fn update_isolation(&mut self, renewed: Option<Instant>) {
+        let Some(renewed) = renewed else { return };
+        let ends = self.isolation.update(self.now(), renewed.saturating_duration_since(self.started));
+        let is_isolated = self.isolation.is_isolated();
+        let is_change = self
+            .outputs
+            .isolated
+            .send_if_modified(|current| std::mem::replace(current, is_isolated) != is_isolated);
+        if is_change && !is_isolated {
+            info!("lease of this replica renewed again");
+        }
+        if ends {
+            warn!("lease of this replica not renewed, ending the streams of its agents");
+            self.send_to_registry(Input::EndReporters).await;
         }
     }
 

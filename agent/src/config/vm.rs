@@ -1,0 +1,44 @@
+//! Validated configuration of a virtual machine: its health checks and where they are reported.
+
+mod discovery;
+mod health;
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use super::{Environment, bootstrap};
+use crate::args::{VmArgs, Xds};
+use crate::bootstrap::XdsSocket;
+use crate::exit::Failure;
+use crate::machine;
+use crate::vm::VmConfig;
+use crate::vm::health::HealthConfig;
+use crate::vm::report::DiscoveryConfig;
+use crate::vm::xds_proxy::ProxyConfig;
+
+impl VmConfig {
+    /// Returns the configuration with its warnings. `proxy_ports` are ports that a probe must not
+    /// use.
+    pub(super) fn new(
+        args: VmArgs,
+        instance_ip: IpAddr,
+        state_dir: &Path,
+        proxy_ports: &[u16],
+        environment: &Environment,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let proxy = ProxyConfig::new(&args.discovery, state_dir)?;
+        let is_delta = args.discovery.xds == Xds::Delta;
+        let (health, warnings) = HealthConfig::new(args.health, instance_ip, proxy_ports, environment)?;
+        let group = health.group.as_ref().map(|file| &file.group);
+        let discovery =
+            DiscoveryConfig::new(args.discovery, group, instance_ip, &machine::hostname(), environment)?;
+        Ok((Self { health, discovery, proxy, is_delta }, warnings))
+    }
+
+    /// Returns the socket that a rendered bootstrap uses.
+    pub(super) fn xds_socket(&self) -> Option<XdsSocket> {
+        let (proxy, discovery) = (self.proxy.as_ref()?, self.discovery.as_ref()?);
+        let node_id = discovery.node.id.clone();
+        Some(XdsSocket { path: proxy.socket(), is_delta: self.is_delta, node_id })
+    }
+}

@@ -1,0 +1,172 @@
+//! Validated configuration of health reporting, from the flags and the WorkloadGroup file: the
+//! servers, the node identity, and the intervals.
+
+mod node;
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use hyper::http::uri::Authority;
+use workload_health::workload_group::WorkloadGroup;
+
+use super::{Environment, bootstrap::absolute};
+use crate::address::{Endpoint, LocalAddress};
+use crate::args::DiscoveryArgs;
+use crate::exit::Failure;
+use crate::vm::report::tls::{ClientFiles, San, TlsError, TlsFiles};
+use crate::vm::report::{DiscoveryConfig, DiscoveryServer, token};
+use crate::vm::xds_proxy::ProxyConfig;
+use node::node;
+
+impl DiscoveryConfig {
+    /// Returns `None` without `--discovery`. `group` is the content of the WorkloadGroup file.
+    pub(super) fn new(
+        args: DiscoveryArgs,
+        group: Option<&WorkloadGroup>,
+        instance_ip: IpAddr,
+        hostname: &str,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Failure> {
+        if let Some(name) = &args.discovery_san {
+            san(name, "discovery")?;
+        }
+        if args.discovery.is_empty() {
+            return Ok(None);
+        }
+        let servers = args.discovery.iter().map(|server| parse_server(server, &args));
+        let servers: Vec<DiscoveryServer> = servers.collect::<Result<_, _>>()?;
+        let tls = tls_files(&args)?;
+        if let Some(server) = servers.iter().find(|server| !is_loopback(&server.endpoint))
+            && tls.is_none()
+            && !args.insecure
+        {
+            return Err(Failure::Usage(format!(
+                "--discovery = {}: --discovery-plaintext is allowed only for loopback addresses; for other machines set --discovery-ca, --discovery-cert and --discovery-key, or --insecure",
+                server.authority
+            )));
+        }
+        let token_file = args.discovery_token_file.as_ref();
+        let token_file = token_file.map(|file| absolute("--discovery-token-file", file)).transpose()?;
+        if let Some(file) = &token_file {
+            token::read(file).map_err(Failure::Usage)?;
+        }
+        if let Some(files) = &tls {
+            check_tls_files(files, &servers).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        Ok(Some(Self {
+            servers,
+            tls,
+            token_file,
+            variant: args.xds,
+            node: node(&args, group, instance_ip, hostname, environment)?,
+            heartbeat: args.heartbeat,
+            istio_heartbeat: (!args.istio_heartbeat.is_zero()).then_some(args.istio_heartbeat),
+            final_report_timeout: args.final_report_timeout,
+        }))
+    }
+}
+
+impl ProxyConfig {
+    /// Returns `None` without `--proxy-xds`. `state_dir` is an absolute path.
+    pub(super) fn new(args: &DiscoveryArgs, state_dir: &Path) -> Result<Option<Self>, Failure> {
+        if !args.proxy_xds {
+            return Ok(None);
+        }
+        if args.discovery.is_empty() {
+            return Err(Failure::Usage(
+                "--proxy-xds: set --discovery to the control plane that Envoy's xDS comes from".to_owned(),
+            ));
+        }
+        let config = Self {
+            state_dir: state_dir.to_owned(),
+            max_age: (!args.xds_cache_max_age.is_zero()).then_some(args.xds_cache_max_age),
+        };
+        let socket = config.socket();
+        match format!("unix:{}", socket.display()).parse::<LocalAddress>() {
+            Ok(_) => Ok(Some(config)),
+            Err(error) => Err(Failure::Usage(format!(
+                "--state-dir = {state_dir:?}: invalid path of the xDS socket: {error}"
+            ))),
+        }
+    }
+}
+
+fn san(name: &str, host: &str) -> Result<San, Failure> {
+    San::new(name, host).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--discovery-san = {name:?}: must be a DNS name, an address, or a URI that begins with spiffe://"
+        ))
+    })
+}
+
+fn tls_files(args: &DiscoveryArgs) -> Result<Option<TlsFiles>, Failure> {
+    let files = [
+        ("--discovery-ca", &args.discovery_ca),
+        ("--discovery-cert", &args.discovery_cert),
+        ("--discovery-key", &args.discovery_key),
+    ];
+    if args.discovery_plaintext {
+        let given = files.iter().find(|(_, file)| file.is_some());
+        return match given {
+            Some((flag, _)) => Err(Failure::Usage(format!(
+                "{flag} and --discovery-plaintext are mutually exclusive: set only one of them"
+            ))),
+            None => Ok(None),
+        };
+    }
+    let file = |(flag, file): &(&str, &Option<std::path::PathBuf>)| match file {
+        Some(file) => absolute(flag, file),
+        None => Err(Failure::Usage(format!(
+            "{flag}: --discovery requires --discovery-ca, --discovery-cert and --discovery-key, or --discovery-ca and --discovery-token-file, or --discovery-plaintext"
+        ))),
+    };
+    let [ca, cert, key] = &files;
+    let ca = file(ca)?;
+    let has_token = args.discovery_token_file.is_some();
+    let client = match (&args.discovery_cert, &args.discovery_key) {
+        (None, None) if has_token => None,
+        _ => Some(ClientFiles { cert: file(cert)?, key: file(key)? }),
+    };
+    Ok(Some(TlsFiles { ca, client }))
+}
+
+/// Checks that the TLS files are usable at startup. After startup, unusable files leave the
+/// previous ones in use.
+fn check_tls_files(files: &TlsFiles, servers: &[DiscoveryServer]) -> Result<(), TlsError> {
+    let content = files.read()?;
+    servers.iter().try_for_each(|server| content.client(&server.san).map(drop))
+}
+
+fn parse_server(text: &str, args: &DiscoveryArgs) -> Result<DiscoveryServer, Failure> {
+    let wrong = || {
+        Failure::Usage(format!(
+            "--discovery = {text:?}: must be HOST:PORT, with brackets around an IPv6 address"
+        ))
+    };
+    let authority: Authority = text.parse().map_err(|_| wrong())?;
+    let port = authority.port_u16().filter(|port| *port != 0 && !text.contains('@')).ok_or_else(wrong)?;
+    let host = authority.host();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let endpoint = match bare.parse::<IpAddr>() {
+        Ok(ip) => Endpoint::Ip((ip, port).into()),
+        Err(_) if host.is_empty() || bare != host => return Err(wrong()),
+        Err(_) if host.eq_ignore_ascii_case("localhost") => Endpoint::Localhost(port),
+        Err(_) => Endpoint::Name(host.to_owned(), port),
+    };
+    let san = match &args.discovery_san {
+        Some(name) => san(name, bare)?,
+        None => San::new(bare, bare).ok_or_else(wrong)?,
+    };
+    Ok(DiscoveryServer { authority: text.to_owned(), endpoint, san })
+}
+
+fn is_loopback(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Unix(_) | Endpoint::Localhost(_) => true,
+        Endpoint::Ip(address) => address.ip().to_canonical().is_loopback(),
+        Endpoint::Name(..) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! What only a virtual machine needs: health checks of its workload, and their report to a discovery
+//! server. The cargo feature `vm` includes it; an agent for Pods is built without.
+
+pub mod health;
+pub mod report;
+pub mod xds_proxy;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::awaited_pids::AwaitedPids;
+use crate::exit::Failure;
+use crate::metrics::Metrics;
+use crate::state::AgentState;
+use crate::tasks;
+use ::xds_proxy::ProxyView;
+use health::{HealthConfig, HealthHandle};
+use report::{DiscoveryConfig, StreamStatus};
+use xds_proxy::{ProxyConfig, RunningProxy};
+
+#[derive(Debug)]
+pub struct VmConfig {
+    pub health: HealthConfig,
+    /// `None` if health is not reported.
+    pub discovery: Option<DiscoveryConfig>,
+    /// `None` if Envoy does not get its xDS from the agent; set only with `discovery`.
+    pub proxy: Option<ProxyConfig>,
+    /// True if a rendered bootstrap uses the incremental variant of xDS.
+    pub is_delta: bool,
+}
+
+/// The running tasks of a virtual machine.
+pub struct VmTasks {
+    /// `None` if the workload is not probed.
+    probing: Option<JoinHandle<()>>,
+    /// `None` if health is not reported.
+    reporting: Option<JoinHandle<()>>,
+    /// `None` without the xDS proxy.
+    proxying: Option<JoinHandle<()>>,
+}
+
+/// What the local server shows about the workload.
+#[derive(Debug, Clone)]
+pub struct VmView {
+    health: Option<HealthHandle>,
+    stream: Option<watch::Receiver<StreamStatus>>,
+    xds: Option<watch::Receiver<ProxyView>>,
+}
+
+/// Starts probing if a probe is configured or a discovery server may push one, and reporting if
+/// there is a discovery server.
+pub fn start(
+    config: VmConfig,
+    state: &Arc<AgentState>,
+    awaited_pids: &AwaitedPids,
+    metrics: &Arc<Metrics>,
+) -> Result<(VmView, VmTasks), Failure> {
+    let is_probing = config.health.group.is_some() || config.discovery.is_some();
+    let (health, probing) = is_probing
+        .then(|| health::start(config.health, state.clone(), awaited_pids.clone(), metrics.clone()))
+        .unzip();
+    let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
+        let view = VmView { health, stream: None, xds: None };
+        return Ok((view, VmTasks { probing, reporting: None, proxying: None }));
+    };
+    let encode_node = {
+        let (node, health) = (discovery.node.clone(), reported.clone());
+        move || report::node_with_probe(&node, &health).encode_identity()
+    };
+    let start_proxy = |proxy: ProxyConfig| {
+        xds_proxy::start(&proxy, &discovery, Box::new(encode_node), state.clone(), metrics.clone())
+    };
+    let (links, proxy) = config
+        .proxy
+        .map(start_proxy)
+        .transpose()?
+        .map(|RunningProxy { links, view, task }| (links, (view, task)))
+        .unzip();
+    let (xds, proxying) = proxy.unzip();
+    let (stream, reporting) = report::start(discovery, reported, state.clone(), metrics.clone(), links)?;
+    let view = VmView { health, stream: Some(stream), xds };
+    Ok((view, VmTasks { probing, reporting: Some(reporting), proxying }))
+}
+
+impl VmView {
+    /// Returns the response body of `GET /debug/vm-health`; `None` if the workload is not probed.
+    pub fn to_json(&self) -> Option<Bytes> {
+        let stream = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
+        self.health.as_ref().map(|health| health.view(&stream.unwrap_or_default()))
+    }
+
+    /// Returns the response body of `GET /debug/xds`; `None` without the xDS proxy.
+    pub fn xds_json(&self) -> Option<Bytes> {
+        let view = self.xds.as_ref()?.borrow();
+        Some(format!("{:#}\n", xds_proxy::to_json(&view)).into())
+    }
+}
+
+impl VmTasks {
+    /// Waits until a task ends that must run as long as the agent.
+    pub async fn failure(&mut self) -> Failure {
+        tokio::select! {
+            failure = tasks::failure_if_any("health", &mut self.probing) => failure,
+            failure = tasks::failure_if_any("reporter", &mut self.reporting) => failure,
+            failure = tasks::failure_if_any("xDS proxy", &mut self.proxying) => failure,
+        }
+    }
+
+    /// Waits for the final report. Its limit is --final-report-timeout, which includes the time that
+    /// Envoy took to exit.
+    pub async fn finish(self) -> Result<(), Failure> {
+        match self.reporting.filter(|reporting| !reporting.is_finished()) {
+            Some(reporting) => reporting.await.map_err(|error| tasks::error("reporter", Some(error))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Configuration of the reporting task; the module `config` builds it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::tls::{San, TlsFiles};
+use super::xds::Node;
+use crate::address::Endpoint;
+use crate::args::Xds;
+
+/// Configuration of the reporting task.
+#[derive(Debug, Clone)]
+pub struct DiscoveryConfig {
+    /// At least one server.
+    pub servers: Vec<DiscoveryServer>,
+    /// `None` for plaintext.
+    pub tls: Option<TlsFiles>,
+    /// File with the token that authenticates the agent.
+    pub token_file: Option<PathBuf>,
+    pub variant: Xds,
+    /// The node identity, without the probe.
+    pub node: Node,
+    /// Interval towards an app-health server; at least one second.
+    pub heartbeat: Duration,
+    /// Interval towards a server that implements only Istio's protocol; `None` disables it.
+    pub istio_heartbeat: Option<Duration>,
+    /// The longest wait for the acknowledgement of the final report.
+    pub final_report_timeout: Duration,
+}
+
+/// One value of `--discovery`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscoveryServer {
+    /// The value as given, for example `discovery.example:15012`.
+    pub authority: String,
+    pub endpoint: Endpoint,
+    /// Name that the server's certificate must carry.
+    pub san: San,
+}

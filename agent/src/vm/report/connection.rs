@@ -1,0 +1,179 @@
+//! One HTTP/2 connection to a discovery server. Each attempt resolves the name, connects and
+//! performs the handshakes again, each with its own timeout.
+
+mod first_read;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::http::uri::{Scheme, Uri};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::body::Body;
+use tonic::client::GrpcService;
+
+use super::config::DiscoveryServer;
+use super::token;
+use crate::http_client::{Resolved, resolve};
+use first_read::{FirstRead, tls_error};
+
+/// Timeout of each step: DNS lookup, TCP connect, TLS handshake, HTTP/2 handshake.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of HTTP/2 keepalive PINGs. A dead peer is detected within 30 s, see [`KEEPALIVE_TIMEOUT`].
+/// istiod rejects clients that send more than one PING in 15 s.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// How long to wait for the PING's acknowledgement.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// HTTP/2 flow-control window in bytes, twice the size of the largest probe.
+const FLOW_CONTROL_WINDOW: u32 = 128 * 1024;
+
+/// A server and its TLS client configuration.
+#[derive(Debug, Clone)]
+pub struct ServerTarget {
+    pub server: DiscoveryServer,
+    /// `None` for plaintext.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// File with the token that authenticates the agent; read at each attempt.
+    pub token_file: Option<Arc<Path>>,
+}
+
+/// An HTTP/2 connection that carries one stream.
+#[derive(Debug)]
+pub struct Connection {
+    pub peer: SocketAddr,
+    /// Scheme and authority of requests.
+    pub origin: Uri,
+    pub requests: GrpcChannel,
+    /// Task that drives the connection; dropping it closes the connection.
+    pub driver: AbortOnDropHandle<()>,
+}
+
+/// Sends gRPC requests on one HTTP/2 connection.
+#[derive(Debug, Clone)]
+pub struct GrpcChannel {
+    requests: http2::SendRequest<Body>,
+    /// Header that is added to each request.
+    authorization: Option<HeaderValue>,
+}
+
+impl GrpcService<Body> for GrpcChannel {
+    type ResponseBody = Incoming;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.requests.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        Box::pin(self.requests.send_request(request))
+    }
+}
+
+/// Connects to the addresses of all servers in random order, until one handshake succeeds.
+/// Returns the reason of the last failure if all fail.
+pub async fn connect(targets: &[ServerTarget], mut random: fastrand::Rng) -> Result<Connection, String> {
+    let mut last_error = String::from("no address found");
+    let mut found = Vec::new();
+    for target @ ServerTarget { server, .. } in targets {
+        match timeout(STEP_TIMEOUT, resolve(&server.endpoint)).await {
+            Ok(Ok(Resolved::Addresses(addresses))) => {
+                found.extend(addresses.into_iter().map(|address| (address, target)));
+            }
+            Ok(Ok(Resolved::Unix(_))) => {}
+            Ok(Err(error)) => last_error = format!("{}: {error}", server.authority),
+            Err(_) => last_error = format!("{}: DNS lookup timed out after 5 s", server.authority),
+        }
+    }
+    random.shuffle(&mut found);
+    for (address, target) in found {
+        match dial(address, target).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) => last_error = format!("{} ({address}): {error}", target.server.authority),
+        }
+    }
+    Err(last_error)
+}
+
+async fn dial(address: SocketAddr, target: &ServerTarget) -> Result<Connection, String> {
+    let authorization = target.token_file.as_deref().map(token::read).transpose()?;
+    let mut connection = secure(address, &target.server, target.tls.as_ref()).await?;
+    connection.requests.authorization = authorization;
+    Ok(connection)
+}
+
+async fn secure(
+    address: SocketAddr,
+    server: &DiscoveryServer,
+    tls: Option<&Arc<ClientConfig>>,
+) -> Result<Connection, String> {
+    let connected = timeout(STEP_TIMEOUT, TcpStream::connect(address)).await;
+    let stream =
+        connected.map_err(|_| "connection timed out after 5 s")?.map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let Some(tls) = tls else { return handshake(stream, address, server, Scheme::HTTP).await };
+    let shaken =
+        timeout(STEP_TIMEOUT, TlsConnector::from(tls.clone()).connect(server.san.server_name(), stream))
+            .await;
+    let stream = shaken
+        .map_err(|_| "TLS handshake timed out after 5 s")?
+        .map_err(|error| format!("TLS handshake: {}", tls_error(&error)))?;
+    let (stream, accepted) = FirstRead::new(stream);
+    let connection = handshake(stream, address, server, Scheme::HTTPS).await;
+    match timeout(STEP_TIMEOUT, accepted).await {
+        Ok(Ok(Ok(()))) => connection,
+        Ok(Ok(Err(error))) => Err(format!("TLS handshake: {error}")),
+        Ok(Err(_)) => connection.and(Err("HTTP/2 handshake: the connection was closed".to_owned())),
+        Err(_) => Err("HTTP/2 handshake timed out after 5 s".to_owned()),
+    }
+}
+
+/// Performs the HTTP/2 handshake on a connected stream. `server` provides the authority of
+/// requests.
+pub async fn handshake<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: T,
+    peer: SocketAddr,
+    server: &DiscoveryServer,
+    scheme: Scheme,
+) -> Result<Connection, String> {
+    let shaken = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(FLOW_CONTROL_WINDOW)
+        .initial_connection_window_size(FLOW_CONTROL_WINDOW)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .handshake(TokioIo::new(stream));
+    let (requests, driver) = timeout(STEP_TIMEOUT, shaken)
+        .await
+        .map_err(|_| "HTTP/2 handshake timed out after 5 s")?
+        .map_err(|error| format!("HTTP/2 handshake: {error}"))?;
+    let origin = Uri::builder()
+        .scheme(scheme)
+        .authority(server.authority.as_str())
+        .path_and_query("/")
+        .build()
+        .expect("the authority was validated");
+    let driver = tokio::spawn(async move {
+        // The same error ends the stream, where it is reported.
+        let _ = driver.await;
+    });
+    let requests = GrpcChannel { requests, authorization: None };
+    Ok(Connection { peer, origin, requests, driver: AbortOnDropHandle::new(driver) })
+}

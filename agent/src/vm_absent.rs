@@ -1,0 +1,47 @@
+//! The interface of the module `vm` in a build for Pods, where kubelet probes the application.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::awaited_pids::AwaitedPids;
+use crate::exit::Failure;
+use crate::metrics::Metrics;
+use crate::state::AgentState;
+
+#[derive(Debug)]
+pub struct VmConfig;
+
+pub struct VmTasks;
+
+#[derive(Debug, Clone)]
+pub struct VmView;
+
+pub fn start(
+    _: VmConfig,
+    _: &Arc<AgentState>,
+    _: &AwaitedPids,
+    _: &Arc<Metrics>,
+) -> Result<(VmView, VmTasks), Failure> {
+    Ok((VmView, VmTasks))
+}
+
+impl VmView {
+    pub fn to_json(&self) -> Option<Bytes> {
+        None
+    }
+
+    pub fn xds_json(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+impl VmTasks {
+    pub async fn failure(&mut self) -> Failure {
+        std::future::pending().await
+    }
+
+    pub async fn finish(self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

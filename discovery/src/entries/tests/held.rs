@@ -1,0 +1,299 @@
+//! Tests of endpoints that are held because too many machines became silent, with real snapshots.
+
+use super::*;
+use crate::objects::{ExportTo, LastEndpoint, Service, Source};
+use crate::snapshot::{Snapshot, SnapshotSettings, Viewer};
+
+/// Machines of one service, and the snapshots that they lead to.
+struct Fleet {
+    entries: Entries,
+    settings: Settings,
+    now: Duration,
+    /// By how many seconds the system clock was changed.
+    clock_change: i64,
+    config: Arc<Config>,
+    snapshot: Snapshot,
+    disk: BTreeMap<Key, Record>,
+    /// The streams that repeat their report each minute.
+    alive: BTreeSet<StreamId>,
+}
+
+impl Fleet {
+    /// Starts healthy machines with the streams 1, 2, …
+    fn new(machines: u64) -> Self {
+        let mut config = config("probe");
+        let key = Key::new("shop", "pay");
+        let port = crate::objects::Port {
+            number: 80,
+            name: "http".to_owned(),
+            protocol: crate::objects::Protocol::Http,
+            target_port: None,
+        };
+        let service = Service {
+            key: key.clone(),
+            hosts: vec!["pay.shop".to_owned()],
+            ports: vec![port],
+            source: Source::Selector(BTreeMap::from([("app".to_owned(), "payments".to_owned())])),
+            export_to: ExportTo::All,
+            last_endpoint: None,
+        };
+        config.services.insert(key, Arc::new(service));
+        let mut fleet = Self {
+            entries: Entries::new(settings(), Vec::new()),
+            settings: settings(),
+            now: Duration::ZERO,
+            clock_change: 0,
+            config: Arc::new(config),
+            snapshot: Snapshot::default(),
+            disk: BTreeMap::new(),
+            alive: BTreeSet::new(),
+        };
+        fleet.input(Input::Config(fleet.config.clone()));
+        (1..=machines).for_each(|machine| fleet.connect(machine, machine));
+        fleet.wait(100);
+        fleet
+    }
+
+    fn wall(&self) -> Timestamp {
+        let now = i64::try_from(self.now.as_secs()).expect("small");
+        Timestamp::from_seconds(START + self.clock_change + now)
+    }
+
+    /// Passes an input, and publishes until nothing changes.
+    fn input(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            let effects = self.entries.step(self.now, self.wall(), input);
+            for effect in &effects {
+                if let Effect::Write { key, record, .. } = effect {
+                    match record {
+                        Some(record) => drop(self.disk.insert(key.clone(), (**record).clone())),
+                        None => drop(self.disk.remove(key)),
+                    }
+                }
+            }
+            if effects.iter().any(|effect| matches!(effect, Effect::Changed { .. })) {
+                inputs.push(self.publish());
+            }
+        }
+    }
+
+    fn publish(&mut self) -> Input {
+        let settings = SnapshotSettings {
+            last_endpoint: LastEndpoint::Remove,
+            startup_grace: false,
+            brake: self.settings.brake(),
+            now: self.entries.steady_time(self.now, self.wall()),
+        };
+        let mut workloads = self.entries.workloads();
+        self.snapshot = Snapshot::build(&self.config, &mut workloads, settings, Some(&self.snapshot));
+        Input::Kept(self.snapshot.kept().clone())
+    }
+
+    fn connect(&mut self, machine: u64, stream: StreamId) {
+        let address = format!("10.0.0.{machine}");
+        let node = Node {
+            namespace: Some("shop".to_owned()),
+            group: Some("payments".to_owned()),
+            instance_ips: vec![address.clone()],
+            app_health: true,
+            ..Node::default()
+        };
+        let peer = format!("{address}:4000").parse().expect("an address");
+        self.input(Input::Opened { stream, peer, identity: None, node: Box::new(node) });
+        self.alive.insert(stream);
+        self.report(stream, "1", "Healthy");
+    }
+
+    fn report(&mut self, stream: StreamId, generation: &str, word: &str) {
+        let report = Report::AppHealth(report(&format!("e{stream}"), generation, word));
+        self.input(Input::Report { stream, report });
+    }
+
+    fn close(&mut self, streams: impl IntoIterator<Item = StreamId>) {
+        for stream in streams {
+            self.alive.remove(&stream);
+            self.input(Input::Closed { stream });
+        }
+    }
+
+    fn wait(&mut self, mut seconds: u64) {
+        while seconds > 60 {
+            self.pass(60);
+            self.alive.clone().into_iter().for_each(|stream| self.report(stream, "1", "Healthy"));
+            seconds -= 60;
+        }
+        self.pass(seconds);
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        while let Some(due) = self.entries.next_due().filter(|due| *due <= until) {
+            self.now = due.max(self.now);
+            self.input(Input::Tick);
+        }
+        self.now = until;
+    }
+
+    /// Returns the number of endpoints in Envoys, of held machines, and of entries.
+    fn counts(&self) -> (usize, usize, usize) {
+        let assignment = self.snapshot.assignment(&Viewer::default(), "outbound|80||pay.shop");
+        let view = self.entries.view(self.now);
+        let held = view.iter().filter(|workload| workload.held && workload.endpoint == "served");
+        (assignment.expect("an assignment").endpoints().len(), held.count(), view.len())
+    }
+}
+
+#[test]
+fn lost_network_removes_no_machine() {
+    let mut fleet = Fleet::new(10);
+    assert_eq!(fleet.counts(), (10, 0, 10));
+    // The streams are lost one after the other, as PINGs find out.
+    for machine in 1..=4 {
+        fleet.close([machine]);
+        fleet.wait(2);
+        assert_eq!(fleet.counts(), (10, 0, 10));
+    }
+    fleet.wait(1000);
+    assert_eq!(fleet.counts(), (10, 4, 10));
+    // Two return. The others get another window.
+    fleet.connect(1, 21);
+    fleet.connect(2, 22);
+    assert_eq!(fleet.counts(), (10, 2, 10));
+    fleet.wait(119);
+    assert_eq!(fleet.counts(), (10, 2, 10));
+    fleet.connect(3, 23);
+    fleet.wait(2);
+    assert_eq!(fleet.counts(), (9, 0, 9));
+}
+
+/// The system clock is set while machines become silent, and after that.
+#[test]
+fn clock_changes_release_no_machine() {
+    for change in [0, 3_600, -3_600, 86_400 * 365] {
+        let mut fleet = Fleet::new(10);
+        for machine in 1..=4 {
+            fleet.close([machine]);
+            fleet.wait(5);
+            fleet.clock_change += change;
+            fleet.wait(5);
+        }
+        fleet.wait(20);
+        assert_eq!(fleet.counts(), (10, 4, 10), "{change}");
+        fleet.clock_change -= 2 * change;
+        fleet.wait(1000);
+        assert_eq!(fleet.counts(), (10, 4, 10), "{change}");
+        fleet.connect(1, 21);
+        fleet.connect(2, 22);
+        fleet.wait(130);
+        assert_eq!(fleet.counts(), (8, 0, 8), "{change}");
+    }
+}
+
+#[test]
+fn slow_loss_puts_removed_machines_back() {
+    let mut fleet = Fleet::new(10);
+    // As with an expired certificate, which ends each stream at its next heartbeat.
+    for (machine, expected) in [(1, (9, 0, 10)), (2, (8, 0, 10)), (3, (10, 3, 10)), (4, (10, 4, 10))] {
+        fleet.close([machine]);
+        fleet.wait(15);
+        assert_eq!(fleet.counts(), expected);
+    }
+    fleet.wait(20);
+    assert_eq!(fleet.counts(), (10, 4, 10));
+}
+
+#[test]
+fn single_machines_are_removed() {
+    let mut fleet = Fleet::new(10);
+    fleet.close([1, 2]);
+    fleet.wait(11);
+    assert_eq!(fleet.counts(), (8, 0, 10), "they may still be held");
+    fleet.wait(120);
+    assert_eq!(fleet.counts(), (8, 0, 8));
+    // These are in another window.
+    fleet.close([3, 4]);
+    fleet.wait(11);
+    assert_eq!(fleet.counts(), (6, 0, 8));
+}
+
+#[test]
+fn explicit_reports_count_as_before() {
+    let mut fleet = Fleet::new(4);
+    for machine in 1..=4 {
+        fleet.report(machine, "2", "Unhealthy");
+    }
+    assert_eq!(fleet.counts(), (0, 0, 4));
+    fleet.close(1..=4);
+    fleet.wait(11);
+    assert_eq!(fleet.counts(), (0, 0, 0));
+}
+
+#[test]
+fn silent_agents_with_open_streams_are_held() {
+    let mut fleet = Fleet::new(4);
+    fleet.pass(1000);
+    assert_eq!(fleet.counts(), (4, 4, 4));
+    for machine in 1..=4 {
+        fleet.report(machine, "1", "Healthy");
+    }
+    assert_eq!(fleet.counts(), (4, 0, 4));
+}
+
+#[test]
+fn operator_releases_held_machines() {
+    let mut fleet = Fleet::new(4);
+    fleet.close(1..=4);
+    fleet.wait(1000);
+    assert_eq!(fleet.counts(), (4, 4, 4));
+    let release = |group: &str| Input::Release { namespace: None, group: Some(group.to_owned()) };
+    fleet.input(release("orders"));
+    assert_eq!(fleet.counts(), (4, 4, 4));
+    fleet.input(release("payments"));
+    assert_eq!(fleet.counts(), (0, 0, 0));
+    fleet.connect(1, 11);
+    assert_eq!(fleet.counts(), (1, 0, 1));
+}
+
+#[test]
+fn held_machines_survive_a_restart() {
+    let mut fleet = Fleet::new(4);
+    fleet.close(1..=4);
+    fleet.wait(1000);
+    fleet.entries = Entries::new(fleet.settings.clone(), fleet.disk.clone().into_iter().collect());
+    (fleet.snapshot, fleet.now) = (Snapshot::default(), Duration::ZERO);
+    fleet.input(Input::Config(fleet.config.clone()));
+    let kept = fleet.publish();
+    fleet.input(kept);
+    fleet.wait(1000);
+    assert_eq!(fleet.counts(), (4, 4, 4));
+}
+
+/// After a restart, the others of a held set have the restart grace to return.
+#[test]
+fn restart_delays_the_release() {
+    let mut fleet = Fleet::new(4);
+    fleet.settings.restart_grace = Duration::from_secs(300);
+    fleet.close(1..=4);
+    fleet.wait(1000);
+    fleet.entries = Entries::new(fleet.settings.clone(), fleet.disk.clone().into_iter().collect());
+    (fleet.snapshot, fleet.now) = (Snapshot::default(), Duration::ZERO);
+    fleet.input(Input::Config(fleet.config.clone()));
+    fleet.connect(1, 11);
+    fleet.connect(2, 12);
+    fleet.wait(290);
+    assert_eq!(fleet.counts(), (4, 2, 4));
+    fleet.wait(20);
+    assert_eq!(fleet.counts().0, 2);
+}
+
+#[test]
+fn discovery_stopped_for_a_minute() {
+    let mut fleet = Fleet::new(10);
+    // It finds that all streams were closed meanwhile, and no agent can reconnect.
+    fleet.now += Duration::from_secs(60);
+    fleet.input(Input::ProcessResumed);
+    fleet.close(1..=10);
+    fleet.wait(1000);
+    assert_eq!(fleet.counts(), (10, 10, 10));
+}

@@ -1,0 +1,86 @@
+//! Decides which silent machines of a service stay endpoints.
+//!
+//! If many machines become silent within a short time, the network, a certificate or this server is
+//! more likely the cause than the machines, and removing them all would end the service.
+
+use std::collections::BTreeSet;
+
+use crate::entries::{Brake, Kept, Presence, Timestamp, Workload};
+use crate::objects::Key;
+
+/// Fewer silent machines than this are always removed.
+const MIN_SILENT: usize = 3;
+
+impl Brake {
+    fn is_exceeded(&self, silent: usize, machines: usize) -> bool {
+        silent >= MIN_SILENT && silent.saturating_mul(100) > times(machines, self.max_silent_percent)
+    }
+
+    /// Returns the machines of a service that are kept although they are silent or unhealthy.
+    /// `held_before` are those that the previous snapshot held.
+    pub(super) fn kept<'a>(
+        &self,
+        machines: Vec<&'a Workload>,
+        held_before: &dyn Fn(&Key) -> bool,
+        now: Timestamp,
+    ) -> Vec<(&'a Key, Kept)> {
+        let in_window = self.silent_at_once(&machines, now);
+        let silent = machines.iter().filter(|machine| matches!(machine.presence, Presence::Silent(_)));
+        let silent = silent.filter(|machine| !machine.served).filter_map(|machine| {
+            let kept = if in_window.contains(&machine.key) {
+                Kept::Held
+            } else if held_before(&machine.key) {
+                Kept::Recovering
+            } else if machines.len() >= MIN_SILENT {
+                Kept::Removed
+            } else {
+                return None;
+            };
+            Some((&machine.key, kept))
+        });
+        silent.chain(self.over_the_unhealthy_limit(&machines)).collect()
+    }
+
+    /// Returns the silent machines of each window in which too many became silent. Machines whose
+    /// stream was lost count as of now, and so do stored times in the future, which a changed system
+    /// clock leaves behind.
+    fn silent_at_once<'a>(&self, machines: &[&'a Workload], now: Timestamp) -> BTreeSet<&'a Key> {
+        let point = |machine: &&'a Workload| match machine.presence {
+            Presence::Silent(since) => Some((since.min(now), &machine.key)),
+            Presence::Missing => Some((now, &machine.key)),
+            Presence::Reporting => None,
+        };
+        let mut points: Vec<(Timestamp, &Key)> = machines.iter().filter_map(point).collect();
+        points.sort_unstable();
+        let mut held = BTreeSet::new();
+        let (mut end, mut held_to) = (0, 0);
+        for (start, (first, _)) in points.iter().enumerate() {
+            let is_within = |(at, _): &(Timestamp, &Key)| at.minus(self.window) <= *first;
+            while points.get(end).is_some_and(is_within) {
+                end += 1;
+            }
+            if self.is_exceeded(end - start, machines.len()) {
+                held.extend(points[held_to.max(start)..end].iter().map(|(_, key)| *key));
+                held_to = end;
+            }
+        }
+        held
+    }
+
+    /// Of the unhealthy machines, those that became so first are removed, up to the limit.
+    fn over_the_unhealthy_limit<'a>(&self, machines: &[&'a Workload]) -> Vec<(&'a Key, Kept)> {
+        let Some(percent) = self.max_unhealthy_percent else { return Vec::new() };
+        let is_unhealthy = |machine: &&&Workload| machine.keepable && machine.presence == Presence::Reporting;
+        let mut unhealthy: Vec<&Workload> = machines.iter().filter(is_unhealthy).copied().collect();
+        unhealthy.sort_by_key(|machine| machine.unserved_since);
+        let removed = times(machines.len(), percent) / 100;
+        unhealthy.into_iter().skip(removed).map(|machine| (&machine.key, Kept::UnhealthyLimit)).collect()
+    }
+}
+
+fn times(number: usize, percent: u8) -> usize {
+    number.saturating_mul(usize::from(percent))
+}
+
+#[cfg(test)]
+mod tests;

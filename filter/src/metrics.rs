@@ -1,0 +1,182 @@
+//! The metrics as values, and how the result of a probe is recorded in metrics and log.
+
+use probe::{ProbeKind, ProbePath, Reason};
+
+use crate::config::DeclaredProbe;
+use crate::host::{Host, LogLevel};
+use crate::stats::LogLimiter;
+
+/// A counter or a gauge with its labels.
+#[derive(Clone, Copy, Debug)]
+pub enum Metric<'a> {
+    /// Counts the results of a prober by reason.
+    ProbesTotal(&'a ProbePath, Reason),
+    /// The last result of a prober: 1 for success, 0 for failure.
+    ProbeSuccess(&'a ProbePath),
+    /// Counts the requests that were answered with `unknown_probe`.
+    UnknownProbesTotal,
+    /// Counts the configurations that were rejected.
+    ConfigRejectedTotal,
+}
+
+/// The name, type and labels that metrics have in common.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Family {
+    pub name: &'static str,
+    pub is_gauge: bool,
+    pub labels: &'static [&'static str],
+}
+
+pub const PROBES_TOTAL: Family =
+    Family { name: "app_health_probes_total", is_gauge: false, labels: &["container", "kind", "reason"] };
+pub const PROBE_SUCCESS: Family =
+    Family { name: "app_health_probe_success", is_gauge: true, labels: &["container", "kind"] };
+pub const UNKNOWN_PROBES_TOTAL: Family =
+    Family { name: "app_health_unknown_probes_total", is_gauge: false, labels: &[] };
+pub const CONFIG_REJECTED_TOTAL: Family =
+    Family { name: "app_health_config_rejected_total", is_gauge: false, labels: &[] };
+
+impl<'a> Metric<'a> {
+    pub fn family(&self) -> &'static Family {
+        match self {
+            Self::ProbesTotal(..) => &PROBES_TOTAL,
+            Self::ProbeSuccess(_) => &PROBE_SUCCESS,
+            Self::UnknownProbesTotal => &UNKNOWN_PROBES_TOTAL,
+            Self::ConfigRejectedTotal => &CONFIG_REJECTED_TOTAL,
+        }
+    }
+
+    /// Returns the name with its labels as Envoy's stats tags expect them: `;name=value` for each.
+    pub fn tagged_name(&self) -> String {
+        let family = self.family();
+        let mut name = family.name.to_owned();
+        for (label, value) in family.labels.iter().zip(self.label_values()) {
+            for part in [";", label, "=", value] {
+                name.push_str(part);
+            }
+        }
+        name
+    }
+
+    /// Returns the value of each label of the family, in their order.
+    pub fn label_values(&self) -> impl Iterator<Item = &'a str> {
+        let (path, reason) = match *self {
+            Self::ProbesTotal(path, reason) => (Some(path), Some(reason)),
+            Self::ProbeSuccess(path) => (Some(path), None),
+            Self::UnknownProbesTotal | Self::ConfigRejectedTotal => (None, None),
+        };
+        let prober = path.map(|path| [path.container(), path.kind().word()]);
+        prober.into_iter().flatten().chain(reason.map(Reason::word))
+    }
+}
+
+/// How the filter updates Envoy's metrics.
+pub trait MetricsHost {
+    /// Defines a metric once, and finds it from then on. Returns `None` if Envoy refuses.
+    fn define(&mut self, metric: Metric<'_>) -> Option<Definition>;
+
+    /// Adds 1 to a counter.
+    fn increment(&mut self, id: usize, metric: Metric<'_>);
+
+    /// Sets a gauge.
+    fn set(&mut self, id: usize, metric: Metric<'_>, value: u64);
+
+    /// Defines a counter and adds 1 to it.
+    fn count(&mut self, metric: Metric<'_>) {
+        if let Some(Definition { id, .. }) = self.define(metric) {
+            self.increment(id, metric);
+        }
+    }
+}
+
+/// A defined metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// The id of the metric, or of its family if the host finds the metric by its labels.
+    pub id: usize,
+    /// True if no configuration that still exists has defined the metric.
+    pub is_new: bool,
+}
+
+/// Records results in metrics and log, within the limit of [`LogLimiter`]. Each worker has one.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    limiter: LogLimiter,
+}
+
+impl Recorder {
+    /// Records the result of a probe.
+    pub fn record(&mut self, probe: &DeclaredProbe, reason: Reason, host: &mut impl Host) {
+        let path = &probe.plan.path;
+        let counter = Metric::ProbesTotal(path, reason);
+        if let Some(id) = id(probe, Some(reason), counter, host) {
+            host.increment(id, counter);
+        }
+        // A reason that any client can cause with a malformed request is not a result of the probe.
+        if reason.is_client_error() {
+            return;
+        }
+        let gauge = Metric::ProbeSuccess(path);
+        if let Some(id) = id(probe, None, gauge, host) {
+            host.set(id, gauge, u64::from(reason.is_success()));
+        }
+        let Some(line) = probe.stats.record(path, reason) else { return };
+        self.log(if line.warn { LogLevel::Warn } else { LogLevel::Info }, || line.text, host);
+    }
+
+    /// Records that a client may not call a hook.
+    pub fn refuse_hook(&mut self, probe: &DeclaredProbe, client: &[u8], host: &mut impl Host) {
+        self.record(probe, Reason::Forbidden, host);
+        let path = &probe.plan.path;
+        let client = String::from_utf8_lossy(client);
+        let (container, hook) = (path.container(), path.kind().word());
+        let text = || format!("hook {container}/{hook}: forbidden to {client}, see --allow-from");
+        self.log(LogLevel::Warn, text, host);
+    }
+
+    fn log(&mut self, level: LogLevel, text: impl FnOnce() -> String, host: &mut impl Host) {
+        let Some(suppressed) = self.limiter.check(host.now()) else { return };
+        if suppressed > 0 {
+            host.log(LogLevel::Warn, &format!("{suppressed} lines about probes were suppressed"));
+        }
+        host.log(level, &text());
+    }
+}
+
+/// Defines the metrics that a healthy prober needs before its first probe, and sets a new gauge to
+/// kubelet's initial result.
+pub fn define_initial(probe: &DeclaredProbe, host: &mut impl MetricsHost) {
+    let path = &probe.plan.path;
+    let _ = id(probe, Some(Reason::Ok), Metric::ProbesTotal(path, Reason::Ok), host);
+    let gauge = Metric::ProbeSuccess(path);
+    if let Some(Definition { id, is_new }) = host.define(gauge) {
+        probe.stats.set_metric(None, id);
+        if is_new {
+            host.set(id, gauge, u64::from(initial_success(path.kind())));
+        }
+    }
+}
+
+/// Returns the id of a prober's counter for a reason, or of its gauge for `None`.
+fn id(
+    probe: &DeclaredProbe,
+    reason: Option<Reason>,
+    metric: Metric<'_>,
+    host: &mut impl MetricsHost,
+) -> Option<usize> {
+    probe.stats.metric(reason).or_else(|| {
+        let Definition { id, .. } = host.define(metric)?;
+        probe.stats.set_metric(reason, id);
+        Some(id)
+    })
+}
+
+/// Returns the value of the gauge before the first probe, which is kubelet's initial result
+/// (`pkg/kubelet/prober/worker.go`): a container counts as alive, but not as ready or started. A
+/// hook that has not run yet has not failed.
+fn initial_success(kind: ProbeKind) -> bool {
+    !matches!(kind, ProbeKind::Readyz | ProbeKind::Startupz)
+}
+
+#[cfg(test)]
+mod tests;

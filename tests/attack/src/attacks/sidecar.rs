@@ -1,0 +1,226 @@
+//! Clients of port 15020 that take connections, probes, hooks or scrapes from kubelet, in both forms
+//! of the filter.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use kit::app::counted::{CountedApp, Habit};
+use kit::envoy::probe_listener;
+use kit::load::kubelet_request;
+use kit::net;
+use kit::sidecar::{Builder, Sidecar};
+use serde_json::json;
+
+use super::{PROBE_TIMEOUT, Strength, get, keep_alive};
+use crate::addresses;
+use crate::honest::HonestClient;
+use crate::hostile::{HostileClients, Then};
+use crate::measurement::{Measurement, Phases, Row, Scenario, measure};
+use crate::request::Expectation;
+
+/// The row of kubelet's hooks.
+const HOOKS: &str = "kubelet, hooks";
+pub(crate) const FAST: &str = "/app-health/fast/livez";
+const SLOW: &str = "/app-health/slow/livez";
+const FAILING: &str = "/app-health/failing/readyz";
+const HOOK: &str = "/app-lifecycle/hook/prestopz";
+const METRICS: &str = "/stats/prometheus";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+/// The time that the slow application needs for a response.
+const SLOW_TIME: Duration = Duration::from_millis(300);
+/// By this, kubelet's timeout is longer than that of the probe, as the documentation advises.
+const MARGIN: Duration = Duration::from_secs(1);
+/// Requests per second of each hostile address, far below the rate limit, and the connections of each.
+const PROBES: (u32, usize) = (40, 16);
+/// Idle connections of each address above its share of the listener's limit of 2,048.
+const ABOVE_LIMIT: usize = 64;
+/// Idle connections that each address opens per second: Envoy closes them after 5 s.
+const IDLE_PER_SECOND: u32 = 1000;
+/// The pause of clients that send a request and reconnect.
+const RECONNECT: Duration = Duration::from_secs(4);
+/// The address at which the agent scrapes applications.
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// A scraper's default timeout.
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Concurrent scrapes of each slow reader; two of them alone would take all 24 places.
+const SLOW_SCRAPES: usize = 16;
+/// Size of the application's metrics in bytes, far more than Envoy and the sockets buffer, so a scrape
+/// lasts as long as its reader.
+const EXPOSITION: usize = 8 << 20;
+/// A regular expression that takes long, for Envoy's metrics.
+const EXPENSIVE_FILTER: &str = "/stats/prometheus?filter=(.*)*(.*)*x&usedonly";
+
+/// The attack that a scraper notices first.
+const SCRAPES: &str = "scrapes";
+
+/// A Pod: the agent with its Envoy, and the applications.
+struct Pod {
+    sidecar: Sidecar,
+    /// kubelet's address.
+    node: IpAddr,
+    /// The application of the hook.
+    hook: CountedApp,
+    _applications: [CountedApp; 4],
+}
+
+impl Pod {
+    async fn start(form: &str) -> Self {
+        let builder = Builder::new(&format!("attack-{form}"));
+        let (ip, node) = (builder.ip, net::loopback());
+        let fast = CountedApp::start(ip, Habit::Answer(OK.into()));
+        let slow = CountedApp::start(ip, Habit::AnswerAfter(SLOW_TIME, OK.into()));
+        let failing = CountedApp::start(ip, Habit::status(503));
+        let hook = CountedApp::start(ip, Habit::Answer(OK.into()));
+        let metrics = CountedApp::start(LOCALHOST, Habit::Answer(exposition()));
+        let target = metrics.port().to_string();
+        let http = |app: &CountedApp| json!({"httpGet": {"port": app.port()}});
+        let table = json!({FAST: http(&fast), SLOW: http(&slow), FAILING: http(&failing), HOOK: http(&hook)});
+        let args = ["--filter", form, "--metrics-target", &target];
+        let sidecar = as_shipped(builder, node, &table.to_string()).args(&args).start_plain();
+        sidecar.until(200, "ready").await;
+        Self { sidecar, node, hook, _applications: [fast, slow, failing, metrics] }
+    }
+
+    fn listener(&self) -> SocketAddr {
+        probe_listener(self.sidecar.ip)
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        [self.sidecar.pid(), self.sidecar.envoy_pid()].map(|pid| pid.as_raw().unsigned_abs()).to_vec()
+    }
+
+    /// Returns kubelet's probes of each application, its hooks, and its probe of the sidecar.
+    fn honest(&self) -> Vec<HonestClient> {
+        let probe = |row: &'static str, path: &str, status: u16| {
+            let mut client = get(row, self.node, self.listener(), path);
+            client.request.deadline = PROBE_TIMEOUT + MARGIN;
+            client.request.expectation = Expectation::status(status);
+            client
+        };
+        let ready = SocketAddr::new(self.sidecar.ip, 15021);
+        vec![
+            probe("kubelet, fast", FAST, 200),
+            probe("kubelet, fast", FAILING, 503),
+            probe("kubelet, slow", SLOW, 200),
+            probe(HOOKS, HOOK, 200),
+            get("kubelet, sidecar", self.node, ready, "/healthz/ready"),
+        ]
+    }
+
+    fn scraper(&self) -> HonestClient {
+        let mut client = get("metrics", net::loopback(), self.listener(), METRICS);
+        client.request.deadline = SCRAPE_TIMEOUT;
+        client.request.expectation =
+            Expectation::body(200, "app_health_agent_scrape_up{source=\"envoy\",target=\"\"} 1\n");
+        client.interval = Duration::from_millis(500);
+        client
+    }
+
+    /// Returns clients that send a request on each connection, from this many addresses.
+    fn clients(&self, sources: u32, path: &str) -> HostileClients {
+        HostileClients {
+            sources: addresses(sources),
+            address: self.listener(),
+            connections: PROBES.1,
+            per_second: PROBES.0,
+            tls: None,
+            bytes: kubelet_request(self.listener(), path),
+            then: Then::Close { after: Duration::ZERO },
+        }
+    }
+
+    fn attacks(&self, strength: Strength) -> Vec<(String, Vec<HostileClients>)> {
+        let mut attacks = Vec::new();
+        for (application, path) in [("fast", FAST), ("slow", SLOW)] {
+            for sources in [1, 10, 100] {
+                let name = format!("{sources} addresses probe the {application} application");
+                attacks.push((name, vec![self.clients(sources, path)]));
+            }
+        }
+        let many = strength.connections * 4;
+        let reconnecting = HostileClients {
+            connections: many,
+            per_second: u32::try_from(many / 4).unwrap_or(u32::MAX).max(1),
+            bytes: keep_alive(self.listener(), FAST),
+            then: Then::Close { after: RECONNECT },
+            ..self.clients(1, FAST)
+        };
+        attacks.push(("keep-alive clients of one address that reconnect".to_owned(), vec![reconnecting]));
+        let idle = HostileClients {
+            connections: strength.connections + ABOVE_LIMIT,
+            per_second: IDLE_PER_SECOND,
+            bytes: Vec::new(),
+            then: Then::Wait,
+            ..self.clients(Strength::SOURCES, FAST)
+        };
+        let name = format!("{} idle connections", idle.connections * idle.sources.len());
+        attacks.push((name, vec![idle]));
+        attacks.push(("hooks".to_owned(), vec![self.clients(Strength::SOURCES, HOOK)]));
+        let slow_scrapes = HostileClients {
+            connections: SLOW_SCRAPES,
+            bytes: keep_alive(self.listener(), METRICS),
+            then: Then::ReadSlowly,
+            ..self.clients(Strength::SOURCES, METRICS)
+        };
+        let expensive = HostileClients { per_second: 5, connections: 1, ..self.clients(1, EXPENSIVE_FILTER) };
+        let readers = SLOW_SCRAPES * slow_scrapes.sources.len();
+        let name = format!("{SCRAPES}: {readers} slow readers, and filter=");
+        attacks.push((name, vec![slow_scrapes, expensive]));
+        attacks
+    }
+}
+
+/// Returns a response with metrics in long lines, which are fast to parse.
+fn exposition() -> Vec<u8> {
+    let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
+    (head.to_owned() + &line.repeat(EXPOSITION / line.len())).into_bytes()
+}
+
+/// Sets what the shipped template sets.
+pub(crate) fn as_shipped(builder: Builder, node: IpAddr, table: &str) -> Builder {
+    builder
+        .env("ISTIO_KUBE_APP_PROBERS", table)
+        .env("APP_HEALTH_NODE_IP", &node.to_string())
+        .env("APP_HEALTH_ENVOY_RESTART", "limited")
+        .env("APP_HEALTH_ENVOY_HANG_SECONDS", "10")
+        .env("APP_HEALTH_LIVE", "true")
+}
+
+/// Attacks a Pod whose Envoy has this form of the filter in all ways, one after the other.
+pub async fn run(form: &str, strength: Strength, phases: Phases, mut done: impl FnMut(Measurement)) {
+    let pod = Pod::start(form).await;
+    for (name, hostile) in pod.attacks(strength) {
+        let mut honest = pod.honest();
+        if name.starts_with(SCRAPES) {
+            honest.push(pod.scraper());
+        }
+        let scenario = Scenario {
+            name: format!("{form} 15020, {name}"),
+            honest,
+            hostile,
+            attacked: pod.pids(),
+            bars: Vec::new(),
+        };
+        let hooks = pod.hook.requests();
+        let mut measurement = measure(scenario, phases).await;
+        let of_strangers = (pod.hook.requests() - hooks).saturating_sub(kubelets_hooks(&measurement));
+        if of_strangers > 0 {
+            measurement.examples.push(format!("hooks: {of_strangers} of strangers reached the application"));
+            measurement.rows.iter_mut().for_each(|row| count_hooks(row, of_strangers));
+        }
+        done(measurement);
+    }
+}
+
+fn kubelets_hooks(measurement: &Measurement) -> u64 {
+    let rows = measurement.rows.iter().filter(|row| row.name == HOOKS);
+    rows.flat_map(|row| &row.phases).map(|figures| figures.count).sum()
+}
+
+/// Counts hooks of strangers as changed verdicts.
+fn count_hooks(row: &mut Row, of_strangers: u64) {
+    if row.name == HOOKS {
+        row.phases[1].changed += of_strangers;
+    }
+}

@@ -1,0 +1,125 @@
+//! The command lines of the recipes `attack` and `soak`.
+
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use kit::envoy::workspace;
+use kit::terminal::say;
+
+use crate::attacks::{self, Strength};
+use crate::measurement::{Measurement, Phases};
+use crate::{raise_descriptor_limit, report, soak};
+
+/// Random seeds are below this, so that they are easy to copy.
+const SEEDS: u64 = 1_000_000_000;
+
+/// What is attacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    Webhook,
+    Discovery,
+    Sidecar,
+}
+
+/// The form of the filter in the sidecar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    Native,
+    Wasm,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Wasm => "wasm",
+        }
+    }
+}
+
+/// Runs hostile clients against the shipped configuration, on this machine only, and honest clients
+/// beside them. Fails if an honest request is lost or gets another response than without the attack
+#[derive(Debug, Parser)]
+#[command(name = "attack")]
+pub struct AttackArguments {
+    /// What is attacked; by default everything
+    #[arg(value_enum)]
+    targets: Vec<Target>,
+    /// Number of connections of each hostile address
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=4000))]
+    connections: u16,
+    /// Length of each attack
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// The form of the filter; by default both
+    #[arg(long, value_enum)]
+    form: Option<Form>,
+}
+
+/// Runs the attacks and returns whether no honest request was lost or changed.
+///
+/// # Errors
+/// Names what cannot be started or written.
+pub async fn attack(arguments: AttackArguments) -> Result<bool, String> {
+    raise_descriptor_limit()?;
+    let AttackArguments { targets, connections, seconds, form } = arguments;
+    let wants = |target: Target| targets.is_empty() || targets.contains(&target);
+    let strength = Strength { connections: usize::from(connections) };
+    let phases = Phases::new(Duration::from_secs(seconds.into()));
+    let mut measurements: Vec<Measurement> = Vec::new();
+    let mut done = |measurement: Measurement| {
+        say(&format!("{}: {} wrong\n", measurement.name, measurement.wrong()));
+        for example in &measurement.examples {
+            say(&format!("  {example}\n"));
+        }
+        measurements.push(measurement);
+    };
+    if wants(Target::Webhook) {
+        attacks::webhook::run(strength, phases, &mut done).await;
+    }
+    if wants(Target::Discovery) {
+        attacks::discovery::run(strength, phases, &mut done).await?;
+    }
+    if wants(Target::Sidecar) {
+        for form in form.map_or(Form::value_variants().to_vec(), |form| vec![form]) {
+            attacks::sidecar::run(form.name(), strength, phases, &mut done).await;
+        }
+    }
+    let file = report::write(&workspace().join("target"), "attack.json", &report::json(&measurements));
+    let file = file.map_err(|error| format!("target/attack.json: {error}"))?;
+    let wrong: u64 = measurements.iter().map(Measurement::wrong).sum();
+    say(&format!("\n{}\n\n{NOTES}\n", report::table(&measurements)));
+    say(&format!("{wrong} honest requests lost or changed; {}\n", file.display()));
+    Ok(wrong == 0)
+}
+
+const NOTES: &str = "\
+connections: the most at the same time, of all attempts; MiB: resident memory of the attacked processes before the attack,
+  at most, and after it; before, during, after: honest requests / lost ones, p50 and p99 in milliseconds
+changed: honest requests whose response was not the expected one, in all phases
+hostile and honest clients run on the machine of what they attack, and compete with it for its cores";
+
+/// Runs honest and hostile clients with random faults, and checks every verdict, and that memory and
+/// descriptors do not grow
+#[derive(Debug, Parser)]
+#[command(name = "soak")]
+pub struct SoakArguments {
+    /// Length of the run
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1440))]
+    minutes: u32,
+    /// The seed of the faults. Default: a random one, which is printed
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Runs the soak test and returns whether it found nothing.
+///
+/// # Errors
+/// Names what cannot be started or written.
+pub async fn soak(arguments: SoakArguments) -> Result<bool, String> {
+    raise_descriptor_limit()?;
+    let SoakArguments { minutes, seed } = arguments;
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..SEEDS));
+    say(&format!("seed: {seed}\n"));
+    soak::run(seed, Duration::from_secs(60) * minutes).await
+}

@@ -1,0 +1,183 @@
+//! One attack: honest traffic before, during and after it, and the memory of the attacked processes.
+
+use std::time::Duration;
+
+use kit::report::quantile;
+use tokio::time::{Instant, sleep};
+
+use crate::honest::{Exchange, HonestClient, HonestTraffic};
+use crate::hostile::{Attack, HostileClients};
+use crate::request::Verdict;
+use crate::resources::{Peak, Usage};
+
+/// Number of wrong responses that are printed for an attack.
+const EXAMPLES: usize = 3;
+
+/// The lengths of the phases of an attack.
+#[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    /// The phase before the attack, and the one after it.
+    pub quiet: Duration,
+    pub attack: Duration,
+}
+
+impl Phases {
+    /// Returns the phases for an attack of this length.
+    pub fn new(attack: Duration) -> Self {
+        Self { quiet: (attack / 2).clamp(Duration::from_secs(1), Duration::from_secs(15)), attack }
+    }
+}
+
+/// An attack, and the honest clients beside it.
+pub struct Scenario {
+    pub name: String,
+    pub honest: Vec<HonestClient>,
+    pub hostile: Vec<HostileClients>,
+    /// The process IDs of what is attacked.
+    pub attacked: Vec<u32>,
+    /// The highest p99 of some rows during the attack.
+    pub bars: Vec<(&'static str, Duration)>,
+}
+
+/// The requests of a row in one phase.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub count: u64,
+    /// Requests without a complete response.
+    pub lost: u64,
+    /// Responses other than the expected one.
+    pub changed: u64,
+    /// In milliseconds; `None` if there was no request.
+    pub p50: Option<f64>,
+    /// In milliseconds; `None` if there was no request.
+    pub p99: Option<f64>,
+}
+
+impl Figures {
+    fn of<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> Self {
+        let mut figures = Self::default();
+        let mut times = Vec::new();
+        for exchange in exchanges {
+            times.push(exchange.took.as_secs_f64() * 1000.0);
+            figures.lost += u64::from(matches!(exchange.verdict, Verdict::Lost(_)));
+            figures.changed += u64::from(matches!(exchange.verdict, Verdict::Changed(_)));
+        }
+        Self::with_times(figures, &times)
+    }
+
+    /// Returns the figures of events that took these times, in milliseconds, and of `lost` ones.
+    pub fn of_times(times: &[f64], lost: u64) -> Self {
+        Self::with_times(Self { lost, ..Self::default() }, times).counting(lost)
+    }
+
+    fn counting(mut self, lost: u64) -> Self {
+        self.count += lost;
+        self
+    }
+
+    fn with_times(figures: Self, times: &[f64]) -> Self {
+        let at = |share: f64| (!times.is_empty()).then(|| quantile(times, share));
+        Self { count: times.len() as u64, p50: at(0.5), p99: at(0.99), ..figures }
+    }
+}
+
+/// The figures of clients of one kind: before, during and after the attack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub name: String,
+    pub phases: [Figures; 3],
+    /// The highest p99 during the attack.
+    pub bar: Option<Duration>,
+}
+
+impl Row {
+    /// Returns whether the bar holds; `None` without one, or without a request.
+    pub fn holds(&self) -> Option<bool> {
+        Some(self.phases[1].p99? <= self.bar?.as_secs_f64() * 1000.0)
+    }
+}
+
+/// Resident memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub before: u64,
+    pub most: u64,
+    pub after: u64,
+}
+
+/// The result of an attack.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measurement {
+    pub name: String,
+    pub rows: Vec<Row>,
+    /// Some requests that were lost or got another response.
+    pub examples: Vec<String>,
+    pub memory: Memory,
+    /// The number of hostile connection attempts.
+    pub attempts: u64,
+    /// The highest number of hostile connections at the same time.
+    pub most_open: u64,
+}
+
+impl Measurement {
+    /// Returns the number of honest requests that were lost or got another response, in all phases.
+    pub fn wrong(&self) -> u64 {
+        self.rows.iter().flat_map(|row| &row.phases).map(|figures| figures.lost + figures.changed).sum()
+    }
+}
+
+pub async fn measure(scenario: Scenario, phases: Phases) -> Measurement {
+    let Scenario { name, honest, hostile, attacked, bars } = scenario;
+    let names: Vec<&str> = distinct(honest.iter().map(|client| client.row));
+    let before = Usage::of_all(&attacked).memory;
+    let peak = Peak::start(attacked.clone());
+    let traffic = HonestTraffic::start(honest);
+    sleep(phases.quiet).await;
+    let begin = Instant::now();
+    let attack = Attack::start(hostile);
+    sleep(phases.attack).await;
+    let end = Instant::now();
+    let (attempts, most_open) = (attack.attempts(), attack.most_open());
+    drop(attack);
+    sleep(phases.quiet).await;
+    let exchanges = traffic.stop();
+    let memory = Memory { before, most: peak.memory(), after: Usage::of_all(&attacked).memory };
+    let rows = names.into_iter().map(|row| {
+        let figures = |from: Option<Instant>, to: Option<Instant>| {
+            let is_in = |exchange: &&Exchange| {
+                exchange.row == row
+                    && from.is_none_or(|from| exchange.started >= from)
+                    && to.is_none_or(|to| exchange.started < to)
+            };
+            Figures::of(exchanges.iter().filter(is_in))
+        };
+        Row {
+            name: row.to_owned(),
+            phases: [figures(None, Some(begin)), figures(Some(begin), Some(end)), figures(Some(end), None)],
+            bar: bars.iter().find(|(name, _)| *name == row).map(|(_, bar)| *bar),
+        }
+    });
+    Measurement { rows: rows.collect(), examples: examples(&exchanges), name, memory, attempts, most_open }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn examples(exchanges: &[Exchange]) -> Vec<String> {
+    let wrong = exchanges.iter().filter_map(|exchange| match &exchange.verdict {
+        Verdict::Expected | Verdict::Unknown => None,
+        Verdict::Changed(why) => Some(format!("{}: changed: {why}", exchange.row)),
+        Verdict::Lost(why) => Some(format!("{}: lost: {why}", exchange.row)),
+    });
+    wrong.take(EXAMPLES).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Tests that clients which occupy connections, reviews or memory do not delay other clients.
+
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::webhook_support::{Call, Webhook, connect_from, health_checks_are_answered_under_load, review};
+
+/// Addresses of hostile clients.
+const HOSTILE: [[u8; 4]; 4] = [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4], [127, 0, 0, 5]];
+
+/// Opens connections from each hostile address; the webhook may close some of them.
+fn hostile_calls(webhook: &Webhook, each: usize) -> Vec<Call> {
+    let client = webhook.client(None);
+    let sources = HOSTILE.iter().flat_map(|source| std::iter::repeat_n(*source, each));
+    let open = |source| Call::over(connect_from(source, webhook.address)?, &client);
+    sources.filter_map(|source| open(source).ok()).collect()
+}
+
+/// Returns a request with an incomplete body.
+fn incomplete(body: &str) -> Vec<u8> {
+    let head = "POST /inject HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len() + 1).into_bytes()
+}
+
+#[test]
+fn kept_connections_do_not_block_health_checks() {
+    let webhook = Webhook::start("monitoring", &[], &[]);
+    health_checks_are_answered_under_load(webhook.monitoring);
+}
+
+#[test]
+fn idle_connections_of_others_do_not_close_a_kept_one() {
+    let webhook = Webhook::start("idle", &[], &[]);
+    let mut kept = webhook.call();
+    assert_eq!(kept.post(&review("a")).expect("an answer").status, 200);
+    let hostile = hostile_calls(&webhook, 300);
+    assert_eq!(kept.post(&review("b")).expect("the connection is kept").status, 200);
+    assert_eq!(webhook.call().post(&review("c")).expect("an answer").status, 200);
+    webhook.wait_for_metric(
+        "app_health_webhook_connections_closed_total{server=\"webhook\",reason=\"evicted\"}",
+    );
+    drop(hostile);
+}
+
+#[test]
+fn bodies_that_never_arrive_do_not_block_reviews() {
+    let webhook = Webhook::start("incomplete", &[], &[]);
+    let mut hostile = hostile_calls(&webhook, 100);
+    for call in &mut hostile {
+        call.send(&incomplete("{")).expect("sent");
+    }
+    for uid in ["a", "b", "c"] {
+        assert_eq!(webhook.call().post(&review(uid)).expect("an answer").status, 200);
+    }
+    drop(hostile);
+}
+
+#[test]
+fn large_incomplete_bodies_do_not_take_the_memory_of_others() {
+    let webhook = Webhook::start("memory", &[], &[]);
+    let mut hostile = hostile_calls(&webhook, 2);
+    let half = incomplete(&" ".repeat(5 << 20));
+    thread::scope(|scope| {
+        for call in &mut hostile {
+            // The webhook may respond before it has read all.
+            scope.spawn(|| call.send(&half));
+        }
+        sleep(Duration::from_millis(500));
+        let answer = webhook.call().post(&large()).expect("an answer");
+        assert_eq!(
+            (answer.status, webhook.call().post(&review("small")).expect("an answer").status),
+            (200, 200)
+        );
+    });
+}
+
+/// Returns a review of 1 MiB.
+fn large() -> String {
+    let mut large: Value = serde_json::from_str(&review("large")).expect("JSON");
+    large["request"]["object"]["metadata"]["annotations"] = json!({"note": "x".repeat(1 << 20)});
+    large.to_string()
+}

@@ -1,0 +1,155 @@
+//! istiod beside an API server, with the group and the service of the tests.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use kit::envoy::folder;
+use kit::vm::certificates::{Authority, DISCOVERY_NAME, Files};
+use kit::vm::documents::{GROUP, NAMESPACE, group, probe, service};
+use kit::{caller, net, wait};
+use kubernetes_tests::{Cluster, Options, Process, command};
+use serde_json::Value;
+
+use crate::istio;
+
+/// The namespace of istiod, which must exist for its leases.
+const SYSTEM: &str = "istio-system";
+
+/// A running or stopped istiod. It is killed on drop, and the API server with it.
+pub(crate) struct Istiod {
+    pub(crate) ip: IpAddr,
+    /// The folder with certificates, configuration and log.
+    pub(crate) folder: PathBuf,
+    /// The authority that istiod trusts on 15012, and that has signed its certificate.
+    pub(crate) authority: Authority,
+    pub(crate) cluster: Cluster,
+    files: Files,
+    process: Option<Process>,
+}
+
+impl Istiod {
+    /// Starts an API server with Istio's types and the objects of the tests, and istiod.
+    pub(crate) async fn start(name: &str) -> Self {
+        let folder = folder(name);
+        let cluster = Cluster::start(&folder.join("cluster"), Options::default());
+        cluster.kubectl_ok(&["create", "-f", istio("crds.yaml").to_str().expect("a path")], "");
+        for namespace in [SYSTEM, NAMESPACE] {
+            cluster.create_namespace(namespace, &[]);
+        }
+        cluster.kubectl_ok(&["create", "serviceaccount", GROUP, "-n", NAMESPACE], "");
+        let is_served = async || cluster.kubectl(&["get", "workloadgroups,serviceentries", "-A"], "");
+        wait::until("the API server serves Istio's types", async || is_served().await.status.success()).await;
+        for object in [group(&probe()), service()] {
+            cluster.apply(&object.to_string());
+        }
+        let authority = Authority::new();
+        let ip = net::loopback();
+        let files = authority.issue(&folder, "istiod", DISCOVERY_NAME);
+        // An agent of Istio verifies the address of its certificate authority.
+        let issued = authority.sign_all(&[DISCOVERY_NAME, &ip.to_string()]);
+        for (file, text) in [(&files.certificate, issued.certificate), (&files.key, issued.key)] {
+            fs::write(file, text).expect("a writable folder");
+        }
+        let mut istiod = Self { ip, folder, authority, cluster, files, process: None };
+        istiod.start_process(&[]).await;
+        istiod
+    }
+
+    /// Returns the address of a port: 15010 for plaintext, 15012 for TLS.
+    pub(crate) fn address(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.ip, port)
+    }
+
+    /// Starts istiod with these additional environment variables, and waits until it is ready.
+    pub(crate) async fn start_process(&mut self, environment: &[(&str, &str)]) {
+        let mesh = self.folder.join("mesh.yaml");
+        // Without it, clusters would take certificates from an agent of Istio beside the Envoy.
+        fs::write(&mesh, "enableAutoMtls: false\n").expect("a writable folder");
+        let (monitoring, http) = (self.address(15014), self.address(8080));
+        let mut command = command(&istio("pilot-discovery"));
+        command.args(["discovery", "--registries", "Kubernetes", "--httpsAddr", ""]);
+        command.arg("--meshConfig").arg(&mesh).arg("--kubeconfig").arg(self.cluster.kubeconfig("admin"));
+        for (flag, address) in [
+            ("--httpAddr", http),
+            ("--monitoringAddr", monitoring),
+            ("--grpcAddr", self.address(15010)),
+            ("--secureGRPCAddr", self.address(15012)),
+        ] {
+            command.arg(flag).arg(address.to_string());
+        }
+        command.arg("--ctrlz_address").arg(self.ip.to_string());
+        command.arg("--tlsCertFile").arg(&self.files.certificate).arg("--tlsKeyFile").arg(&self.files.key);
+        command.arg("--caCertFile").arg(&self.files.authority);
+        command.current_dir(&self.folder).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        for (name, value) in [
+            ("PILOT_CERT_PROVIDER", "istiod"),
+            ("CLUSTER_ID", "Kubernetes"),
+            ("POD_NAMESPACE", SYSTEM),
+            ("POD_NAME", "istiod"),
+            ("REVISION", "default"),
+            ("INJECT_ENABLED", "false"),
+            ("ENABLE_LEADER_ELECTION", "false"),
+            // A stock Envoy has no filters of Istio.
+            ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
+            ("PILOT_ENABLE_ALPN_FILTER", "false"),
+        ] {
+            command.env(name, value);
+        }
+        command.envs(environment.iter().copied());
+        self.process = Some(Process::start(&mut command, &self.folder.join("istiod.log")));
+        let is_ready = async || {
+            let process = self.process.as_ref().expect("just started");
+            assert!(!process.has_ended(), "istiod has exited:\n{}", self.log());
+            caller::get(http, "/ready", &[]).await.status == 200
+        };
+        wait::until_or(|| format!("istiod is ready:\n{}", self.log()), is_ready).await;
+    }
+
+    /// Kills istiod with SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Returns the end of the log.
+    pub(crate) fn log(&self) -> String {
+        let log = fs::read_to_string(self.folder.join("istiod.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(40).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the WorkloadEntry with this address, `Null` if there is none.
+    pub(crate) fn entry(&self, address: IpAddr) -> Value {
+        let entries = self.cluster.get(&["workloadentries", "-n", NAMESPACE]);
+        let mut entries = entries["items"].as_array().into_iter().flatten();
+        entries.find(|entry| entry["spec"]["address"] == address.to_string()).cloned().unwrap_or_default()
+    }
+
+    /// Returns the status of the condition `Healthy` of the entry with this address.
+    pub(crate) fn condition(&self, address: IpAddr) -> Option<String> {
+        let entry = self.entry(address);
+        let mut conditions = entry.pointer("/status/conditions")?.as_array()?.iter();
+        let healthy = conditions.find(|condition| condition["type"] == "Healthy")?;
+        healthy["status"].as_str().map(str::to_owned)
+    }
+
+    /// Returns the file with the authority that has signed istiod's certificate.
+    pub(crate) fn authority_file(&self) -> &Path {
+        &self.files.authority
+    }
+
+    /// Writes the root certificate with which istiod signs those of its workloads to a file.
+    pub(crate) fn write_workload_root(&self, file: &Path) {
+        let template = "go-template={{ index .data \"ca-cert.pem\" | base64decode }}";
+        let arguments = ["get", "secret", "istio-ca-secret", "-n", SYSTEM, "-o", template];
+        fs::write(file, self.cluster.kubectl_ok(&arguments, "").0).expect("a writable folder");
+    }
+
+    /// Writes a token of the service account of the machines to a file.
+    pub(crate) fn write_token(&self, file: &Path) {
+        let arguments = ["create", "token", GROUP, "-n", NAMESPACE, "--audience", "istio-ca"];
+        let (token, _) = self.cluster.kubectl_ok(&arguments, "");
+        fs::write(file, token).expect("a writable folder");
+    }
+}

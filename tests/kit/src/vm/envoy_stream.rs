@@ -1,0 +1,117 @@
+//! A stream of state of the world as an Envoy opens it on the agent's socket, with a client that reads
+//! only when a test says so.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use futures_util::StreamExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::Request;
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use crate::wait::TIMEOUT;
+
+/// The header of a message of gRPC: a flag, and the length in four bytes.
+const HEADER: usize = 5;
+/// Flow-control window in bytes: what the agent can send although nothing is read.
+const WINDOW: u32 = 64 << 10;
+
+/// An open stream; dropping it closes the connection.
+pub struct EnvoyStream {
+    requests: mpsc::UnboundedSender<Bytes>,
+    responses: Incoming,
+    unread: Vec<u8>,
+    connection: AbortHandle,
+}
+
+impl Drop for EnvoyStream {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl EnvoyStream {
+    /// Opens a stream and requests these resources.
+    ///
+    /// # Panics
+    /// If the socket accepts no stream.
+    pub async fn open(socket: &Path, type_url: &str, names: &[&str]) -> Self {
+        let stream = UnixStream::connect(socket).await.expect("the agent listens");
+        let handshake = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.expect("the agent speaks HTTP/2");
+        let connection = tokio::spawn(async move {
+            // Fails when the agent closes the connection, which ends the responses too.
+            let _ = connection.await;
+        })
+        .abort_handle();
+        let (requests, queue) = mpsc::unbounded_channel();
+        let frames = UnboundedReceiverStream::new(queue).map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
+        let path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+        let request = Request::post(format!("http://agent{path}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(StreamBody::new(frames))
+            .expect("a valid request");
+        let response = timeout(TIMEOUT, sender.send_request(request)).await.expect("a response in time");
+        let responses = response.expect("the agent accepts the stream").into_body();
+        let stream = Self { requests, responses, unread: Vec::new(), connection };
+        stream.request(DiscoveryRequest {
+            node: Some(Node { id: "scripted".to_owned(), ..Node::default() }),
+            type_url: type_url.to_owned(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..DiscoveryRequest::default()
+        });
+        stream
+    }
+
+    fn request(&self, request: DiscoveryRequest) {
+        let content = request.encode_to_vec();
+        let length = u32::try_from(content.len()).expect("a short request");
+        // Fails if the agent has ended the stream.
+        let _ = self.requests.send([&[0][..], &length.to_be_bytes(), &content].concat().into());
+    }
+
+    /// Accepts a response, and requests the same resources.
+    pub fn acknowledge(&self, response: &DiscoveryResponse, names: &[&str]) {
+        self.request(DiscoveryRequest {
+            type_url: response.type_url.clone(),
+            version_info: response.version_info.clone(),
+            response_nonce: response.nonce.clone(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..DiscoveryRequest::default()
+        });
+    }
+
+    /// Reads the next response.
+    ///
+    /// # Panics
+    /// If the stream ends before, or no response arrives in time.
+    pub async fn response(&mut self) -> DiscoveryResponse {
+        loop {
+            if let Some(([_, length @ ..], content)) = self.unread.split_first_chunk::<HEADER>() {
+                let length = usize::try_from(u32::from_be_bytes(*length)).expect("a 64-bit machine");
+                if let Some(content) = content.get(..length) {
+                    let response = DiscoveryResponse::decode(content).expect("a response");
+                    self.unread.drain(..HEADER + length);
+                    return response;
+                }
+            }
+            let frame = timeout(TIMEOUT, self.responses.frame()).await.expect("a response in time");
+            let data = frame.expect("the stream is open").expect("an intact connection").into_data();
+            self.unread.extend_from_slice(&data.expect("no end of the stream"));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Checks the final state: which endpoints exist must follow from the running agents and their
+//! health.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use discovery::entries::{Kept, UnknownPolicy};
+use discovery::objects::{Key, LastEndpoint};
+use workload_health::{HealthReason, State};
+
+use super::configuration;
+use super::plan::{GROUPS, Kind, MachinePlan};
+use super::process::{AgentReporter, Process};
+use super::world::World;
+
+impl World {
+    /// Compares the served endpoints with the expected ones.
+    ///
+    /// # Errors
+    /// Describes the first difference.
+    pub fn compare(&self) -> Result<(), String> {
+        let Some(server) = &self.server else { return Err("no server is running".to_owned()) };
+        let served: Vec<_> = server.entries.workloads().filter(|it| it.served).map(|it| it.key).collect();
+        for (machine, plan) in self.plan.machines.iter().enumerate() {
+            if !matches!(plan.kind, Kind::AppHealth | Kind::Istio) {
+                continue;
+            }
+            let key = configuration::key(plan);
+            let Some(expected) = self.expected(machine)? else { continue };
+            if server.snapshot.kept().get(&key) == Some(&Kept::Held) {
+                self.check_held(machine)?;
+                continue;
+            }
+            if served.contains(&key) != expected {
+                let process = self.processes[machine].as_ref();
+                let health = process.map(|process| &process.health);
+                let views = server.entries.view(self.now - server.started);
+                let view = views.into_iter().find(|view| view.name == key.name);
+                return Err(format!(
+                    "final state: {key}: expected served={expected}; machine {machine}: {health:?}; server: {view:?}"
+                ));
+            }
+            if let Some(Process { reporter: AgentReporter::AppHealth(reporter), started, .. }) =
+                &self.processes[machine]
+                && self.is_registered(machine)
+            {
+                // A heartbeat may be in flight.
+                let waits = |since: &Duration| self.now > *started + *since + Duration::from_secs(10);
+                if let Some(since) = reporter.unacknowledged().filter(waits) {
+                    return Err(format!(
+                        "final state: machine {machine} has waited for an acknowledgement since {since:?}"
+                    ));
+                }
+                if reporter.session().is_none_or(|session| session == 0) {
+                    return Err(format!("final state: machine {machine} has no session"));
+                }
+            }
+        }
+        if self.invariants.moved() + Duration::from_secs(60) > self.now {
+            return Err(format!("final state: endpoints still change, at {:?}", self.invariants.moved()));
+        }
+        self.compare_envoys()
+    }
+
+    /// Checks that the endpoint of a machine may be held: at least three machines of its service
+    /// are gone.
+    fn check_held(&self, machine: usize) -> Result<(), String> {
+        let service = |machine: &MachinePlan| machine.group.unwrap_or(0);
+        let others = self.plan.machines.iter().zip(&self.processes);
+        let gone = others.filter(|(plan, process)| {
+            matches!(plan.kind, Kind::AppHealth | Kind::Istio)
+                && service(plan) == service(&self.plan.machines[machine])
+                && process.is_none()
+        });
+        let gone = gone.count();
+        if gone < 3 || self.processes[machine].is_some() {
+            return Err(format!("final state: machine {machine} is held, {gone} of its service are gone"));
+        }
+        Ok(())
+    }
+
+    /// Compares the endpoints of each Envoy with the served ones.
+    fn compare_envoys(&self) -> Result<(), String> {
+        let Some(server) = &self.server else { return Ok(()) };
+        for (number, client) in self.clients.iter().enumerate() {
+            for (index, group) in GROUPS.iter().enumerate() {
+                let cluster = format!("outbound|80||{group}.test");
+                let is_member = |plan: &&MachinePlan| plan.group.map_or(index == 0, |it| it == index);
+                let members = self.plan.machines.iter().filter(is_member);
+                let members: BTreeMap<Key, String> = members
+                    .map(|plan| (configuration::key(plan), configuration::address(plan.host)))
+                    .collect();
+                let served = server.entries.workloads().filter(|it| it.served);
+                let mut served: BTreeSet<String> =
+                    served.filter_map(|it| members.get(&it.key).cloned()).collect();
+                let kept = |is: fn(Kept) -> bool| {
+                    let kept = server.snapshot.kept().iter().filter(move |(_, kept)| is(**kept));
+                    kept.filter_map(|(key, _)| members.get(key).cloned())
+                };
+                served.extend(kept(Kept::is_held));
+                let kept = kept(|kept| kept == Kept::LastEndpoint);
+                if served.is_empty() && self.plan.last_endpoint == LastEndpoint::Keep {
+                    served.extend(kept.take(1));
+                }
+                if client.envoy.endpoints.get(&cluster) != Some(&served) {
+                    let has = &client.envoy.endpoints;
+                    return Err(format!(
+                        "final state: envoy {number} has {has:?}, but {cluster} is served as {served:?}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the object exists for which the machine registers.
+    fn is_registered(&self, machine: usize) -> bool {
+        let plan = &self.plan.machines[machine];
+        match plan.group {
+            Some(group) => self.configuration.groups[group].is_some(),
+            None => self.configuration.entries.get(&plan.host) == Some(&true),
+        }
+    }
+
+    /// Returns whether the machine's endpoint must be served; `None`: both are allowed.
+    fn expected(&self, machine: usize) -> Result<Option<bool>, String> {
+        let plan = &self.plan.machines[machine];
+        if !self.is_registered(machine) {
+            return Ok(Some(false));
+        }
+        let keeps = self.plan.settings.unknown_policy == UnknownPolicy::Keep;
+        let Some(process) = &self.processes[machine] else {
+            let others = self.plan.machines.iter().zip(&self.processes);
+            let is_there = others
+                .filter(|(other, process)| other.host == plan.host && process.is_some())
+                .any(|(other, _)| other.kind == Kind::Companion);
+            let has_probe = plan.group.and_then(|group| self.configuration.groups[group]).flatten().is_some();
+            // This is an Envoy whose agent has ended, in a group without a probe or with a policy
+            // that keeps endpoints.
+            let may_stay = is_there && plan.group.is_some() && (keeps || !has_probe);
+            let is_kept = plan.group.is_none() && keeps;
+            return Ok((!may_stay && !is_kept).then_some(false));
+        };
+        match (process.health.state(), process.health.reason()) {
+            (State::Healthy, _) => Ok(Some(true)),
+            (State::Unhealthy, _) => Ok(Some(false)),
+            (State::Unknown, HealthReason::NoProbe) => Ok(Some(plan.group.is_some())),
+            (State::Unknown, reason) => {
+                Err(format!("final state: machine {machine} has no verdict: {reason:?}, {process:?}"))
+            }
+        }
+    }
+}

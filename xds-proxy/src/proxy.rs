@@ -1,0 +1,272 @@
+//! The state machine of the proxy: events of Envoy's stream, of the upstream stream and of the health
+//! reporter go in, effects come out. Time and randomness are arguments.
+//!
+//! Each stream of Envoy has one upstream stream at a time. If the upstream stream is lost, Envoy's
+//! stream stays open, and the next upstream stream receives Envoy's node, subscriptions and versions.
+//! Envoy receives the proxy's own nonces, so an acknowledgement never reaches a stream that did not
+//! send the response.
+
+mod downstream;
+mod from_cache;
+mod health;
+mod types;
+mod upstream;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pacing::Backoff;
+
+use crate::last_good::LastGood;
+use crate::type_state::TypeState;
+use crate::wire::Variant;
+use health::Health;
+use types::{Age, Counters};
+pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
+
+/// Pauses before connection attempts: the lower bound of all of them, and the first and the largest
+/// upper bound.
+const MIN_DELAY: Duration = Duration::from_millis(50);
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// How long after a reconnect a version that the control plane received counts as current if it does
+/// not answer the type. In state of the world, a server need not answer a version that is unchanged.
+const UNCHANGED_AFTER: Duration = Duration::from_secs(10);
+/// How long the upstream stream stays open after Envoy's stream has ended, for the final health
+/// report.
+const LINGER: Duration = Duration::from_secs(5);
+/// After changed certificates the upstream stream is reopened within this time, with random jitter.
+const REOPEN_WITHIN: Duration = Duration::from_secs(30);
+/// Unacknowledged responses, besides the first of each type, at which the proxy stops reading the
+/// upstream stream, and their size.
+const IN_FLIGHT_LIMIT: usize = 16;
+const IN_FLIGHT_SIZE: usize = 8 << 20;
+/// Size of all unacknowledged responses at which it stops, in bytes.
+const IN_FLIGHT_TOTAL: usize = 64 << 20;
+/// A stream that was answered and stayed open this long resets the pauses between attempts.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
+/// Maximum length of a type URL in bytes.
+const TYPE_URL_LIMIT: usize = 256;
+/// An Envoy that acknowledges nothing for this long, while the limit is reached, is disconnected.
+const ACK_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of resource types of one stream.
+const TYPE_LIMIT: usize = 64;
+/// Changes within this time are stored together.
+const STORE_DELAY: Duration = Duration::from_secs(1);
+/// How often the stored configuration is marked as current while a control plane answers.
+const CONFIRM_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The connection to the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upstream {
+    /// No Envoy needs one.
+    Idle,
+    /// The next attempt starts at this time.
+    Waiting(Duration),
+    Connecting,
+    Open(Open),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Open {
+    variant: Variant,
+    since: Duration,
+    /// True once a response has arrived.
+    is_answered: bool,
+    /// True once a request with the node was sent.
+    is_introduced: bool,
+    /// When the first request was sent.
+    introduced_at: Duration,
+    /// True once a request for listeners was sent.
+    is_listening: bool,
+    /// Set after the end of Envoy's stream: when to close this one.
+    linger_until: Option<Duration>,
+}
+
+/// The current stream of Envoy.
+#[derive(Debug)]
+struct Downstream {
+    variant: Variant,
+    /// The encoded node of Envoy.
+    node: Bytes,
+    /// The types, in the order in which Envoy requested them.
+    types: Vec<TypeState>,
+}
+
+impl Downstream {
+    fn find(&mut self, type_url: &str) -> Option<&mut TypeState> {
+        self.types.iter_mut().find(|state| state.type_url() == type_url)
+    }
+}
+
+/// The proxy between one Envoy and its control plane.
+#[derive(Debug)]
+pub struct Proxy {
+    settings: ProxySettings,
+    downstream: Option<Downstream>,
+    upstream: Upstream,
+    /// Number of upstream streams so far; the number of the current one.
+    stream: u64,
+    /// Encoded node of the agent, which overrides fields of Envoy's node.
+    node: Bytes,
+    last_nonce: u64,
+    backoff: Backoff,
+    /// True from a failed attempt or a lost stream to the next response.
+    is_outage: bool,
+    /// Why the last upstream stream or attempt ended.
+    error: Option<String>,
+    good: LastGood,
+    /// Types that are too large to be stored. One is stored again once a complete set of it fits.
+    oversized: BTreeSet<String>,
+    /// Types that Envoy received from the cache on an earlier stream: their age, and since when.
+    from_cache: BTreeMap<String, (Duration, Duration)>,
+    age: Age,
+    store_at: Option<Duration>,
+    confirm_at: Option<Duration>,
+    reopen_at: Option<Duration>,
+    health: Health,
+    counters: BTreeMap<String, Counters>,
+    /// Responses of types that Envoy does not subscribe to.
+    not_subscribed: u64,
+}
+
+impl Proxy {
+    /// Creates a proxy without streams. `stored` is the stored configuration and its age.
+    pub fn new(settings: ProxySettings, stored: Option<(LastGood, Duration)>) -> Self {
+        let (good, age) = stored.map_or((LastGood::default(), None), |(good, age)| (good, Some(age)));
+        Self {
+            settings,
+            downstream: None,
+            upstream: Upstream::Idle,
+            stream: 0,
+            node: Bytes::new(),
+            last_nonce: 0,
+            backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
+            is_outage: false,
+            error: None,
+            good,
+            oversized: BTreeSet::new(),
+            from_cache: BTreeMap::new(),
+            age: Age::new(age),
+            store_at: None,
+            confirm_at: None,
+            reopen_at: None,
+            health: Health::default(),
+            counters: BTreeMap::new(),
+            not_subscribed: 0,
+        }
+    }
+
+    /// Processes one input. `now` is the time since the agent's start; `random` returns numbers in
+    /// 0..1.
+    pub fn step(&mut self, now: Duration, input: Input, random: &mut dyn FnMut() -> f64) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match input {
+            Input::EnvoyOpened(variant) => self.envoy_opened(now, variant, &mut effects),
+            Input::EnvoyRequest(message) => self.envoy_request(now, &message, &mut effects),
+            Input::EnvoyClosed => self.envoy_closed(now, &mut effects),
+            Input::UpstreamOpened { node } => self.upstream_opened(now, node, &mut effects),
+            Input::UpstreamResponse(message) => self.upstream_response(now, message, random, &mut effects),
+            Input::UpstreamClosed { is_rejected, reason } => {
+                self.upstream_closed(now, is_rejected, reason, random, &mut effects);
+            }
+            Input::HealthAttached => self.health.attach(),
+            Input::HealthRequest(message) => self.health_request(message, &mut effects),
+            Input::HealthReset => self.reopen_upstream(now, "reopened for health reports", &mut effects),
+            // A later connection uses the current files.
+            Input::FilesChanged if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) => {
+                self.reopen_at.get_or_insert(now + REOPEN_WITHIN.mul_f64(random()));
+            }
+            Input::FilesChanged => {}
+            Input::Tick => {}
+        }
+        self.run_due(now, &mut effects);
+        effects
+    }
+
+    /// When the next [`Input::Tick`] is due.
+    pub fn next_due(&self) -> Option<Duration> {
+        let upstream = match self.upstream {
+            Upstream::Waiting(until) => Some(until),
+            Upstream::Open(open) => open.linger_until,
+            Upstream::Idle | Upstream::Connecting => None,
+        };
+        let is_open = matches!(self.upstream, Upstream::Open(_));
+        let reopen = self.reopen_at.filter(|_| is_open);
+        let confirm = self.confirm_at.filter(|_| is_open);
+        let due = [
+            upstream,
+            self.store_at,
+            confirm,
+            reopen,
+            self.cache_due(),
+            self.unchanged_due(),
+            self.ack_due(),
+            self.health_due(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Returns true if responses of the control plane may be read. Otherwise Envoy must acknowledge
+    /// first.
+    pub fn reads_upstream(&self) -> bool {
+        let Some(downstream) = &self.downstream else { return true };
+        let types = || downstream.types.iter();
+        let (count, size) = types()
+            .map(TypeState::waiting_behind_first)
+            .fold((0, 0), |(count, size), (more, bytes)| (count + more, size + bytes));
+        let total: usize = types().map(TypeState::in_flight_size).sum();
+        count < IN_FLIGHT_LIMIT && size < IN_FLIGHT_SIZE && total < IN_FLIGHT_TOTAL
+    }
+
+    /// Returns true if no configuration is known.
+    pub fn has_no_last_good(&self) -> bool {
+        self.good.0.is_empty()
+    }
+
+    /// Returns the file of the last good configuration.
+    pub fn encode_last_good(&self) -> Vec<u8> {
+        self.good.encode(&self.settings.identity)
+    }
+
+    fn run_due(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        let is_due = |at: Option<Duration>| at.is_some_and(|at| now >= at);
+        if let Upstream::Waiting(until) = self.upstream
+            && now >= until
+        {
+            self.upstream = Upstream::Connecting;
+            self.reopen_at = None;
+            effects.push(Effect::Connect);
+        }
+        if let Upstream::Open(open) = self.upstream {
+            if is_due(open.linger_until) {
+                self.upstream = Upstream::Idle;
+                effects.push(Effect::CloseUpstream);
+                self.health.closed(false, "Envoy disconnected", effects);
+                self.upstream_ended(now, effects);
+            } else if is_due(self.reopen_at) {
+                self.reopen_at = None;
+                self.reopen_upstream(now, "reopened with the new certificate", effects);
+            } else if is_due(self.confirm_at) {
+                self.confirm_at = Some(now + CONFIRM_INTERVAL);
+                effects.push(Effect::Confirm);
+            }
+        }
+        if is_due(self.ack_due()) {
+            self.disconnect_envoy(now, "Envoy acknowledged no response for 30 s", effects);
+        }
+        self.announce_health(now, effects);
+        self.serve_from_cache(now, effects);
+        if is_due(self.unchanged_due()) {
+            self.confirm_unchanged(now, effects);
+        }
+        if is_due(self.store_at) {
+            self.store_at = None;
+            effects.push(Effect::Store);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

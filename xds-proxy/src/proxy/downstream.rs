@@ -1,0 +1,198 @@
+//! Events of Envoy's stream.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::types::{Effect, Event};
+use super::{ACK_TIMEOUT, Downstream, LINGER, Proxy, STORE_DELAY, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream};
+use crate::type_state::{Delivered, TypeState, Verdict};
+use crate::wire::{LISTENER, Request, SECRET, Variant};
+
+/// Longest text of a NACK that is kept, in characters.
+const TEXT_LIMIT: usize = 1024;
+
+impl Proxy {
+    pub(super) fn envoy_opened(&mut self, now: Duration, variant: Variant, effects: &mut Vec<Effect>) {
+        if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
+            effects.push(Effect::CloseUpstream);
+            self.health.closed(false, "Envoy reconnected", effects);
+            self.upstream_ended(now, effects);
+            self.upstream = Upstream::Idle;
+        }
+        self.remember_from_cache();
+        self.downstream = Some(Downstream { variant, node: Bytes::new(), types: Vec::new() });
+        if self.upstream == Upstream::Idle {
+            self.upstream = Upstream::Connecting;
+            effects.push(Effect::Connect);
+        }
+    }
+
+    pub(super) fn envoy_closed(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        self.remember_from_cache();
+        self.downstream = None;
+        match &mut self.upstream {
+            Upstream::Open(open) => open.linger_until = Some(now + LINGER),
+            Upstream::Connecting => {
+                self.upstream = Upstream::Idle;
+                effects.push(Effect::CloseUpstream);
+            }
+            Upstream::Waiting(_) | Upstream::Idle => self.upstream = Upstream::Idle,
+        }
+    }
+
+    /// Envoy keeps its resources when its stream ends.
+    fn remember_from_cache(&mut self) {
+        let Some(downstream) = &self.downstream else { return };
+        let served = |state: &TypeState| Some((state.type_url().to_owned(), state.from_cache?));
+        self.from_cache = downstream.types.iter().filter_map(served).collect();
+    }
+
+    pub(super) fn disconnect_envoy(
+        &mut self,
+        now: Duration,
+        reason: &'static str,
+        effects: &mut Vec<Effect>,
+    ) {
+        effects.push(Effect::CloseEnvoy(reason));
+        self.envoy_closed(now, effects);
+    }
+
+    pub(super) fn envoy_request(&mut self, now: Duration, message: &Bytes, effects: &mut Vec<Effect>) {
+        let Some(downstream) = &mut self.downstream else { return };
+        let variant = downstream.variant;
+        let mut request = match Request::parse(message, variant) {
+            Ok(request) if (1..=TYPE_URL_LIMIT).contains(&request.type_url.len()) => request,
+            _ => return self.disconnect_envoy(now, "malformed request", effects),
+        };
+        if let Some(node) = &request.node {
+            downstream.node = node.clone();
+        }
+        let type_url = request.type_url.clone();
+        let index = match downstream.types.iter().position(|state| state.type_url() == type_url) {
+            Some(index) => index,
+            None if downstream.types.len() >= TYPE_LIMIT => {
+                return self.disconnect_envoy(now, "more than 64 resource types", effects);
+            }
+            None => {
+                downstream.types.push(TypeState::new(variant, type_url.clone(), now));
+                downstream.types.len() - 1
+            }
+        };
+        let stream = matches!(self.upstream, Upstream::Open(_)).then_some(self.stream);
+        let Some(state) = downstream.types.get_mut(index) else { return };
+        if self.settings.max_age.is_some() && type_url != SECRET {
+            // What the control plane does not send again could not be stored.
+            let good = self.good.0.get(&type_url);
+            let is_known = |name: &str, version: &str| {
+                good.and_then(|good| good.resources.get(name)).is_some_and(|stored| stored.version == version)
+            };
+            for (name, version) in &mut request.initial_versions {
+                if !is_known(name, version) {
+                    version.clear();
+                }
+            }
+        }
+        let had_resources = state.had_resources;
+        let (verdict, forwarded) = state.request(request, stream);
+        if state.had_resources && !had_resources {
+            state.from_cache = self.from_cache.remove(&type_url);
+        }
+        self.settle(now, index, verdict, effects);
+        if let Some(request) = forwarded {
+            self.send_upstream(now, request, effects);
+        }
+    }
+
+    /// Applies Envoy's verdict about a response.
+    fn settle(&mut self, now: Duration, index: usize, verdict: Verdict, effects: &mut Vec<Effect>) {
+        let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
+        else {
+            return;
+        };
+        let type_url = state.type_url().to_owned();
+        let counters = self.counters.entry(type_url.clone()).or_default();
+        match verdict {
+            Verdict::Ack(delivered) => {
+                counters.acks += 1;
+                self.accept(now, index, type_url, delivered, effects);
+            }
+            Verdict::Nack(text) => {
+                counters.nacks += 1;
+                let text: String = text.chars().take(TEXT_LIMIT).collect();
+                let last = counters.last_nack.replace((text.clone(), now));
+                // A control plane that repeats a rejected response must not fill the log.
+                if last.is_none_or(|(last, _)| last != text) {
+                    effects.push(Effect::Event(Event::Nack { type_url, text }));
+                }
+            }
+            Verdict::None => {}
+        }
+    }
+
+    fn accept(
+        &mut self,
+        now: Duration,
+        index: usize,
+        type_url: String,
+        delivered: Delivered,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
+        else {
+            return;
+        };
+        let is_live = delivered.server.is_some();
+        // In state of the world, a response of these types replaces all resources.
+        let is_whole = state.receives_whole_sets();
+        if type_url == SECRET
+            || !is_live && !self.good.0.contains_key(&type_url)
+            || self.oversized.contains(&type_url) && !is_whole
+        {
+            // Neither on disk nor in memory.
+            state.accept(delivered, &mut Default::default());
+            return;
+        }
+        state.accept(delivered, self.good.0.entry(type_url.clone()).or_default());
+        if !is_live {
+            return;
+        }
+        self.age.confirm(now);
+        let size = self.good.size();
+        if self.good.is_too_large() {
+            self.good.0.remove(&type_url);
+            if self.oversized.insert(type_url) {
+                effects.push(Effect::Event(Event::TooLarge { size }));
+            }
+        } else {
+            self.oversized.remove(&type_url);
+        }
+        if self.settings.max_age.is_some() {
+            self.store_at.get_or_insert(now + STORE_DELAY);
+        }
+    }
+
+    /// Sends a request, with the node if it is the first one on the stream.
+    pub(super) fn send_upstream(&mut self, now: Duration, mut request: Request, effects: &mut Vec<Effect>) {
+        let (Upstream::Open(open), Some(downstream)) = (&mut self.upstream, &self.downstream) else { return };
+        if !open.is_introduced {
+            open.is_introduced = true;
+            open.introduced_at = now;
+            // Protobuf merges a message that follows another one into it.
+            request.node = Some([&*downstream.node, &*self.node].concat().into());
+        }
+        open.is_listening |= request.type_url == LISTENER;
+        effects.push(Effect::SendUpstream(request.encode(downstream.variant)));
+    }
+
+    /// When Envoy must have acknowledged a response, if there are too many without.
+    pub(super) fn ack_due(&self) -> Option<Duration> {
+        if self.reads_upstream() {
+            return None;
+        }
+        let types = &self.downstream.as_ref()?.types;
+        let oldest =
+            types.iter().filter_map(|state| state.in_flight.front()).map(|delivered| delivered.at).min();
+        oldest.map(|at| at + ACK_TIMEOUT)
+    }
+}

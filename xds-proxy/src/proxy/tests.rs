@@ -1,0 +1,4 @@
+mod recovery;
+mod simulation;
+mod streams;
+mod support;

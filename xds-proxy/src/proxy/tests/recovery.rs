@@ -1,0 +1,171 @@
+//! What Envoy holds, and what the control plane learns of it, when a stream is lost or the cache is used
+//! between a response and its acknowledgement.
+
+use super::super::*;
+use super::support::{BOTH, EDS, HOUR, Tested, configured, request};
+use crate::last_good::LastGood;
+use crate::wire::CLUSTER;
+
+const MIB: usize = 1 << 20;
+
+/// Envoy rejects the newest response.
+fn reject(tested: &mut Tested, type_url: &str, version: &str) {
+    let nonce = tested.delivered()[0].nonce.clone();
+    let mut nack = request(tested.variant, type_url, &[], version, &nonce);
+    nack.error = Some(b"\x12\x03bad".to_vec().into());
+    tested.step(Input::EnvoyRequest(nack.encode(tested.variant)));
+}
+
+fn unversioned(names: &[&str]) -> Vec<(String, String)> {
+    names.iter().map(|name| ((*name).to_owned(), String::new())).collect()
+}
+
+/// An Envoy that received its clusters from the cache while no control plane answered.
+fn served_from_cache(variant: Variant) -> Tested {
+    let mut tested = configured(variant).restarted(HOUR);
+    tested.step(Input::EnvoyOpened(variant));
+    tested.step(Input::UpstreamClosed { is_rejected: false, reason: "connection refused".to_owned() });
+    tested.envoy(CLUSTER, &[], "", "");
+    assert_eq!(tested.delivered().len(), 1);
+    tested
+}
+
+#[test]
+fn a_control_plane_that_answers_late_learns_what_came_from_the_cache() {
+    let mut before = Tested::new(Variant::Delta);
+    before.open();
+    before.envoy(CLUSTER, &[], "", "");
+    before.accepted(CLUSTER, &[], &[("a", "1"), ("b", "1")], "c1", "n1");
+    let mut tested = before.restarted(HOUR);
+    tested.open();
+    tested.envoy(CLUSTER, &[], "", "");
+    tested.tick_until(|effect| matches!(effect, Effect::SendEnvoy(..)));
+    assert!(tested.effects.contains(&Effect::CloseUpstream));
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.open_upstream();
+    assert_eq!(tested.sent()[0].initial_versions, unversioned(&["a", "b"]));
+}
+
+#[test]
+fn one_large_response_does_not_stop_the_others() {
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        let large = "x".repeat(IN_FLIGHT_SIZE + MIB);
+        tested.server(CLUSTER, &[("a", &large)], "c2", "n3");
+        assert!(tested.proxy.reads_upstream(), "Envoy acknowledges clusters after their endpoints");
+        tested.server(CLUSTER, &[("a", &large)], "c3", "n4");
+        assert!(!tested.proxy.reads_upstream());
+    }
+}
+
+#[test]
+fn a_response_after_the_end_of_a_subscription_reaches_envoy_which_acknowledges_it() {
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        let mut end = request(variant, EDS, &[], "e1", "");
+        if variant == Variant::Delta {
+            end.subscription = Bytes::from_static(b"\x22\x01a");
+        }
+        tested.step(Input::EnvoyRequest(end.encode(variant)));
+        tested.server(EDS, &[("a", "2")], "e2", "n3");
+        let nonce = tested.delivered()[0].nonce.clone();
+        tested.envoy(EDS, &[], "e2", &nonce);
+        assert_eq!(tested.sent()[0].nonce, "n3", "{variant:?}");
+    }
+}
+
+#[test]
+fn after_a_rejected_response_the_accepted_one_is_sent_again() {
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        tested.server(CLUSTER, &[("a", "2")], "c2", "n3");
+        reject(&mut tested, CLUSTER, "c1");
+        tested.lose_upstream();
+        tested.open_upstream();
+        if variant == Variant::Delta {
+            assert_eq!(tested.sent()[0].initial_versions, unversioned(&["a"]));
+        }
+        tested.server(CLUSTER, &[("a", "1")], "c1", "m1");
+        assert_eq!(tested.delivered().len(), 1, "{variant:?}");
+    }
+}
+
+#[test]
+fn an_unacknowledged_response_has_no_version_on_the_next_stream() {
+    for variant in BOTH {
+        let mut tested = configured(variant);
+        tested.server(CLUSTER, &[("a", "2"), ("b", "1")], "c2", "n3");
+        tested.lose_upstream();
+        tested.open_upstream();
+        let replayed = &tested.sent()[0];
+        match variant {
+            Variant::Sotw => assert_eq!(replayed.version, ""),
+            Variant::Delta => assert_eq!(replayed.initial_versions, unversioned(&["a", "b"])),
+        }
+    }
+}
+
+#[test]
+fn versions_that_are_not_stored_are_requested_again() {
+    let mut tested = configured(Variant::Delta).restarted(HOUR);
+    tested.open();
+    let mut first = request(Variant::Delta, CLUSTER, &[], "", "");
+    first.initial_versions = vec![("a".to_owned(), "1".to_owned()), ("b".to_owned(), "1".to_owned())];
+    tested.step(Input::EnvoyRequest(first.encode(Variant::Delta)));
+    let versions = [("a".to_owned(), "1".to_owned()), ("b".to_owned(), String::new())];
+    assert_eq!(tested.sent()[0].initial_versions, versions);
+}
+
+#[test]
+fn a_type_that_is_too_large_is_not_stored_in_part() {
+    let mut tested = configured(Variant::Delta);
+    let large = "x".repeat(65 * MIB);
+    tested.accepted(CLUSTER, &[], &[("b", &large)], "c2", "n3");
+    assert!(tested.effects.iter().any(|effect| matches!(effect, Effect::Event(Event::TooLarge { .. }))));
+    tested.accepted(CLUSTER, &[], &[("c", "1")], "c3", "n4");
+    let stored = LastGood::decode(tested.proxy.encode_last_good(), super::support::IDENTITY).unwrap();
+    assert_eq!(stored.0.keys().collect::<Vec<_>>(), [EDS]);
+}
+
+#[test]
+fn configuration_from_the_cache_stays_stale_when_envoy_opens_another_stream() {
+    for variant in BOTH {
+        let mut tested = served_from_cache(variant);
+        let nonce = tested.delivered()[0].nonce.clone();
+        tested.envoy(CLUSTER, &[], "c1", &nonce);
+        tested.step(Input::EnvoyClosed);
+        tested.step(Input::EnvoyOpened(variant));
+        let mut again = request(variant, CLUSTER, &[], "c1", "");
+        if variant == Variant::Delta {
+            again.initial_versions = vec![("a".to_owned(), "1".to_owned())];
+        }
+        tested.step(Input::EnvoyRequest(again.encode(variant)));
+        assert_eq!(tested.proxy.stale(tested.now), Some(HOUR), "{variant:?}");
+    }
+}
+
+#[test]
+fn silence_about_a_version_that_was_never_sent_says_nothing() {
+    let mut tested = served_from_cache(Variant::Sotw);
+    tested.envoy(EDS, &["a"], "", "");
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.now += HOUR;
+    tested.open_upstream();
+    assert!(tested.sent().iter().all(|request| request.version.is_empty()));
+    tested.server(EDS, &[("a", "9")], "e9", "m1");
+    tested.now += UNCHANGED_AFTER;
+    tested.step(Input::Tick);
+    assert!(tested.proxy.stale(tested.now).is_some(), "the clusters may have changed");
+}
+
+#[test]
+fn a_rotation_during_an_outage_does_not_reopen_the_next_stream() {
+    let mut tested = configured(Variant::Sotw);
+    tested.step(Input::UpstreamClosed { is_rejected: false, reason: "reset".to_owned() });
+    tested.step(Input::FilesChanged);
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.open_upstream();
+    tested.now += REOPEN_WITHIN;
+    tested.step(Input::Tick);
+    assert!(!tested.effects.contains(&Effect::CloseUpstream));
+}

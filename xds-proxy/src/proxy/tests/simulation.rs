@@ -1,0 +1,308 @@
+//! A model control plane, a model Envoy and the proxy, on a network that loses, repeats and interrupts.
+//! After the last fault, Envoy's resources must equal the control plane's.
+
+mod envoy;
+mod server;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::super::*;
+use super::support::{IDENTITY, MAX_AGE};
+use crate::last_good::LastGood;
+use envoy::Envoy;
+use server::Server;
+
+/// Faulty steps of one case, and the limit of the steps without faults.
+const FAULTY_STEPS: usize = 300;
+const QUIET_STEPS: usize = 3000;
+
+struct World {
+    random: fastrand::Rng,
+    now: Duration,
+    variant: Variant,
+    proxy: Proxy,
+    server: Server,
+    envoy: Envoy,
+    /// True if the control plane can be reached.
+    is_reachable: bool,
+    /// True while the proxy waits for a connection.
+    is_connecting: bool,
+    has_upstream: bool,
+    has_downstream: bool,
+    to_server: VecDeque<Bytes>,
+    to_proxy: VecDeque<Bytes>,
+    to_envoy: VecDeque<Bytes>,
+    from_envoy: VecDeque<Bytes>,
+    /// The file, and when a control plane confirmed it last.
+    stored: Option<(Vec<u8>, Duration)>,
+    trace: Vec<String>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let variant = if random.bool() { Variant::Sotw } else { Variant::Delta };
+        let mut world = Self {
+            now: Duration::ZERO,
+            variant,
+            proxy: proxy(None),
+            server: Server::new(variant, random.fork()),
+            envoy: Envoy::new(variant),
+            is_reachable: random.bool(),
+            is_connecting: false,
+            has_upstream: false,
+            has_downstream: false,
+            to_server: VecDeque::new(),
+            to_proxy: VecDeque::new(),
+            to_envoy: VecDeque::new(),
+            from_envoy: VecDeque::new(),
+            stored: None,
+            trace: Vec::new(),
+            random,
+        };
+        world.start_envoy_stream();
+        world
+    }
+
+    fn step(&mut self, input: Input) {
+        self.trace.push(format!("{:?} {input:?}", self.now));
+        let random = &mut self.random;
+        let effects = self.proxy.step(self.now, input, &mut || random.f64());
+        for effect in effects {
+            self.apply(effect);
+        }
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Connect => self.is_connecting = true,
+            Effect::CloseUpstream => self.drop_upstream(),
+            Effect::SendUpstream(message) => {
+                assert!(self.has_upstream, "a request without a stream");
+                self.to_server.push_back(message);
+            }
+            Effect::SendEnvoy(message, suffix) => {
+                assert!(self.has_downstream, "a response without a stream");
+                self.to_envoy.push_back([message, suffix].concat().into());
+            }
+            Effect::CloseEnvoy(reason) => {
+                self.trace.push(reason.to_owned());
+                self.drop_downstream();
+            }
+            Effect::Store => self.stored = Some((self.proxy.encode_last_good(), self.now)),
+            Effect::Confirm => {
+                if let Some((_, at)) = &mut self.stored {
+                    *at = self.now;
+                }
+            }
+            Effect::Health(_) | Effect::Event(_) => {}
+        }
+    }
+
+    fn drop_upstream(&mut self) {
+        self.has_upstream = false;
+        self.is_connecting = false;
+        self.to_server.clear();
+        self.to_proxy.clear();
+        self.server.disconnected();
+    }
+
+    fn drop_downstream(&mut self) {
+        self.has_downstream = false;
+        self.to_envoy.clear();
+        self.from_envoy.clear();
+    }
+
+    fn start_envoy_stream(&mut self) {
+        self.drop_downstream();
+        self.has_downstream = true;
+        self.step(Input::EnvoyOpened(self.variant));
+        self.from_envoy.extend(self.envoy.connected());
+    }
+
+    fn lose_upstream(&mut self) {
+        if self.has_upstream || self.is_connecting {
+            self.drop_upstream();
+            self.step(Input::UpstreamClosed { is_rejected: false, reason: "lost".to_owned() });
+        }
+    }
+
+    fn connect(&mut self) {
+        self.is_connecting = false;
+        if self.is_reachable {
+            self.has_upstream = true;
+            self.server.connected();
+            self.step(Input::UpstreamOpened { node: Bytes::new() });
+        } else {
+            self.step(Input::UpstreamClosed { is_rejected: false, reason: "refused".to_owned() });
+        }
+    }
+
+    /// Delivers one message or lets time pass. Returns false if there is nothing to do.
+    fn progress(&mut self) -> bool {
+        let reads_upstream = self.proxy.reads_upstream() && self.to_envoy.is_empty();
+        let mut ready = Vec::new();
+        ready.extend(self.is_connecting.then_some(0));
+        ready.extend((!self.to_server.is_empty()).then_some(1));
+        ready.extend((!self.to_proxy.is_empty() && reads_upstream).then_some(2));
+        ready.extend((!self.to_envoy.is_empty()).then_some(3));
+        ready.extend((!self.from_envoy.is_empty()).then_some(4));
+        ready.extend((!self.has_downstream).then_some(5));
+        let Some(choice) = self.random.choice(&ready) else { return self.wait() };
+        self.now += Duration::from_millis(self.random.u64(0..5));
+        match choice {
+            0 => self.connect(),
+            1 => {
+                let message = self.to_server.pop_front().unwrap();
+                self.to_proxy.extend(self.server.request(&message));
+            }
+            2 => {
+                let message = self.to_proxy.pop_front().unwrap();
+                self.step(Input::UpstreamResponse(message));
+            }
+            3 => {
+                let message = self.to_envoy.pop_front().unwrap();
+                self.from_envoy.extend(self.envoy.response(&message));
+            }
+            4 => {
+                let message = self.from_envoy.pop_front().unwrap();
+                self.step(Input::EnvoyRequest(message));
+            }
+            _ => self.start_envoy_stream(),
+        }
+        true
+    }
+
+    fn wait(&mut self) -> bool {
+        let due = self.proxy.next_due();
+        let Some(due) = due.filter(|due| *due < self.now + Duration::from_secs(40)) else { return false };
+        self.now = self.now.max(due);
+        self.step(Input::Tick);
+        true
+    }
+
+    fn fault(&mut self) {
+        match self.random.u32(0..12) {
+            0..4 => {
+                let changes = self.server.change(true);
+                if self.has_upstream {
+                    self.to_proxy.extend(changes);
+                }
+            }
+            4 => self.lose_upstream(),
+            5 => {
+                // The last messages of a stream are lost with it.
+                let kept = self.random.usize(..=self.to_proxy.len());
+                self.to_proxy.truncate(kept);
+                self.lose_upstream();
+            }
+            6 => self.is_reachable = !self.is_reachable,
+            7 => {
+                if let Some(message) = self.to_proxy.back().cloned() {
+                    self.to_proxy.push_back(message);
+                }
+            }
+            8 => {
+                // Envoy loses its stream and keeps its resources.
+                self.drop_downstream();
+                self.step(Input::EnvoyClosed);
+                self.start_envoy_stream();
+            }
+            9 => {
+                self.drop_downstream();
+                self.step(Input::EnvoyClosed);
+                self.envoy = Envoy::new(self.variant);
+                self.start_envoy_stream();
+            }
+            10 => {
+                self.drop_upstream();
+                let stored = self.stored.clone().map(|(file, at)| {
+                    (LastGood::decode(file, IDENTITY).unwrap(), self.now.saturating_sub(at))
+                });
+                self.proxy = proxy(stored);
+                self.now = Duration::ZERO;
+                if let Some((_, at)) = &mut self.stored {
+                    *at = Duration::ZERO;
+                }
+                self.start_envoy_stream();
+            }
+            _ => {
+                if self.has_upstream && self.random.u32(..4) == 0 {
+                    self.to_proxy.push_back(b"\xff garbage".to_vec().into());
+                }
+            }
+        }
+    }
+
+    /// Runs without faults until nothing is left to do.
+    fn settle(&mut self) {
+        self.is_reachable = true;
+        let changes = self.server.change(false);
+        if self.has_upstream {
+            self.to_proxy.extend(changes);
+        }
+        // A stream that has lost messages is broken, so it ends.
+        self.lose_upstream();
+        for _ in 0..QUIET_STEPS {
+            if self.has_upstream && self.is_equal() && self.is_idle() {
+                return;
+            }
+            if !self.progress() {
+                return;
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        [&self.to_server, &self.to_proxy, &self.to_envoy, &self.from_envoy]
+            .iter()
+            .all(|queue| queue.is_empty())
+    }
+
+    fn is_equal(&self) -> bool {
+        self.envoy.resources() == self.server.resources()
+    }
+}
+
+fn proxy(stored: Option<(LastGood, Duration)>) -> Proxy {
+    let settings = ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE) };
+    Proxy::new(settings, stored)
+}
+
+fn run(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..FAULTY_STEPS {
+        if world.random.u32(..8) == 0 {
+            world.fault();
+        }
+        world.progress();
+    }
+    world.settle();
+    let view = world.proxy.view(world.now);
+    if !world.is_equal() || view.stale.is_some() {
+        let last = world.trace.len().saturating_sub(60);
+        panic!(
+            "seed {seed}, {:?}: Envoy {:?}, control plane {:?}, stale {:?}\n{}",
+            world.variant,
+            world.envoy.resources(),
+            world.server.resources(),
+            view.stale,
+            world.trace[last..].join("\n")
+        );
+    }
+}
+
+#[test]
+fn envoy_ends_with_the_resources_of_the_control_plane() {
+    (0..1000).for_each(run);
+}
+
+/// For a closing check: ten times as many cases.
+#[test]
+#[ignore = "takes longer"]
+fn envoy_ends_with_the_resources_of_the_control_plane_in_10_000_cases() {
+    (1000..11_000).for_each(run);
+}

@@ -1,0 +1,209 @@
+//! A control plane. It fails the test if a nonce reaches it that it has not sent on this stream.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::super::support::{EDS, any};
+use crate::wire::{CLUSTER, DeltaResource, LISTENER, Request, Response, Variant, is_complete};
+
+pub(super) type Resources = BTreeMap<&'static str, BTreeMap<String, u64>>;
+
+pub(super) const TYPES: [&str; 3] = [CLUSTER, EDS, LISTENER];
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+/// Contents from here on are rejected by Envoy.
+pub(super) const REJECTED: u64 = 1000;
+
+/// What the server knows of one type on the current stream.
+#[derive(Default)]
+struct Subscription {
+    names: BTreeSet<String>,
+    /// The newest nonce, and whether it is not acknowledged.
+    nonce: String,
+    is_outstanding: bool,
+    sent: BTreeMap<String, u64>,
+}
+
+pub(super) struct Server {
+    variant: Variant,
+    random: fastrand::Rng,
+    resources: Resources,
+    subscriptions: BTreeMap<&'static str, Subscription>,
+    has_node: bool,
+    /// True if every nonce of a stream is the same.
+    repeats_nonces: bool,
+    nonces: BTreeSet<String>,
+    last_nonce: u64,
+}
+
+impl Server {
+    pub(super) fn new(variant: Variant, mut random: fastrand::Rng) -> Self {
+        let repeats_nonces = random.u32(..8) == 0;
+        let resources = TYPES.map(|of_type| (of_type, BTreeMap::new())).into();
+        let mut server = Self {
+            variant,
+            random,
+            resources,
+            subscriptions: BTreeMap::new(),
+            has_node: false,
+            repeats_nonces,
+            nonces: BTreeSet::new(),
+            last_nonce: 0,
+        };
+        server.change(false);
+        server
+    }
+
+    /// The resources that Envoy must have in the end: endpoints belong to a cluster.
+    pub(super) fn resources(&self) -> Resources {
+        let mut resources = self.resources.clone();
+        let clusters = resources[CLUSTER].clone();
+        if let Some(endpoints) = resources.get_mut(EDS) {
+            endpoints.retain(|name, _| clusters.contains_key(name));
+        }
+        resources
+    }
+
+    pub(super) fn connected(&mut self) {
+        self.disconnected();
+        // Nonces begin again, so a nonce of an old stream would be mistaken for one of this stream.
+        self.last_nonce = self.random.u64(0..3);
+    }
+
+    pub(super) fn disconnected(&mut self) {
+        self.subscriptions.clear();
+        self.nonces.clear();
+        self.has_node = false;
+    }
+
+    /// Changes resources. `may_break` allows some that Envoy rejects; without it, none stays.
+    pub(super) fn change(&mut self, may_break: bool) -> Vec<Bytes> {
+        for (of_type, resources) in &mut self.resources {
+            let is_changed = |random: &mut fastrand::Rng| !may_break || random.bool();
+            for name in NAMES {
+                if !is_changed(&mut self.random) {
+                    continue;
+                }
+                let content = self.random.u64(1..20);
+                let is_broken = may_break && self.random.u32(..10) == 0;
+                // Every cluster has endpoints, because Envoy waits for them.
+                if *of_type == EDS || self.random.u32(..4) > 0 {
+                    resources.insert(name.to_owned(), if is_broken { REJECTED } else { content });
+                } else {
+                    resources.remove(name);
+                }
+            }
+        }
+        TYPES.iter().filter_map(|of_type| self.push(of_type)).collect()
+    }
+
+    fn push(&mut self, of_type: &'static str) -> Option<Bytes> {
+        let subscription = self.subscriptions.get(of_type)?;
+        if subscription.is_outstanding || self.wanted(of_type, subscription) == subscription.sent {
+            return None;
+        }
+        Some(self.respond(of_type))
+    }
+
+    fn wanted(&self, of_type: &str, subscription: &Subscription) -> BTreeMap<String, u64> {
+        let resources = &self.resources[of_type];
+        let is_wanted = |name: &String| is_complete(of_type) || subscription.names.contains(name);
+        resources
+            .iter()
+            .filter(|(name, _)| is_wanted(name))
+            .map(|(name, content)| (name.clone(), *content))
+            .collect()
+    }
+
+    fn respond(&mut self, of_type: &'static str) -> Bytes {
+        if !self.repeats_nonces || self.last_nonce == 0 {
+            self.last_nonce += 1;
+        }
+        let nonce = self.last_nonce.to_string();
+        self.nonces.insert(format!("{of_type} {nonce}"));
+        let wanted = self.wanted(of_type, &self.subscriptions[of_type]);
+        let subscription = self.subscriptions.get_mut(of_type).unwrap();
+        let version = format!("{wanted:?}");
+        let encode = |(name, content): (&String, &u64)| {
+            (name.clone(), content.to_string(), any(name, &content.to_string()))
+        };
+        let message = match self.variant {
+            Variant::Sotw => {
+                let all: Vec<_> = wanted.iter().map(encode).collect();
+                Response::sotw(of_type, &version, all.iter().map(|(_, _, any)| &**any))
+            }
+            Variant::Delta => {
+                let changed =
+                    wanted.iter().filter(|(name, content)| subscription.sent.get(*name) != Some(content));
+                let changed: Vec<_> = changed.map(encode).collect();
+                let resources =
+                    changed.iter().map(|(name, version, any)| DeltaResource { name, version, any });
+                let mut message = Response::delta(of_type, &version, resources).to_vec();
+                for name in subscription.sent.keys().filter(|name| !wanted.contains_key(*name)) {
+                    let mut removed = bytes::BytesMut::new();
+                    crate::wire::put_bytes(&mut removed, 6, name.as_bytes());
+                    message.extend_from_slice(&removed);
+                }
+                message.into()
+            }
+        };
+        subscription.sent = wanted;
+        subscription.is_outstanding = true;
+        subscription.nonce.clone_from(&nonce);
+        [message, Response::nonce_suffix(&nonce)].concat().into()
+    }
+
+    pub(super) fn request(&mut self, message: &Bytes) -> Option<Bytes> {
+        let request = Request::parse(message, self.variant).unwrap();
+        assert!(
+            std::mem::replace(&mut self.has_node, true) || request.node.is_some(),
+            "the first request has no node"
+        );
+        let of_type = *TYPES.iter().find(|of_type| **of_type == request.type_url).unwrap();
+        let is_first = !self.subscriptions.contains_key(of_type);
+        let subscription = self.subscriptions.entry(of_type).or_default();
+        if !request.nonce.is_empty() {
+            assert!(
+                self.nonces.contains(&format!("{of_type} {}", request.nonce)),
+                "a nonce of another stream"
+            );
+            if request.nonce != subscription.nonce {
+                return None;
+            }
+            subscription.is_outstanding = false;
+        }
+        match self.variant {
+            Variant::Sotw => {
+                let names = request.subscribe.into_iter().collect();
+                let is_changed = std::mem::replace(&mut subscription.names, names) != subscription.names;
+                if is_first || is_changed && !subscription.is_outstanding {
+                    return (is_complete(of_type) || !subscription.names.is_empty())
+                        .then(|| self.respond(of_type));
+                }
+            }
+            Variant::Delta => {
+                if is_first {
+                    // An empty version is never current.
+                    let version =
+                        |(name, version): (String, String)| (name, version.parse().unwrap_or_default());
+                    subscription.sent = request.initial_versions.into_iter().map(version).collect();
+                }
+                for name in request.unsubscribe {
+                    subscription.names.remove(&name);
+                    subscription.sent.remove(&name);
+                }
+                let is_subscribing = !request.subscribe.is_empty();
+                for name in request.subscribe {
+                    if !is_first {
+                        subscription.sent.remove(&name);
+                    }
+                    subscription.names.insert(name);
+                }
+                if is_first || is_subscribing {
+                    return Some(self.respond(of_type));
+                }
+            }
+        }
+        self.push(of_type)
+    }
+}

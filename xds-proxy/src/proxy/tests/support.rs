@@ -1,0 +1,193 @@
+//! Messages, and a proxy whose effects a test reads.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use super::super::*;
+use crate::last_good::LastGood;
+use crate::wire::{CLUSTER, DeltaResource, Request, Response, put_bytes};
+
+pub(super) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(super) const BOTH: [Variant; 2] = [Variant::Sotw, Variant::Delta];
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const IDENTITY: &str = "node-1";
+pub(super) const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Encodes a resource with a name and a content.
+pub(super) fn any(name: &str, content: &str) -> Bytes {
+    let mut value = BytesMut::new();
+    put_bytes(&mut value, 1, name.as_bytes());
+    put_bytes(&mut value, 2, content.as_bytes());
+    let mut any = BytesMut::new();
+    put_bytes(&mut any, 1, b"type");
+    put_bytes(&mut any, 2, &value);
+    any.freeze()
+}
+
+/// Returns the content of a resource that [`any`] has encoded.
+pub(super) fn content_of(any: &Bytes) -> String {
+    let fields = |message: &Bytes| crate::wire::fields(message).map(Result::unwrap).collect::<Vec<_>>();
+    let value = fields(any).pop().unwrap().bytes().unwrap();
+    fields(&value).pop().unwrap().text().unwrap()
+}
+
+/// A request as Envoy sends it.
+pub(super) fn request(
+    variant: Variant,
+    type_url: &str,
+    names: &[&str],
+    version: &str,
+    nonce: &str,
+) -> Request {
+    Request {
+        type_url: type_url.to_owned(),
+        version: if variant == Variant::Sotw { version.to_owned() } else { String::new() },
+        nonce: nonce.to_owned(),
+        node: Some(Bytes::from_static(b"\x0a\x01n")),
+        subscription: Request::subscription_to(names.iter().copied()),
+        ..Request::default()
+    }
+}
+
+/// A response as a control plane sends it.
+pub(super) fn response(
+    variant: Variant,
+    type_url: &str,
+    resources: &[(&str, &str)],
+    version: &str,
+    nonce: &str,
+) -> Bytes {
+    let anys: Vec<Bytes> = resources.iter().map(|(name, content)| any(name, content)).collect();
+    let message = match variant {
+        Variant::Sotw => Response::sotw(type_url, version, anys.iter().map(|any| &**any)),
+        Variant::Delta => {
+            let resources = resources.iter().zip(&anys);
+            Response::delta(
+                type_url,
+                version,
+                resources.map(|((name, version), any)| DeltaResource { name, version, any }),
+            )
+        }
+    };
+    [message, Response::nonce_suffix(nonce)].concat().into()
+}
+
+/// An incremental response with one resource without a version, as istiod sends it.
+pub(super) fn without_version(type_url: &str, (name, content): (&str, &str), nonce: &str) -> Bytes {
+    let any = any(name, content);
+    let message = Response::delta(type_url, "v", [DeltaResource { name, version: "", any: &any }]);
+    [message, Response::nonce_suffix(nonce)].concat().into()
+}
+
+/// A proxy, and the effects of the last step.
+pub(super) struct Tested {
+    pub(super) proxy: Proxy,
+    pub(super) variant: Variant,
+    pub(super) now: Duration,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Tested {
+    pub(super) fn new(variant: Variant) -> Self {
+        Self::with_stored(variant, None)
+    }
+
+    pub(super) fn with_stored(variant: Variant, stored: Option<(LastGood, Duration)>) -> Self {
+        let settings = ProxySettings { identity: IDENTITY.to_owned(), max_age: Some(MAX_AGE) };
+        Self { proxy: Proxy::new(settings, stored), variant, now: Duration::ZERO, effects: Vec::new() }
+    }
+
+    pub(super) fn step(&mut self, input: Input) -> &[Effect] {
+        self.effects = self.proxy.step(self.now, input, &mut || 0.5);
+        &self.effects
+    }
+
+    pub(super) fn open(&mut self) {
+        self.step(Input::EnvoyOpened(self.variant));
+        assert_eq!(self.effects, [Effect::Connect]);
+        self.open_upstream();
+    }
+
+    pub(super) fn open_upstream(&mut self) {
+        self.step(Input::UpstreamOpened { node: Bytes::from_static(b"\x0a\x05agent") });
+    }
+
+    /// Loses the upstream stream and lets time pass until the next attempt.
+    pub(super) fn lose_upstream(&mut self) {
+        self.step(Input::UpstreamClosed { is_rejected: false, reason: "reset".to_owned() });
+        self.tick_until(|effect| *effect == Effect::Connect);
+    }
+
+    /// Lets time pass until an effect that matches.
+    pub(super) fn tick_until(&mut self, is_wanted: impl Fn(&Effect) -> bool) {
+        while !self.effects.iter().any(&is_wanted) {
+            self.now = self.proxy.next_due().expect("something is due").max(self.now);
+            self.step(Input::Tick);
+        }
+    }
+
+    pub(super) fn envoy(&mut self, type_url: &str, names: &[&str], version: &str, nonce: &str) {
+        let request = request(self.variant, type_url, names, version, nonce);
+        self.step(Input::EnvoyRequest(request.encode(self.variant)));
+    }
+
+    pub(super) fn server(&mut self, type_url: &str, resources: &[(&str, &str)], version: &str, nonce: &str) {
+        let response = response(self.variant, type_url, resources, version, nonce);
+        self.step(Input::UpstreamResponse(response));
+    }
+
+    /// Requests that the last step sends to the control plane.
+    pub(super) fn sent(&self) -> Vec<Request> {
+        let sent = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SendUpstream(message) => Some(Request::parse(message, self.variant).unwrap()),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    /// Responses that the last step sends to Envoy.
+    pub(super) fn delivered(&self) -> Vec<Response> {
+        let delivered = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SendEnvoy(message, suffix) => {
+                let message: Bytes = [&**message, &**suffix].concat().into();
+                Some(Response::parse(&message, self.variant).unwrap())
+            }
+            _ => None,
+        });
+        delivered.collect()
+    }
+
+    /// Delivers a response to Envoy, which accepts it. Returns the nonce.
+    pub(super) fn accepted(
+        &mut self,
+        type_url: &str,
+        names: &[&str],
+        resources: &[(&str, &str)],
+        version: &str,
+        nonce: &str,
+    ) -> String {
+        self.server(type_url, resources, version, nonce);
+        let ours = self.delivered()[0].nonce.clone();
+        let names = if self.variant == Variant::Sotw { names } else { &[] };
+        self.envoy(type_url, names, version, &ours);
+        ours
+    }
+
+    /// Returns a proxy after a restart of the agent, with what this one has stored `age` ago.
+    pub(super) fn restarted(&self, age: Duration) -> Self {
+        let file = self.proxy.encode_last_good();
+        Self::with_stored(self.variant, Some((LastGood::decode(file, IDENTITY).unwrap(), age)))
+    }
+}
+
+/// A proxy whose Envoy has accepted one cluster and its endpoints.
+pub(super) fn configured(variant: Variant) -> Tested {
+    let mut tested = Tested::new(variant);
+    tested.open();
+    tested.envoy(CLUSTER, &[], "", "");
+    tested.accepted(CLUSTER, &[], &[("a", "1")], "c1", "n1");
+    tested.envoy(EDS, &["a"], "", "");
+    tested.accepted(EDS, &["a"], &[("a", "1")], "e1", "n2");
+    tested
+}

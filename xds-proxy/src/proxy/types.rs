@@ -1,0 +1,178 @@
+//! Inputs and effects of the proxy, and its view.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::wire::Variant;
+
+/// Settings of the proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// Identity of the node, which the stored configuration belongs to.
+    pub identity: String,
+    /// Maximum age of a last good configuration that is served; `None` if it is never served or
+    /// stored.
+    pub max_age: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Envoy has opened a stream, which replaces an earlier one.
+    EnvoyOpened(Variant),
+    /// An encoded request of Envoy.
+    EnvoyRequest(Bytes),
+    EnvoyClosed,
+    /// The requested upstream stream is open.
+    UpstreamOpened {
+        /// The encoded node of the agent, whose fields override those of Envoy's node.
+        node: Bytes,
+    },
+    /// An encoded response of the control plane.
+    UpstreamResponse(Bytes),
+    /// The requested upstream stream could not be opened, or the open one has ended.
+    UpstreamClosed {
+        /// True if the server rejected this client.
+        is_rejected: bool,
+        reason: String,
+    },
+    /// The health reporter waits for an upstream stream.
+    HealthAttached,
+    /// An encoded request of the health reporter.
+    HealthRequest(Bytes),
+    /// The health reporter needs another upstream stream.
+    HealthReset,
+    /// The certificate files have changed, and the new ones are usable.
+    FilesChanged,
+    Tick,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Open an upstream stream; the result is an [`Input::UpstreamOpened`] or
+    /// [`Input::UpstreamClosed`].
+    Connect,
+    /// Close the upstream stream, or abort the attempt to open it.
+    CloseUpstream,
+    SendUpstream(Bytes),
+    /// Send both parts to Envoy as one message.
+    SendEnvoy(Bytes, Bytes),
+    CloseEnvoy(&'static str),
+    /// Store [`super::Proxy::encode_last_good`].
+    Store,
+    /// Mark the stored configuration as current.
+    Confirm,
+    Health(HealthEvent),
+    Event(Event),
+}
+
+/// What the health reporter receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HealthEvent {
+    /// Reports may be sent on the current upstream stream.
+    Opened,
+    /// An encoded response that belongs to the reporter.
+    Response(Bytes),
+    Closed {
+        is_rejected: bool,
+        reason: String,
+    },
+}
+
+/// Something that an operator wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Envoy rejected a response with this text.
+    Nack { type_url: String, text: String },
+    /// Envoy received resources of the last good configuration.
+    ServedFromCache { type_url: String, resources: usize, age: Duration },
+    /// The control plane has confirmed or replaced the configuration that came from the cache.
+    NoLongerStale,
+    /// The last good configuration is too old to be served.
+    Expired { age: Duration },
+    /// The control plane sent a type that Envoy does not subscribe to.
+    NotSubscribed { type_url: String },
+    /// The accepted resources are too large to be stored.
+    TooLarge { size: usize },
+}
+
+/// Counts the age of the last good configuration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Age {
+    /// Age at `at`; `None` if there is no configuration.
+    age: Option<Duration>,
+    at: Duration,
+}
+
+impl Age {
+    pub(super) fn new(age: Option<Duration>) -> Self {
+        Self { age, at: Duration::ZERO }
+    }
+
+    pub(super) fn confirm(&mut self, now: Duration) {
+        *self = Self { age: Some(Duration::ZERO), at: now };
+    }
+
+    pub(super) fn at(self, now: Duration) -> Option<Duration> {
+        Some(self.age?.saturating_add(now.saturating_sub(self.at)))
+    }
+}
+
+/// Counters of one resource type, over all streams.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counters {
+    pub(super) responses: u64,
+    pub(super) bytes: u64,
+    pub(super) acks: u64,
+    pub(super) nacks: u64,
+    pub(super) unchanged: u64,
+    pub(super) from_cache: u64,
+    pub(super) last_nack: Option<(String, Duration)>,
+    pub(super) last_response: Option<Duration>,
+}
+
+/// The state of the proxy, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyView {
+    /// Variant of Envoy's stream; `None` if Envoy is not connected.
+    pub envoy: Option<Variant>,
+    /// How long the upstream stream has been open.
+    pub connected: Option<Duration>,
+    /// Number of upstream streams so far.
+    pub streams: u64,
+    /// Why the last upstream stream or attempt ended.
+    pub error: Option<String>,
+    /// Time since a control plane confirmed the last good configuration.
+    pub age: Option<Duration>,
+    /// Age of the configuration that Envoy received from the cache; `None` if it received none, or
+    /// the control plane has answered since.
+    pub stale: Option<Duration>,
+    /// Responses of types that Envoy does not subscribe to.
+    pub not_subscribed: u64,
+    pub types: Vec<TypeView>,
+}
+
+/// One resource type in the view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeView {
+    pub type_url: String,
+    /// Number of names that Envoy subscribes to.
+    pub names: usize,
+    /// Version that Envoy accepted last.
+    pub version: String,
+    /// Resources of the last good configuration, and their size in bytes.
+    pub resources: usize,
+    pub size: usize,
+    pub in_flight: usize,
+    pub is_stale: bool,
+    pub responses: u64,
+    pub bytes: u64,
+    pub acks: u64,
+    pub nacks: u64,
+    /// Responses that Envoy did not need after a reconnect.
+    pub unchanged: u64,
+    pub from_cache: u64,
+    /// Text of the last NACK, and the time since.
+    pub last_nack: Option<(String, Duration)>,
+    pub last_response: Option<Duration>,
+}

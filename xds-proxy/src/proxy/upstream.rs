@@ -1,0 +1,168 @@
+//! Events of the upstream stream.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::types::{Effect, Event};
+use super::{CONFIRM_INTERVAL, MIN_DELAY, Open, Proxy, STABLE_AFTER, Upstream};
+use crate::type_state::{Content, Delivered, ServerNonce};
+use crate::wire::Response;
+
+impl Proxy {
+    pub(super) fn upstream_opened(&mut self, now: Duration, node: Bytes, effects: &mut Vec<Effect>) {
+        if self.upstream != Upstream::Connecting {
+            return;
+        }
+        self.stream += 1;
+        self.node = node;
+        let Some(variant) = self.downstream.as_ref().map(|downstream| downstream.variant) else { return };
+        self.upstream = Upstream::Open(Open {
+            variant,
+            since: now,
+            is_answered: false,
+            is_introduced: false,
+            introduced_at: now,
+            is_listening: false,
+            linger_until: None,
+        });
+        let Some(downstream) = &mut self.downstream else { return };
+        let stream = self.stream;
+        let replay: Vec<_> =
+            downstream.types.iter_mut().filter_map(|state| state.first_request(stream)).collect();
+        for request in replay {
+            self.send_upstream(now, request, effects);
+        }
+    }
+
+    pub(super) fn upstream_response(
+        &mut self,
+        now: Duration,
+        message: Bytes,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Upstream::Open(open) = &mut self.upstream else { return };
+        let Ok(response) = Response::parse(&message, open.variant) else {
+            return self.close_upstream(now, "the control plane sent a malformed response", random, effects);
+        };
+        if self.health.is_own(&response.type_url) {
+            return self.health.response(&response.type_url, message, effects);
+        }
+        if !open.is_answered {
+            open.is_answered = true;
+            self.confirm_at = Some(now + CONFIRM_INTERVAL);
+        }
+        self.is_outage = false;
+        self.error = None;
+        self.pass_on(now, message, response, effects);
+    }
+
+    /// Passes a response on to Envoy, unless Envoy does not need it.
+    fn pass_on(&mut self, now: Duration, message: Bytes, response: Response, effects: &mut Vec<Effect>) {
+        let Some(downstream) = &mut self.downstream else { return };
+        let type_url = response.type_url.clone();
+        // Envoy also acknowledges a response of a type that it has unsubscribed from meanwhile.
+        let Some(state) = downstream.find(&type_url) else {
+            self.not_subscribed += 1;
+            if self.not_subscribed == 1 {
+                effects.push(Effect::Event(Event::NotSubscribed { type_url }));
+            }
+            return;
+        };
+        let counters = self.counters.entry(type_url.clone()).or_default();
+        counters.responses += 1;
+        counters.bytes += u64::try_from(message.len()).unwrap_or(u64::MAX);
+        counters.last_response = Some(now);
+        let server = ServerNonce { stream: self.stream, nonce: response.nonce.clone() };
+        let content = Content::from(response);
+        let was_stale = state.from_cache.is_some();
+        if state.is_repetition(&content, self.good.0.get(&type_url)) {
+            counters.unchanged += 1;
+            let request = state.skip(server, &content);
+            self.age.confirm(now);
+            self.send_upstream(now, request, effects);
+        } else {
+            self.last_nonce += 1;
+            let suffix = Response::nonce_suffix(&self.last_nonce.to_string());
+            let size = message.len();
+            state.deliver(Delivered { ours: self.last_nonce, server: Some(server), content, size, at: now });
+            effects.push(Effect::SendEnvoy(message, suffix));
+        }
+        if was_stale && self.stale(now).is_none() {
+            effects.push(Effect::Event(Event::NoLongerStale));
+        }
+    }
+
+    pub(super) fn upstream_closed(
+        &mut self,
+        now: Duration,
+        is_rejected: bool,
+        reason: String,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
+            return;
+        }
+        self.health.closed(is_rejected, &reason, effects);
+        if self.was_stable(now) {
+            self.backoff.reset();
+        }
+        self.upstream_ended(now, effects);
+        // The next connection uses the current files.
+        self.reopen_at = None;
+        self.is_outage = true;
+        self.error = Some(reason);
+        if is_rejected {
+            // Another attempt would be rejected too.
+            self.backoff.jump_to_max();
+        }
+        self.upstream = match self.downstream {
+            Some(_) => Upstream::Waiting(now + self.backoff.next_with_jitter(MIN_DELAY, random())),
+            None => Upstream::Idle,
+        };
+    }
+
+    /// Replaces a working upstream stream by another one.
+    pub(super) fn reopen_upstream(&mut self, now: Duration, reason: &str, effects: &mut Vec<Effect>) {
+        if matches!(self.upstream, Upstream::Open(_)) {
+            effects.push(Effect::CloseUpstream);
+            self.health.closed(false, reason, effects);
+            self.upstream_ended(now, effects);
+            self.upstream = match self.downstream {
+                Some(_) => Upstream::Waiting(now + MIN_DELAY),
+                None => Upstream::Idle,
+            };
+        }
+    }
+
+    /// Closes the upstream stream because of a fault of the control plane.
+    pub(super) fn close_upstream(
+        &mut self,
+        now: Duration,
+        reason: &'static str,
+        random: &mut dyn FnMut() -> f64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if matches!(self.upstream, Upstream::Open(_)) {
+            effects.push(Effect::CloseUpstream);
+            self.upstream_closed(now, false, reason.to_owned(), random, effects);
+        }
+    }
+
+    /// Returns true if the upstream stream is open, was answered, and did not end soon.
+    pub fn was_stable(&self, now: Duration) -> bool {
+        let Upstream::Open(Open { is_answered, since, .. }) = self.upstream else { return false };
+        is_answered && now.saturating_sub(since) >= STABLE_AFTER
+    }
+
+    /// Records until when the control plane has confirmed the configuration.
+    pub(super) fn upstream_ended(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        if let Upstream::Open(Open { is_answered: true, .. }) = self.upstream {
+            self.age.confirm(now);
+            effects.push(Effect::Confirm);
+        }
+        self.confirm_at = None;
+    }
+}

@@ -1,0 +1,142 @@
+//! `DiscoveryRequest` and `DeltaDiscoveryRequest`.
+
+use bytes::{Bytes, BytesMut};
+
+use super::Variant;
+use super::fields::{Field, Malformed, fields, put_bytes, put_nonempty};
+
+/// A request of Envoy, in either variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    pub type_url: String,
+    /// `version_info`, in state of the world only.
+    pub version: String,
+    pub nonce: String,
+    pub node: Option<Bytes>,
+    /// The encoded `google.rpc.Status` of a NACK.
+    pub error: Option<Bytes>,
+    /// Names of `resource_names` or `resource_names_subscribe`.
+    pub subscribe: Vec<String>,
+    /// Names of `resource_names_unsubscribe`.
+    pub unsubscribe: Vec<String>,
+    /// `initial_resource_versions`: names with versions.
+    pub initial_versions: Vec<(String, String)>,
+    /// The encoded fields of the subscription, and those that the proxy does not know.
+    pub subscription: Bytes,
+}
+
+impl Request {
+    pub fn parse(message: &Bytes, variant: Variant) -> Result<Self, Malformed> {
+        let mut request = Self::default();
+        let mut subscription = BytesMut::new();
+        for field in fields(message) {
+            match variant {
+                Variant::Sotw => request.sotw_field(field?, &mut subscription)?,
+                Variant::Delta => request.delta_field(field?, &mut subscription)?,
+            }
+        }
+        request.subscription = subscription.freeze();
+        Ok(request)
+    }
+
+    fn sotw_field(&mut self, field: Field, subscription: &mut BytesMut) -> Result<(), Malformed> {
+        match field.number {
+            1 => self.version = field.text()?,
+            2 => self.node = Some(field.bytes()?),
+            4 => self.type_url = field.text()?,
+            5 => self.nonce = field.text()?,
+            6 => self.error = Some(field.bytes()?),
+            number => {
+                subscription.extend_from_slice(&field.raw);
+                if number == 3 {
+                    self.subscribe.push(field.text()?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delta_field(&mut self, field: Field, subscription: &mut BytesMut) -> Result<(), Malformed> {
+        match field.number {
+            1 => self.node = Some(field.bytes()?),
+            2 => self.type_url = field.text()?,
+            5 => self.initial_versions.push(entry(&field.bytes()?)?),
+            6 => self.nonce = field.text()?,
+            7 => self.error = Some(field.bytes()?),
+            number => {
+                subscription.extend_from_slice(&field.raw);
+                match number {
+                    3 => self.subscribe.push(field.text()?),
+                    4 => self.unsubscribe.push(field.text()?),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes the request. `initial_versions` and the subscription are written as they are stored;
+    /// `subscribe` and `unsubscribe` are not, because the subscription contains them.
+    pub fn encode(&self, variant: Variant) -> Bytes {
+        let mut to = BytesMut::with_capacity(self.subscription.len() + 512);
+        match variant {
+            Variant::Sotw => {
+                put_nonempty(&mut to, 1, self.version.as_bytes());
+                put_optional(&mut to, 2, self.node.as_ref());
+                to.extend_from_slice(&self.subscription);
+                put_nonempty(&mut to, 4, self.type_url.as_bytes());
+                put_nonempty(&mut to, 5, self.nonce.as_bytes());
+                put_optional(&mut to, 6, self.error.as_ref());
+            }
+            Variant::Delta => {
+                put_optional(&mut to, 1, self.node.as_ref());
+                put_nonempty(&mut to, 2, self.type_url.as_bytes());
+                to.extend_from_slice(&self.subscription);
+                for (name, version) in &self.initial_versions {
+                    let mut entry = BytesMut::new();
+                    put_nonempty(&mut entry, 1, name.as_bytes());
+                    put_nonempty(&mut entry, 2, version.as_bytes());
+                    put_bytes(&mut to, 5, &entry);
+                }
+                put_nonempty(&mut to, 6, self.nonce.as_bytes());
+                put_optional(&mut to, 7, self.error.as_ref());
+            }
+        }
+        to.freeze()
+    }
+
+    /// Encodes names as the subscription of a first request in the incremental variant.
+    pub fn subscription_to<'a>(names: impl IntoIterator<Item = &'a str>) -> Bytes {
+        let mut to = BytesMut::new();
+        for name in names {
+            put_bytes(&mut to, 3, name.as_bytes());
+        }
+        to.freeze()
+    }
+
+    /// Returns the message of the error of a NACK.
+    pub fn error_text(&self) -> Option<String> {
+        let status = self.error.as_ref()?;
+        let message = fields(status).flatten().find(|field| field.number == 2);
+        Some(message.and_then(|field| field.text().ok()).unwrap_or_default())
+    }
+}
+
+fn put_optional(to: &mut BytesMut, number: u64, content: Option<&Bytes>) {
+    if let Some(content) = content {
+        put_bytes(to, number, content);
+    }
+}
+
+fn entry(entry: &Bytes) -> Result<(String, String), Malformed> {
+    let (mut name, mut version) = (String::new(), String::new());
+    for field in fields(entry) {
+        let field = field?;
+        match field.number {
+            1 => name = field.text()?,
+            2 => version = field.text()?,
+            _ => {}
+        }
+    }
+    Ok((name, version))
+}
