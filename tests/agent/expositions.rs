@@ -152,7 +152,7 @@ async fn small_window(source: IpAddr, address: SocketAddr) -> TcpStream {
 async fn scrapers_that_do_not_read_do_not_block_a_third() {
     // The body is far larger than the socket buffers, in lines that are fast to parse.
     let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
-    let admin = ScriptedAdmin::start(Mood::Serves, line.repeat(2_500)).await;
+    let admin = ScriptedAdmin::start(Mood::Serves, line.repeat(750)).await;
     let sidecar = watching("exp-slow", &admin, &[], true).await;
     let request =
         "GET /stats/prometheus HTTP/1.1\r\nHost: localhost\r\nX-Prometheus-Scrape-Timeout-Seconds: 3\r\n\r\n";
@@ -183,7 +183,7 @@ async fn slow_readers_cannot_refuse_the_scrape_of_another_address() {
     let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
     let app =
-        CountedApp::start(LOCALHOST, Habit::Answer((head.to_owned() + &line.repeat(2_000)).into_bytes()));
+        CountedApp::start(LOCALHOST, Habit::Answer((head.to_owned() + &line.repeat(750)).into_bytes()));
     let sidecar = Builder::new("exp-places").args(&["--metrics-target", &app.port().to_string()]).start();
     sidecar.until(200, "ready").await;
     let (listener, hostile) = (envoy::probe_listener(sidecar.ip), net::loopback());

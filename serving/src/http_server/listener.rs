@@ -19,6 +19,9 @@ use crate::source::Source;
 /// Maximum number of connections that wait to be accepted: clients that reconnect at the same time
 /// wait there and not in our memory.
 const BACKLOG: i32 = 4096;
+/// Size of a connection's send buffer in bytes. Without a limit the kernel keeps megabytes for each
+/// client that does not read, and counts them as memory of the container.
+const SEND_BUFFER: usize = 256 * 1024;
 
 #[derive(Debug)]
 pub enum Listener {
@@ -39,6 +42,8 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(false)?;
     }
     socket.set_reuse_address(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
