@@ -182,8 +182,7 @@ async fn slow_readers_cannot_refuse_the_scrape_of_another_address() {
     const PLACES: usize = 24;
     let line = format!("some_series{{some_label=\"{}\"}} 1\n", "x".repeat(4000));
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
-    let app =
-        CountedApp::start(LOCALHOST, Habit::Answer((head.to_owned() + &line.repeat(750)).into_bytes()));
+    let app = CountedApp::start(LOCALHOST, Habit::Answer((head.to_owned() + &line.repeat(750)).into_bytes()));
     let sidecar = Builder::new("exp-places").args(&["--metrics-target", &app.port().to_string()]).start();
     sidecar.until(200, "ready").await;
     let (listener, hostile) = (envoy::probe_listener(sidecar.ip), net::loopback());
