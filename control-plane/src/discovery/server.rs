@@ -129,10 +129,7 @@ pub async fn serve(
         }
         has_token = false;
         let (shared, closing) = (shared.clone(), closing.clone());
-        tracker.spawn(async move {
-            connection::accept(stream, peer, tls, handshake, shared, closing).await;
-            drop(permit);
-        });
+        tracker.spawn(connection::accept(stream, peer, tls, (handshake, permit), shared, closing));
     }
     drop(listener);
     tracker.close();

@@ -61,7 +61,7 @@ pub(super) async fn accept(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<(Arc<ServerConfig>, Handshake)>,
-    permit: OwnedSemaphorePermit,
+    (handshake_permit, permit): (OwnedSemaphorePermit, OwnedSemaphorePermit),
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
@@ -69,21 +69,21 @@ pub(super) async fn accept(
     let _ = stream.set_nodelay(true);
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     let Some((tls, handshake)) = tls else {
-        drop(permit);
+        drop(handshake_permit);
         let peer = Peer { address, certified: None };
-        return connection(stream, peer, shared, closing).await;
+        return connection(stream, peer, permit, shared, closing).await;
     };
-    let is_scarce = || permit.semaphore().available_permits() < SCARCE_HANDSHAKES;
+    let is_scarce = || handshake_permit.semaphore().available_permits() < SCARCE_HANDSHAKES;
     let shaken = async { read_client_hello(stream, is_scarce).await?.into_stream(tls).await };
     // Both futures are boxed: otherwise the task would reserve memory for the larger of them.
     match timeout(HANDSHAKE, Box::pin(shaken)).await {
         Ok(Ok(stream)) => {
-            drop(permit);
+            drop(handshake_permit);
             handshake.succeeded();
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let certificate = chain.first().map_or(&[][..], |certificate| certificate.as_ref());
             let certified = Some(parse_certificate(certificate, &shared.trust_domains));
-            Box::pin(connection(stream, Peer { address, certified }, shared, closing)).await;
+            Box::pin(connection(stream, Peer { address, certified }, permit, shared, closing)).await;
         }
         Ok(Err(error)) => {
             shared.metrics.refused(RefusedReason::Handshake);
@@ -96,11 +96,16 @@ pub(super) async fn accept(
     }
 }
 
-async fn connection<S>(stream: S, peer: Peer, shared: Arc<Shared>, closing: CancellationToken)
-where
+async fn connection<S>(
+    stream: S,
+    peer: Peer,
+    permit: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+    closing: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let guard = StreamGuard::default();
+    let guard = StreamGuard::new(permit);
     let peer = Arc::new(peer);
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, shared) = (peer.clone(), shared.clone());
@@ -132,7 +137,7 @@ where
                 shutting_down = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = guard.0.cancelled() => return,
+            () = guard.0.closing.cancelled() => return,
             () = sleep(IDLE_CHECK_INTERVAL) => {
                 let is_unused = !guard.has_streams();
                 if unused && is_unused {
@@ -166,15 +171,26 @@ fn handle_request(
     stream_task::open(request.into_body(), variant, peer.clone(), shared, guard.clone(), closing.clone())
 }
 
-/// Held by each stream of a connection.
-#[derive(Clone, Default)]
-pub(super) struct StreamGuard(Arc<CancellationToken>);
+/// Held by a connection and by each of its streams.
+#[derive(Clone)]
+pub(super) struct StreamGuard(Arc<Held>);
+
+struct Held {
+    closing: CancellationToken,
+    /// A stream may end shortly after its connection. The connection's permit is released with the last
+    /// of them, so that the client that gets it also gets a permit for a stream.
+    _permit: OwnedSemaphorePermit,
+}
 
 impl StreamGuard {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Arc::new(Held { closing: CancellationToken::new(), _permit: permit }))
+    }
+
     /// Closes the whole connection: HTTP/2 keeps an ended stream for as long as its peer reads
     /// nothing.
     pub(super) fn close_connection(&self) {
-        self.0.cancel();
+        self.0.closing.cancel();
     }
 
     fn has_streams(&self) -> bool {

@@ -17,6 +17,7 @@ pub(super) struct StreamPermits {
     peer: Option<limits::Peer>,
     /// Set when the first request has identified the client.
     pub(super) kind: Option<StreamKind>,
+    /// Released before the permit of the connection, which is in `connection`.
     _streams: OwnedSemaphorePermit,
     pub(super) connection: StreamGuard,
 }
