@@ -124,15 +124,17 @@ _promtool:
 _containers:
     @./justw --containers
 
-# The base image of the node's Pods
-_images: release release-control-plane _containers
+_images: release release-control-plane _debian
+
+# The base image of a node's Pods, and of a machine with systemd
+_debian: _containers
     @./justw --debian
 
 # Everything that the tests need, downloads beside builds
 [parallel]
 _tests: _downloads _binaries oracle
 
-_downloads: _envoys _promtool _containers
+_downloads: _envoys _promtool _debian
 
 _binaries: _filters
     cargo build --locked --workspace --bins

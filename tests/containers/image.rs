@@ -4,7 +4,7 @@
 use kit::docker::Daemon;
 
 use crate::control_plane::control_plane;
-use crate::{compose, life};
+use crate::{compose, life, units};
 
 #[test]
 fn the_image_in_real_containers() {
@@ -24,6 +24,7 @@ fn the_image_in_real_containers() {
             daemon.spawn(scope, "held", life::held),
             daemon.spawn(scope, "compose", compose::both_files),
             daemon.spawn(scope, "control plane", control_plane),
+            daemon.spawn(scope, "units", units::units),
         ];
         let failed = |case: std::thread::ScopedJoinHandle<'_, ()>| {
             let name = case.thread().name().unwrap_or_default().to_owned();

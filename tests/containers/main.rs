@@ -1,4 +1,4 @@
-//! Tests of the shipped images and compose files in real containers, and of the application that runs
+//! Tests of the shipped images, compose files and systemd units in real containers, and of the application that runs
 //! in the Pods of the tests.
 
 mod application;
@@ -6,3 +6,4 @@ mod compose;
 mod control_plane;
 mod image;
 mod life;
+mod units;
