@@ -279,7 +279,7 @@ soak *arguments: release release-control-plane _envoy
 stress *arguments: build _envoys
     cargo test --locked --profile bench --package stress --test long -- --ignored --nocapture "$@"
 
-# Measure an area (probe, filter, agent, injector, vm-health, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
+# Measure an area (probe, filter, agent, injector, vm-health, xds-proxy, kubernetes, first-run): a table, and target/bench/<area>.json; or all, and list the bars that held in docs/benchmarks.md and hold no longer
 [group('measure')]
 bench area="probe" *arguments:
     @shift; just "_bench-{{ area }}" "$@"
@@ -289,7 +289,7 @@ bench area="probe" *arguments:
 bench-page:
     @.tools/venv/bin/python -B benches/page.py
 
-_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-kubernetes _bench-first-run
+_bench-all: _bench-probe _bench-filter _bench-agent _bench-injector _bench-vm-health _bench-xds-proxy _bench-kubernetes _bench-first-run
     @.tools/venv/bin/python -B benches/lost_bars.py
 
 _bench-probe *arguments: _filters _envoy oracle _pilot-agent release
@@ -306,6 +306,9 @@ _bench-injector *arguments: release-control-plane
 
 _bench-vm-health *arguments: release-vm release-control-plane _envoy _containers
     CONTAINER_TOOLS="$PWD/.tools/containers" cargo bench --locked --package benches --bench vm-health -- "$@"
+
+_bench-xds-proxy *arguments: release-vm _envoy _pilot-agent
+    cargo bench --locked --package benches --bench xds-proxy -- "$@"
 
 # Needs root
 _bench-kubernetes pods="20":

@@ -15,8 +15,6 @@ mod deadlines;
 mod kinds;
 #[path = "probe/memory.rs"]
 mod memory;
-#[path = "probe/pilot_agent.rs"]
-mod pilot_agent;
 #[path = "probe/rounds.rs"]
 mod rounds;
 #[path = "probe/route.rs"]

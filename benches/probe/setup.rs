@@ -8,6 +8,7 @@ use kit::app::counted::{CountedApp, Habit};
 use kit::envoy::{self, Envoy, Version, folder};
 use kit::net;
 use kit::oracle::Oracle;
+use kit::pilot_agent::PilotAgent;
 use kit::plain_listener;
 use kit::pod::{self, Pod};
 use kit::process::Process;
@@ -15,7 +16,6 @@ use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
 use crate::kinds::Kinds;
-use crate::pilot_agent::PilotAgent;
 use crate::route::{MeasuredProcess, Route, Target};
 
 /// Number of probers of an application that does not answer in time.
@@ -60,7 +60,7 @@ impl Setup {
             start("wasm-reuse", wasm_reuse, Some(FilterCode::File(pod::wasm())), true).await,
             start("native-reuse", native_reuse, Some(FilterCode::Module(pod::module())), true).await,
         ];
-        let pilot_agent = PilotAgent::start(applications, &probers).await;
+        let pilot_agent = PilotAgent::start(applications, &probers, None).await;
         let oracle = Oracle::start();
         let envoy = |place: usize| Process::new(envoys[place].pid());
         let processes = vec![

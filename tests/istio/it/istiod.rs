@@ -25,12 +25,23 @@ pub(crate) struct Istiod {
     pub(crate) authority: Authority,
     pub(crate) cluster: Cluster,
     files: Files,
+    /// Whether Envoys use mutual TLS between each other.
+    auto_mtls: bool,
     process: Option<Process>,
 }
 
 impl Istiod {
     /// Starts an API server with Istio's types and the objects of the tests, and istiod.
     pub(crate) async fn start(name: &str) -> Self {
+        Self::start_with(name, false).await
+    }
+
+    /// Like [`Istiod::start`], with mutual TLS between Envoys, as in Istio's default.
+    pub(crate) async fn start_with_auto_mtls(name: &str) -> Self {
+        Self::start_with(name, true).await
+    }
+
+    async fn start_with(name: &str, auto_mtls: bool) -> Self {
         let folder = folder(name);
         let cluster = Cluster::start(&folder.join("cluster"), Options::default());
         cluster.kubectl_ok(&["create", "-f", istio("crds.yaml").to_str().expect("a path")], "");
@@ -51,7 +62,7 @@ impl Istiod {
         for (file, text) in [(&files.certificate, issued.certificate), (&files.key, issued.key)] {
             fs::write(file, text).expect("a writable folder");
         }
-        let mut istiod = Self { ip, folder, authority, cluster, files, process: None };
+        let mut istiod = Self { ip, folder, authority, cluster, files, auto_mtls, process: None };
         istiod.start_process(&[]).await;
         istiod
     }
@@ -64,8 +75,7 @@ impl Istiod {
     /// Starts istiod with these additional environment variables, and waits until it is ready.
     pub(crate) async fn start_process(&mut self, environment: &[(&str, &str)]) {
         let mesh = self.folder.join("mesh.yaml");
-        // Without it, clusters would take certificates from an agent of Istio beside the Envoy.
-        fs::write(&mesh, "enableAutoMtls: false\n").expect("a writable folder");
+        fs::write(&mesh, format!("enableAutoMtls: {}\n", self.auto_mtls)).expect("a writable folder");
         let (monitoring, http) = (self.address(15014), self.address(8080));
         let mut command = command(&istio("pilot-discovery"));
         command.args(["discovery", "--registries", "Kubernetes", "--httpsAddr", ""]);

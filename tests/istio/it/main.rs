@@ -3,6 +3,7 @@
 
 mod agent_with_istiod;
 mod istiod;
+mod mutual_tls;
 mod pilot_agent;
 mod pilot_agent_with_discovery;
 mod proxied_machine;

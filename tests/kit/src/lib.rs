@@ -15,6 +15,7 @@ pub mod load;
 pub mod net;
 pub mod not_tested;
 pub mod oracle;
+pub mod pilot_agent;
 pub mod plain_listener;
 pub mod pod;
 pub mod process;

@@ -65,6 +65,14 @@ impl Process {
         self.memory("VmHWM:")
     }
 
+    /// Makes [`Process::peak_rss`] start again from the current memory.
+    ///
+    /// # Panics
+    /// If the process has exited or belongs to another user.
+    pub fn reset_peak_rss(self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.0), "5").expect("a process of this user");
+    }
+
     fn memory(self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0)).expect("a running process");
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a process has memory");

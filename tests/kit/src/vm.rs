@@ -14,6 +14,8 @@ pub mod faulty_ads;
 pub mod fixture;
 pub mod fleet;
 pub mod machine;
+pub mod push_server;
 pub mod scripted_ads;
 pub mod stranger;
 pub mod traffic;
+pub mod xds_resources;

@@ -1,7 +1,8 @@
-//! A stream of state of the world as an Envoy opens it on the agent's socket, with a client that reads
-//! only when a test says so.
+//! A stream of state of the world as an Envoy opens it on the agent's socket or at a control plane, with a
+//! client that reads only when a test says so.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
@@ -13,7 +14,8 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message as _;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -41,19 +43,37 @@ impl Drop for EnvoyStream {
 }
 
 impl EnvoyStream {
-    /// Opens a stream and requests these resources.
+    /// Opens a stream on the agent's socket and requests these resources.
     ///
     /// # Panics
     /// If the socket accepts no stream.
     pub async fn open(socket: &Path, type_url: &str, names: &[&str]) -> Self {
         let stream = UnixStream::connect(socket).await.expect("the agent listens");
+        Self::over(stream, type_url, names).await
+    }
+
+    /// Opens a stream on a port of a control plane and requests these resources.
+    ///
+    /// # Panics
+    /// If the port accepts no stream.
+    pub async fn open_tcp(address: SocketAddr, type_url: &str, names: &[&str]) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the control plane listens");
+        stream.set_nodelay(true).expect("an open socket");
+        Self::over(stream, type_url, names).await
+    }
+
+    async fn over(
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        type_url: &str,
+        names: &[&str],
+    ) -> Self {
         let handshake = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .handshake(TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.expect("the agent speaks HTTP/2");
+        let (mut sender, connection) = handshake.await.expect("the server speaks HTTP/2");
         let connection = tokio::spawn(async move {
-            // Fails when the agent closes the connection, which ends the responses too.
+            // Fails when the server closes the connection, which ends the responses too.
             let _ = connection.await;
         })
         .abort_handle();
@@ -66,7 +86,7 @@ impl EnvoyStream {
             .body(StreamBody::new(frames))
             .expect("a valid request");
         let response = timeout(TIMEOUT, sender.send_request(request)).await.expect("a response in time");
-        let responses = response.expect("the agent accepts the stream").into_body();
+        let responses = response.expect("the server accepts the stream").into_body();
         let stream = Self { requests, responses, unread: Vec::new(), connection };
         stream.request(DiscoveryRequest {
             node: Some(Node { id: "scripted".to_owned(), ..Node::default() }),
@@ -77,10 +97,19 @@ impl EnvoyStream {
         stream
     }
 
+    /// Requests resources of another type.
+    pub fn subscribe(&self, type_url: &str, names: &[&str]) {
+        self.request(DiscoveryRequest {
+            type_url: type_url.to_owned(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..DiscoveryRequest::default()
+        });
+    }
+
     fn request(&self, request: DiscoveryRequest) {
         let content = request.encode_to_vec();
         let length = u32::try_from(content.len()).expect("a short request");
-        // Fails if the agent has ended the stream.
+        // Fails if the server has ended the stream.
         let _ = self.requests.send([&[0][..], &length.to_be_bytes(), &content].concat().into());
     }
 

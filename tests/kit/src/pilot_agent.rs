@@ -1,35 +1,51 @@
-//! Istio's own agent as a status server: it probes the application itself when kubelet asks it.
+//! Istio's own agent: as a status server, which probes the application itself when kubelet asks it, and as
+//! the server of Envoy's xDS.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use kit::authority::Authority;
-use kit::envoy::{folder, workspace};
-use kit::process::Process;
-use kit::reserved_port::ReservedPort;
-use kit::{caller, wait};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
+
+use crate::authority::Authority;
+use crate::envoy::{folder, workspace};
+use crate::process::Process;
+use crate::reserved_port::ReservedPort;
+use crate::{caller, wait};
 
 /// Where pilot-agent finds the certificates of its workload, below its working directory.
 const CREDENTIALS: &str = "var/run/secrets/workload-spiffe-credentials";
 
+/// The socket on which Envoy gets xDS, below its working directory.
+const XDS_SOCKET: &str = "etc/istio/proxy/XDS";
+
 /// A pilot-agent that is killed on drop.
-pub(crate) struct PilotAgent {
+pub struct PilotAgent {
     /// The status port at the address of the Pod.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
+    /// The socket on which Envoy gets xDS.
+    pub xds_socket: PathBuf,
     child: Child,
 }
 
 impl PilotAgent {
-    /// Starts pilot-agent without Envoy and istiod for a Pod with this prober table.
-    pub(crate) async fn start(pod_ip: IpAddr, probers: &Value) -> Self {
+    /// Starts pilot-agent without Envoy for a Pod with this prober table. `discovery` is its control plane
+    /// in plaintext.
+    ///
+    /// # Panics
+    /// If it exits or is not ready in time.
+    pub async fn start(pod_ip: IpAddr, probers: &Value, discovery: Option<SocketAddr>) -> Self {
         let folder = folder("pilot-agent");
         write_credentials(&folder.join(CREDENTIALS));
         // It listens on all addresses, so it cannot have the port of the probe listeners.
         let port = ReservedPort::new(pod_ip);
         let address = port.address;
+        let mut config = json!({"statusPort": address.port()});
+        if let Some(discovery) = discovery {
+            config["discoveryAddress"] = discovery.to_string().into();
+            config["controlPlaneAuthPolicy"] = "NONE".into();
+        }
         let log = std::fs::File::create(folder.join("pilot-agent.log")).expect("a writable folder");
         let mut child = Command::new(binary())
             .args(["proxy", "sidecar"])
@@ -39,7 +55,7 @@ impl PilotAgent {
             .env("INSTANCE_IP", pod_ip.to_string())
             .env("ISTIO_KUBE_APP_PROBERS", probers.to_string())
             .env("XDS_ROOT_CA", format!("{CREDENTIALS}/root-cert.pem"))
-            .env("PROXY_CONFIG", json!({"statusPort": address.port()}).to_string())
+            .env("PROXY_CONFIG", config.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -57,17 +73,25 @@ impl PilotAgent {
             },
         )
         .await;
-        Self { address, child }
+        Self { address, xds_socket: folder.join(XDS_SOCKET), child }
     }
 
-    pub(crate) fn process(&self) -> Process {
+    /// Returns the running process.
+    ///
+    /// # Panics
+    /// If it has exited.
+    pub fn process(&self) -> Process {
         Process::new(self.child.id().expect("pilot-agent runs"))
     }
 }
 
 fn binary() -> PathBuf {
     let path = workspace().join("target/istio/pilot-agent");
-    assert!(path.is_file(), "{} is missing: run ./justw bench probe", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing: run ./justw bench probe or ./justw bench xds-proxy",
+        path.display()
+    );
     path
 }
 

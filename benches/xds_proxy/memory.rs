@@ -1,0 +1,68 @@
+//! Measures the memory of an agent with many endpoints, and while a large response passes through.
+
+use std::time::Duration;
+
+use kit::report::Row;
+use kit::vm::scripted_ads::CLUSTER_LOAD_ASSIGNMENT;
+use kit::vm::xds_resources::{CLUSTER, assignments, cluster_name, clusters};
+use tokio::time::sleep;
+
+use crate::Failure;
+use crate::route::{Link, Route};
+
+const CLUSTERS: u8 = 100;
+const ENDPOINTS: u8 = 100;
+const MIB: f64 = 1_048_576.0;
+/// What makes a response of all endpoints 16 MiB large.
+const PADDING: usize = (16 << 20) / CLUSTERS as usize;
+/// Wait until the configuration is stored, and memory that only this needs is released.
+const SETTLE: Duration = Duration::from_secs(8);
+
+pub(crate) async fn measure() -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for route in [Route::Agent, Route::PilotAgent] {
+        let [before, idle, peak] = round(route).await?;
+        let row = |what: &str, value| Row::new(format!("memory, {}, {what}", route.name()), value, "MiB");
+        let idle = row("10,000 endpoints", idle);
+        let peak = row("peak during a response of 16 MiB", peak);
+        rows.push(row("without resources", before));
+        if route == Route::Agent {
+            rows.extend([idle.at_most(8.0), peak.at_most(12.0)]);
+        } else {
+            rows.extend([idle, peak]);
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the memory before the first stream, with the endpoints, and at the peak, in MiB.
+async fn round(route: Route) -> Result<[f64; 3], Failure> {
+    let link = Link::start("b-memory", route).await;
+    let process = link.proxy.as_ref().ok_or("nothing between control plane and client")?.process();
+    sleep(SETTLE).await;
+    let before = process.rss();
+    let names: Vec<String> = (0..CLUSTERS).map(cluster_name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    link.server.push(CLUSTER, clusters(CLUSTERS));
+    let mut stream = link.open(CLUSTER, &[]).await;
+    let response = stream.response().await;
+    stream.acknowledge(&response, &[]);
+    link.acknowledged(CLUSTER).await;
+    link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, 0));
+    stream.subscribe(CLUSTER_LOAD_ASSIGNMENT, &names);
+    let response = stream.response().await;
+    stream.acknowledge(&response, &names);
+    link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
+    sleep(SETTLE).await;
+    let idle = process.rss();
+    process.reset_peak_rss();
+    link.server.push(CLUSTER_LOAD_ASSIGNMENT, assignments(CLUSTERS, ENDPOINTS, PADDING));
+    let response = stream.response().await;
+    stream.acknowledge(&response, &names);
+    link.acknowledged(CLUSTER_LOAD_ASSIGNMENT).await;
+    Ok([before, idle, process.peak_rss()].map(mib))
+}
+
+fn mib(bytes: u64) -> f64 {
+    f64::from(u32::try_from(bytes).expect("less than 4 GiB")) / MIB
+}
