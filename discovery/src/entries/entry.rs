@@ -257,6 +257,11 @@ impl Entry {
             && self.record.before == Some(Before::Served)
     }
 
+    /// Returns true if an agent is connected again and reports in time, although it may have no verdict yet.
+    pub(super) fn has_returned(&self) -> bool {
+        self.reporter.is_some() && self.silence_deadline.is_some()
+    }
+
     fn presence(&self, served: bool) -> Presence {
         let since = self.record.condition.as_ref().map(|condition| condition.last_transition_time);
         let since = since.map(|since| match self.transition {

@@ -57,10 +57,11 @@ impl Entries {
         }
     }
 
-    /// Lets the next snapshot remove a silent entry. A new report makes it an endpoint again.
+    /// Lets the next snapshot remove a silent entry. A new report makes it an endpoint again. If the agent
+    /// has returned, its first verdict decides.
     pub(super) fn release(&mut self, key: &Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if !self.ownership.owns(&entry.record) || !entry.is_silent() {
+        if !self.ownership.owns(&entry.record) || !entry.is_silent() || entry.has_returned() {
             return;
         }
         entry.record.before = Some(Before::Unserved);

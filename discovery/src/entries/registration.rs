@@ -38,6 +38,7 @@ impl Entries {
             bound: None,
             waiting_for: None,
             pending_report: None,
+            newest: None,
             last_istio_report: None,
             rate: RateLimiter::new(self.settings.report_interval, self.settings.report_burst),
             last_hello: None,

@@ -21,6 +21,12 @@ impl Entries {
         if stream.target.is_none() {
             return self.emit(Event::Report(ReportOutcome::Rejected));
         }
+        if let Report::AppHealth(report) = &report {
+            if classify(stream.newest.as_ref(), report) == ReportOutcome::Stale {
+                return self.emit(Event::Report(ReportOutcome::Stale));
+            }
+            stream.newest = Some((report.epoch.clone(), report.generation, report.state));
+        }
         stream.pending_report = Some(report);
         self.apply_pending(id);
     }
@@ -138,7 +144,7 @@ impl Entries {
     }
 }
 
-/// Decides whether a report counts: the first of a session does, then only newer generations of the
+/// Decides whether a report counts: the first of a session or stream does, then only newer generations of the
 /// same epoch. An equal generation is a repetition.
 fn classify(accepted: Option<&(String, u64, State)>, report: &HealthReport) -> ReportOutcome {
     match accepted {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pacing::RateLimiter;
+use workload_health::State;
 
 use super::name::RegistrationTarget;
 use super::{Identity, Node, Report};
@@ -31,6 +32,9 @@ pub(super) struct Stream {
     pub(super) waiting_for: Option<WaitingFor>,
     /// The newest report that has not been applied yet.
     pub(super) pending_report: Option<Report>,
+    /// Epoch, generation and state of the newest report of an app-health agent, applied or not. It stays
+    /// when the entry is deleted, and with it what the entry has accepted.
+    pub(super) newest: Option<(String, u64, State)>,
     /// The last report of an Istio reporter, which does not repeat it by itself.
     pub(super) last_istio_report: Option<Report>,
     pub(super) rate: RateLimiter,

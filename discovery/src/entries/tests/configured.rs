@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// A report that is repeated late does not replace the newer one, also while the entry does not exist.
+#[test]
+fn older_report_while_the_group_is_absent() {
+    after_healthy(
+        settings(),
+        &[
+            ("report 1 e 2 Unhealthy", "write, push, ack 1 e/2 | removed False/ProbeFailed"),
+            ("config", "delete, push, hello 1 s0 | gone"),
+            ("report 1 e 2 Unhealthy", "| gone"),
+            ("report 1 e 1 Healthy", "stale | gone"),
+            ("config probe", "hello 1 s1 probe, write, push, write, ack 1 e/2 | removed False/ProbeFailed"),
+        ],
+    );
+}
+
 #[test]
 fn group_changes_with_open_streams() {
     check(

@@ -91,6 +91,12 @@ impl Fleet {
     }
 
     fn connect(&mut self, machine: u64, stream: StreamId) {
+        self.open(machine, stream);
+        self.report(stream, "1", "Healthy");
+    }
+
+    /// Opens a stream of a machine that has not reported yet.
+    fn open(&mut self, machine: u64, stream: StreamId) {
         let address = format!("10.0.0.{machine}");
         let node = Node {
             namespace: Some("shop".to_owned()),
@@ -102,7 +108,6 @@ impl Fleet {
         let peer = format!("{address}:4000").parse().expect("an address");
         self.input(Input::Opened { stream, peer, identity: None, node: Box::new(node) });
         self.alive.insert(stream);
-        self.report(stream, "1", "Healthy");
     }
 
     fn report(&mut self, stream: StreamId, generation: &str, word: &str) {
@@ -285,6 +290,24 @@ fn restart_delays_the_release() {
     assert_eq!(fleet.counts(), (4, 2, 4));
     fleet.wait(20);
     assert_eq!(fleet.counts().0, 2);
+}
+
+/// The window of the others ends while a restarted agent waits for its first probe result.
+#[test]
+fn a_machine_that_has_just_returned_is_not_released() {
+    let mut fleet = Fleet::new(10);
+    fleet.close(1..=4);
+    fleet.wait(1000);
+    fleet.connect(1, 21);
+    fleet.connect(2, 22);
+    assert_eq!(fleet.counts(), (10, 2, 10));
+    fleet.wait(118);
+    fleet.open(3, 23);
+    fleet.report(23, "0", "Awaiting");
+    fleet.wait(4);
+    assert_eq!(fleet.counts().0, 9, "of the others only 4 is released");
+    fleet.report(23, "1", "Unhealthy");
+    assert_eq!(fleet.counts().0, 8);
 }
 
 #[test]
