@@ -170,7 +170,8 @@ impl Entries {
         let ahead = newest.map_or(0, |newest| newest.seconds().saturating_sub(now.seconds()));
         if ahead > 0 {
             for entry in &mut silent {
-                let moved = |stored: Timestamp| Timestamp::from_seconds(stored.seconds().saturating_sub(ahead));
+                let moved =
+                    |stored: Timestamp| Timestamp::from_seconds(stored.seconds().saturating_sub(ahead));
                 entry.transition = entry.last_transition().map(|stored| (stored, moved(stored)));
             }
         }
