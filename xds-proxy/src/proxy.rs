@@ -134,7 +134,7 @@ pub struct Proxy {
 impl Proxy {
     /// Creates a proxy without streams. `stored` is the stored configuration and its age.
     pub fn new(settings: ProxySettings, stored: Option<(LastGood, Duration)>) -> Self {
-        let storage = Storage::new(stored.is_some());
+        let storage = Storage::new(settings.max_age.is_some(), stored.is_some());
         let (good, age) = stored.map_or((LastGood::default(), None), |(good, age)| (good, Some(age)));
         Self {
             settings,
@@ -290,9 +290,7 @@ impl Proxy {
         if is_due(self.unchanged_due()) {
             self.confirm_unchanged(now, effects);
         }
-        if self.settings.max_age.is_some()
-            && let Some(write) = self.storage.start(now)
-        {
+        if let Some(write) = self.storage.start(now) {
             effects.push(Effect::Store { write, age: self.good_age(now).unwrap_or_default() });
         }
     }

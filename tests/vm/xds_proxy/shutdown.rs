@@ -17,6 +17,7 @@ use super::setup::Setup;
 
 const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const CONNECTED: &str = "connected to the discovery server";
+const LOST: &str = "disconnected from the discovery server";
 
 /// Envoy's stream may end before the agent's, or remain.
 #[tokio::test]
@@ -46,6 +47,7 @@ async fn the_final_report_uses_the_stream_of_envoy() {
         let workload = discovery.workload(machine.ip).await;
         assert_eq!(workload["condition"]["reason"], "Terminating", "{workload:#}\n{}", machine.log());
         assert_eq!(machine.log().matches(CONNECTED).count(), 1, "{}", machine.log());
+        assert!(!machine.log().contains(LOST), "{}", machine.log());
         drop(stream);
     }
 }
@@ -57,6 +59,7 @@ async fn the_final_report_of_an_agent_with_its_own_envoy() {
     let (log, workload) = setup.terminate().await;
     assert_eq!(workload["condition"]["reason"], "Terminating", "{workload:#}\n{log}");
     assert_eq!(log.matches(CONNECTED).count(), 1, "{log}");
+    assert!(!log.contains(LOST), "{log}");
 }
 
 /// The next write would be due five seconds after the one before.

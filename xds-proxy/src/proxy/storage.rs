@@ -32,6 +32,8 @@ pub(super) enum Outcome {
 
 #[derive(Debug, Default)]
 pub(super) struct Storage {
+    /// False if nothing is ever stored.
+    is_enabled: bool,
     /// When the content must be written; `None` if the file contains it, or a write does.
     content_at: Option<Duration>,
     must_write_age: bool,
@@ -49,12 +51,15 @@ pub(super) struct Storage {
 
 impl Storage {
     /// `is_current` is true if the configuration was read from the file.
-    pub(super) fn new(is_current: bool) -> Self {
-        Self { is_current, ..Self::default() }
+    pub(super) fn new(is_enabled: bool, is_current: bool) -> Self {
+        Self { is_enabled, is_current, ..Self::default() }
     }
 
     /// Records a change of the configuration.
     pub(super) fn changed(&mut self, now: Duration) {
+        if !self.is_enabled {
+            return;
+        }
         let at = if self.is_terminating { now } else { self.earliest.max(now + DELAY) };
         self.content_at.get_or_insert(at);
         self.is_current = false;

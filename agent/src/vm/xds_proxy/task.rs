@@ -155,7 +155,10 @@ impl ProxyTask {
                 self.health = Some(link);
                 Some(Input::HealthAttached)
             }
-            request = next_report(&mut self.health) => self.on_report(request),
+            request = next_report(&mut self.health) => {
+                // The reporter has finished, or attaches again, if there is none.
+                request.map(|request| Input::HealthRequest(request.encode(self.upstream.variant())))
+            }
             result = next_write(&mut self.surroundings.cache) => {
                 self.surroundings.metrics.vm.xds.stored(result.is_ok());
                 Some(Input::Stored(result))
@@ -240,17 +243,6 @@ impl ProxyTask {
     fn clear_requests(&mut self) {
         self.to_upstream.clear();
         self.accept_by = None;
-    }
-
-    fn on_report(&mut self, request: Option<Request>) -> Option<Input> {
-        match request {
-            Some(request) => Some(Input::HealthRequest(request.encode(self.upstream.variant()))),
-            None => {
-                // The reporter has finished, or attaches again.
-                self.health = None;
-                None
-            }
-        }
     }
 
     fn step(&mut self, input: Input) {
@@ -382,7 +374,7 @@ async fn next_request(envoy: &mut Option<EnvoyStream>) -> Result<Bytes, Status> 
 
 async fn next_report(health: &mut Option<HealthLink>) -> Option<Request> {
     match health {
-        Some(link) => link.requests.recv().await,
+        Some(link) => link.next_request().await,
         None => std::future::pending().await,
     }
 }

@@ -4,6 +4,10 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+fn storage() -> Storage {
+    Storage::new(true, false)
+}
+
 fn failure(cause: &str) -> Result<(), String> {
     Err(cause.to_owned())
 }
@@ -29,15 +33,15 @@ fn starts(mut storage: Storage, length: Duration, until: Duration) -> Vec<Durati
 
 #[test]
 fn changes_that_keep_coming_are_written_every_five_seconds() {
-    let fast = starts(Storage::default(), Duration::ZERO, seconds(17));
+    let fast = starts(storage(), Duration::ZERO, seconds(17));
     assert_eq!(fast, [1, 6, 11, 16].map(seconds));
-    let slow = starts(Storage::default(), seconds(8), seconds(26));
+    let slow = starts(storage(), seconds(8), seconds(26));
     assert_eq!(slow, [1, 9, 17, 25].map(seconds), "a slow disk is never written to twice at once");
 }
 
 #[test]
 fn the_last_change_is_always_written() {
-    let mut storage = Storage::default();
+    let mut storage = storage();
     storage.changed(seconds(0));
     assert_eq!(storage.start(seconds(1)), Some(Write::Content));
     // Changes during a write are not in it.
@@ -62,7 +66,7 @@ fn the_last_change_is_always_written() {
 
 #[test]
 fn failed_writes_are_repeated_with_growing_pauses_and_reported_once_per_cause() {
-    let mut storage = Storage::default();
+    let mut storage = storage();
     storage.changed(seconds(0));
     let (mut now, mut pauses) = (seconds(1), Vec::new());
     for (cause, outcome) in [
@@ -90,7 +94,7 @@ fn failed_writes_are_repeated_with_growing_pauses_and_reported_once_per_cause() 
 
 #[test]
 fn only_a_file_with_the_newest_configuration_is_confirmed() {
-    let mut storage = Storage::default();
+    let mut storage = storage();
     storage.confirmed();
     assert!(storage.is_idle(), "no file");
     storage.changed(seconds(0));
@@ -109,7 +113,16 @@ fn only_a_file_with_the_newest_configuration_is_confirmed() {
     storage.finished(seconds(6), failure("disk full"));
     storage.confirmed();
     assert_eq!(storage.due(), Some(seconds(11)), "an older file keeps its age");
-    let mut read = Storage::new(true);
+    let mut read = Storage::new(true, true);
     read.confirmed();
     assert_eq!(read.start(seconds(1)), Some(Write::Age));
+}
+
+#[test]
+fn nothing_is_due_if_nothing_is_ever_stored() {
+    let mut storage = Storage::new(false, false);
+    storage.changed(seconds(0));
+    storage.confirmed();
+    storage.terminate(seconds(1));
+    assert_eq!((storage.due(), storage.start(seconds(9)), storage.is_idle()), (None, None, true));
 }
