@@ -62,7 +62,7 @@ async fn the_final_report_of_an_agent_with_its_own_envoy() {
     assert!(!log.contains(LOST), "{log}");
 }
 
-/// The next write would be due five seconds after the one before.
+/// The next write would be due five seconds after the first one.
 #[tokio::test]
 async fn the_last_configuration_is_stored_before_the_exit() {
     let server = FaultyAds::listen("127.0.0.1:0".parse().unwrap(), Fault::endpoints("payments", 1000)).await;

@@ -151,22 +151,16 @@ impl Proxy {
         delivered: Delivered,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
-        else {
-            return;
-        };
         let is_live = delivered.server.is_some();
         let is_cut = delivered.content.is_cut;
-        // In state of the world, a response of these types replaces all resources.
-        let is_whole = state.receives_whole_sets();
-        let reason = match self.not_stored_reason(&type_url) {
-            Some(_) if is_whole && self.not_stored.contains_key(&type_url) => None,
-            reason => reason,
-        };
+        let known_reason = self.not_stored_reason(&type_url);
+        let is_known = self.not_stored.contains_key(&type_url);
         let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
         else {
             return;
         };
+        // In state of the world, a response of these types replaces all resources, which may fit now.
+        let reason = known_reason.filter(|_| !(is_known && state.receives_whole_sets()));
         if type_url == SECRET
             || is_cut
             || reason.is_some()

@@ -46,7 +46,7 @@ impl Proxy {
         if self.good.0.remove(type_url).is_some() {
             self.storage.changed(now);
         }
-        if reason != TYPES {
+        if self.good.0.len() + self.not_stored.len() < TYPE_LIMIT {
             self.not_stored.insert(type_url.to_owned(), reason);
         }
         let counters = self.counters.entry(type_url.to_owned()).or_default();

@@ -338,7 +338,7 @@ impl ProxyTask {
             Event::NotStored { type_url, reason } => {
                 warn!(
                     type_url = printable(&type_url),
-                    reason, "xDS resources of a type not stored, Envoy receives them all the same"
+                    reason, "xDS resources of a type not stored, Envoy still receives them"
                 );
             }
             Event::StoreFailed { error } => {

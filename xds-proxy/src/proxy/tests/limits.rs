@@ -113,6 +113,28 @@ fn types_beyond_the_limit_are_passed_on_but_not_stored() {
     assert_eq!((tested.stored().0.len(), tested.proxy.not_stored.len()), (TYPE_LIMIT, 0));
 }
 
+#[test]
+fn types_that_are_too_large_count_too() {
+    let mut tested = Tested::new(Variant::Delta);
+    for round in 0..3 {
+        tested.step(Input::EnvoyOpened(Variant::Delta));
+        if round > 0 {
+            tested.tick_until(|effect| *effect == Effect::Connect);
+        }
+        tested.open_upstream();
+        for number in 0..TYPE_LIMIT {
+            let type_url = format!("type.googleapis.com/{round}.{number}");
+            tested.envoy(&type_url, &[], "", "");
+            let response = [Response::delta(&type_url, "v", []), Response::nonce_suffix("n")].concat();
+            let names = (0..=ITEM_LIMIT).map(|_| String::new());
+            tested.step(Input::UpstreamResponse(with_removed(&response, names)));
+            verdict(&mut tested, &type_url, None);
+        }
+        assert_eq!(tested.not_stored().len(), TYPE_LIMIT);
+        assert_eq!(tested.proxy.not_stored.len(), TYPE_LIMIT);
+    }
+}
+
 /// Envoy accepts each response, so it holds as much itself.
 #[test]
 fn a_flood_of_resources_is_passed_on_but_not_kept() {
