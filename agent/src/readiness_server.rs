@@ -94,7 +94,7 @@ impl ReadinessServer {
         let status = if snapshot.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let stale = self.state.stale();
         let body = match (query.verbose, stale) {
-            (true, _) => snapshot.verbose(self.state.now(), stale),
+            (true, _) => snapshot.verbose(self.state.now(), stale, self.state.store_error()),
             (false, None) => snapshot.body.clone(),
             (false, Some(age)) => with_age(&snapshot.body, age),
         };

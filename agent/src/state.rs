@@ -18,6 +18,8 @@ pub struct AgentState {
     silence: watch::Sender<Silence>,
     /// Age of the xDS configuration that came from the cache, and the time at which it had that age.
     stale: Mutex<Option<(Duration, Duration)>>,
+    /// Why the xDS configuration could not be stored.
+    store_error: Mutex<Option<String>>,
     started: Instant,
     metrics: Arc<Metrics>,
 }
@@ -33,6 +35,7 @@ impl AgentState {
             snapshots,
             silence,
             stale: Mutex::default(),
+            store_error: Mutex::default(),
             started: Instant::now(),
             metrics,
         }
@@ -62,6 +65,19 @@ impl AgentState {
     pub fn stale(&self) -> Option<Duration> {
         let stale = *self.stale.lock().expect("nothing panics while it holds this lock");
         stale.map(|(age, at)| age.saturating_add(self.now().saturating_sub(at)))
+    }
+
+    /// Records why the last attempt to store the xDS configuration failed.
+    pub fn set_store_error(&self, error: Option<&str>) {
+        let mut known = self.store_error.lock().expect("nothing panics while it holds this lock");
+        if known.as_deref() != error {
+            *known = error.map(str::to_owned);
+        }
+    }
+
+    /// Returns why the xDS configuration could not be stored.
+    pub fn store_error(&self) -> Option<String> {
+        self.store_error.lock().expect("nothing panics while it holds this lock").clone()
     }
 
     /// Applies an observation that is not the result of a request, and publishes it immediately.

@@ -6,11 +6,14 @@ pub mod report;
 pub mod xds_proxy;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::awaited_pids::AwaitedPids;
 use crate::exit::Failure;
@@ -21,6 +24,9 @@ use ::xds_proxy::ProxyView;
 use health::{HealthConfig, HealthHandle};
 use report::{DiscoveryConfig, StreamStatus};
 use xds_proxy::{ProxyConfig, RunningProxy};
+
+/// How long the exit waits for the disk.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct VmConfig {
@@ -41,6 +47,8 @@ pub struct VmTasks {
     reporting: Option<JoinHandle<()>>,
     /// `None` without the xDS proxy.
     proxying: Option<JoinHandle<()>>,
+    /// Ends `proxying`.
+    stop_proxy: CancellationToken,
 }
 
 /// What the local server shows about the workload.
@@ -65,7 +73,8 @@ pub fn start(
         .unzip();
     let Some((discovery, reported)) = config.discovery.zip(health.clone()) else {
         let view = VmView { health, stream: None, xds: None };
-        return Ok((view, VmTasks { probing, reporting: None, proxying: None }));
+        let stop_proxy = CancellationToken::new();
+        return Ok((view, VmTasks { probing, reporting: None, proxying: None, stop_proxy }));
     };
     let encode_node = {
         let (node, health) = (discovery.node.clone(), reported.clone());
@@ -78,12 +87,16 @@ pub fn start(
         .proxy
         .map(start_proxy)
         .transpose()?
-        .map(|RunningProxy { links, view, task }| (links, (view, task)))
+        .map(|RunningProxy { links, view, task, stop }| (links, (view, (task, stop))))
         .unzip();
     let (xds, proxying) = proxy.unzip();
+    let (proxying, stop_proxy) = proxying.unzip();
     let (stream, reporting) = report::start(discovery, reported, state.clone(), metrics.clone(), links)?;
     let view = VmView { health, stream: Some(stream), xds };
-    Ok((view, VmTasks { probing, reporting: Some(reporting), proxying }))
+    Ok((
+        view,
+        VmTasks { probing, reporting: Some(reporting), proxying, stop_proxy: stop_proxy.unwrap_or_default() },
+    ))
 }
 
 impl VmView {
@@ -110,12 +123,19 @@ impl VmTasks {
         }
     }
 
-    /// Waits for the final report. Its limit is --final-report-timeout, which includes the time that
-    /// Envoy took to exit.
+    /// Waits for the final report, and until the last xDS configuration is stored. The limit of the
+    /// report is --final-report-timeout, which includes the time that Envoy took to exit.
     pub async fn finish(self) -> Result<(), Failure> {
-        match self.reporting.filter(|reporting| !reporting.is_finished()) {
+        let reported = match self.reporting.filter(|reporting| !reporting.is_finished()) {
             Some(reporting) => reporting.await.map_err(|error| tasks::error("reporter", Some(error))),
             None => Ok(()),
+        };
+        self.stop_proxy.cancel();
+        if let Some(proxying) = self.proxying.filter(|proxying| !proxying.is_finished())
+            && timeout(STORE_TIMEOUT, proxying).await.is_err()
+        {
+            warn!("xDS configuration not stored before the exit: the disk is too slow");
         }
+        reported
     }
 }

@@ -134,7 +134,10 @@ impl Entries {
     pub fn step(&mut self, now: Duration, wall: Timestamp, input: Input) -> Vec<Effect> {
         let now = now.max(self.at.now);
         let steady = self.steady_time(now, wall);
-        self.started_at.get_or_insert(steady.minus(now));
+        if self.started_at.is_none() {
+            self.started_at = Some(steady.minus(now));
+            self.move_future_times(steady);
+        }
         self.at = StepTime { now, wall, steady };
         match input {
             Input::Config(config) => self.configure(config),
@@ -155,6 +158,23 @@ impl Entries {
         }
         self.pass_deadlines();
         mem::take(&mut self.effects)
+    }
+
+    /// Moves the times of stored entries that became silent, if some are in the future: the system clock
+    /// was set back before this process started. The newest becomes `now`, the intervals between them
+    /// stay, and from here on they age.
+    fn move_future_times(&mut self, now: Timestamp) {
+        let mut silent: Vec<&mut Entry> =
+            self.entries.values_mut().filter(|entry| entry.is_silent()).collect();
+        let newest = silent.iter().filter_map(|entry| entry.last_transition()).max();
+        let ahead = newest.map_or(0, |newest| newest.seconds().saturating_sub(now.seconds()));
+        if ahead > 0 {
+            for entry in &mut silent {
+                let moved =
+                    |stored: Timestamp| Timestamp::from_seconds(stored.seconds().saturating_sub(ahead));
+                entry.transition = entry.last_transition().map(|stored| (stored, moved(stored)));
+            }
+        }
     }
 
     /// Returns the time for [`SnapshotSettings::now`](crate::snapshot::SnapshotSettings): `wall`, without

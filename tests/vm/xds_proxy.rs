@@ -2,6 +2,8 @@
 
 mod faults;
 mod setup;
+mod shutdown;
+mod storage;
 
 use std::fs::Permissions;
 use std::net::SocketAddr;

@@ -4,16 +4,15 @@
 //! message with the node's identity and the resources of each type.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
 
-use crate::wire::{self, Malformed, put_bytes};
+use crate::wire::{self, Malformed, bytes_size, put_bytes, put_key};
 
 const FORMAT: &[u8] = b"app-health xDS cache 1\n";
 const CHECKSUM_LENGTH: usize = 32;
-/// Maximum size of all stored resources together, in bytes.
-const SIZE_LIMIT: usize = 64 << 20;
 
 /// Why a stored configuration is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,50 +38,96 @@ pub struct StoredResource {
 pub struct GoodType {
     /// Version of the last accepted response.
     pub version: String,
-    pub resources: BTreeMap<String, StoredResource>,
+    resources: BTreeMap<String, StoredResource>,
+    /// Size of the resources with their names and versions, in bytes.
+    size: usize,
 }
 
-/// The accepted resources of all types, by type URL.
+/// The accepted resources of all types, by type URL. A copy shares the resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LastGood(pub BTreeMap<String, GoodType>);
+pub struct LastGood(pub BTreeMap<String, Arc<GoodType>>);
+
+fn size_of(name: &str, stored: &StoredResource) -> usize {
+    name.len() + stored.version.len() + stored.any.len()
+}
 
 impl GoodType {
-    pub(crate) fn size(&self) -> usize {
-        let size =
-            |(name, stored): (&String, &StoredResource)| name.len() + stored.version.len() + stored.any.len();
-        self.resources.iter().map(size).sum()
+    pub fn resources(&self) -> &BTreeMap<String, StoredResource> {
+        &self.resources
     }
+
+    /// Returns the size in bytes.
+    pub fn size(&self) -> usize {
+        self.size + self.version.len()
+    }
+
+    pub(crate) fn insert(&mut self, name: String, stored: StoredResource) {
+        self.remove(&name);
+        self.size += size_of(&name, &stored);
+        self.resources.insert(name, stored);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        if let Some(stored) = self.resources.remove(name) {
+            self.size -= size_of(name, &stored);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.resources.clear();
+        self.size = 0;
+    }
+
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.resources.retain(|name, _| is_kept(name));
+        self.size = self.resources.iter().map(|(name, stored)| size_of(name, stored)).sum();
+    }
+
+    /// Returns the size of the encoded type in bytes.
+    fn encoded_size(&self, type_url: &str) -> usize {
+        let resources = self
+            .resources
+            .iter()
+            .map(|(name, stored)| bytes_size(resource_size(name, stored)))
+            .sum::<usize>();
+        bytes_size(type_url.len()) + bytes_size(self.version.len()) + resources
+    }
+}
+
+/// Returns the size of an encoded resource in bytes.
+fn resource_size(name: &str, stored: &StoredResource) -> usize {
+    [name.len(), stored.version.len(), stored.any.len()].map(bytes_size).iter().sum()
 }
 
 impl LastGood {
     /// Returns the size of all resources in bytes.
     pub fn size(&self) -> usize {
-        self.0.values().map(GoodType::size).sum()
+        self.0.values().map(|good| good.size()).sum()
     }
 
-    /// Returns true if the resources exceed the size limit.
-    pub fn is_too_large(&self) -> bool {
-        self.size() > SIZE_LIMIT
-    }
-
-    /// Encodes the file. Secrets are left out.
-    pub fn encode(&self, identity: &str) -> Vec<u8> {
-        let mut content = BytesMut::with_capacity(self.size() + 1024);
-        put_bytes(&mut content, 1, identity.as_bytes());
+    /// Encodes the file, in parts that share the memory of the resources. Secrets are left out.
+    pub fn encode(&self, identity: &str) -> Vec<Bytes> {
+        let (mut parts, mut head) = (vec![Bytes::new()], BytesMut::new());
+        put_bytes(&mut head, 1, identity.as_bytes());
         for (type_url, good) in self.0.iter().filter(|(type_url, _)| *type_url != wire::SECRET) {
-            let mut one = BytesMut::with_capacity(good.size() + 256);
-            put_bytes(&mut one, 1, type_url.as_bytes());
-            put_bytes(&mut one, 2, good.version.as_bytes());
+            put_key(&mut head, 2, good.encoded_size(type_url));
+            put_bytes(&mut head, 1, type_url.as_bytes());
+            put_bytes(&mut head, 2, good.version.as_bytes());
             for (name, stored) in &good.resources {
-                let mut resource = BytesMut::with_capacity(stored.any.len() + 256);
-                put_bytes(&mut resource, 1, name.as_bytes());
-                put_bytes(&mut resource, 2, stored.version.as_bytes());
-                put_bytes(&mut resource, 3, &stored.any);
-                put_bytes(&mut one, 3, &resource);
+                put_key(&mut head, 3, resource_size(name, stored));
+                put_bytes(&mut head, 1, name.as_bytes());
+                put_bytes(&mut head, 2, stored.version.as_bytes());
+                put_key(&mut head, 3, stored.any.len());
+                parts.extend([head.split().freeze(), stored.any.clone()]);
             }
-            put_bytes(&mut content, 2, &one);
         }
-        [FORMAT, &Sha256::digest(&content), &content].concat()
+        parts.push(head.freeze());
+        let mut checksum = Sha256::new();
+        parts.iter().for_each(|part| checksum.update(part));
+        if let Some(first) = parts.first_mut() {
+            *first = [FORMAT, &checksum.finalize()].concat().into();
+        }
+        parts
     }
 
     /// Decodes a file.
@@ -107,7 +152,10 @@ impl LastGood {
             let field = field?;
             match field.number {
                 1 => owner = field.text()?,
-                2 => types.extend([good_type(&field.bytes()?)?]),
+                2 => {
+                    let (type_url, good) = good_type(&field.bytes()?)?;
+                    types.insert(type_url, Arc::new(good));
+                }
                 _ => {}
             }
         }
@@ -125,7 +173,10 @@ fn good_type(message: &Bytes) -> Result<(String, GoodType), Malformed> {
         match field.number {
             1 => type_url = field.text()?,
             2 => good.version = field.text()?,
-            3 => good.resources.extend([stored_resource(&field.bytes()?)?]),
+            3 => {
+                let (name, stored) = stored_resource(&field.bytes()?)?;
+                good.insert(name, stored);
+            }
             _ => {}
         }
     }

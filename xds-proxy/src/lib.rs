@@ -5,10 +5,11 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 pub mod last_good;
+mod names;
 pub mod proxy;
 mod type_state;
 pub mod wire;
 
 pub use last_good::{CacheError, LastGood};
-pub use proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxySettings, ProxyView, TypeView};
+pub use proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxySettings, ProxyView, TypeView, Write};
 pub use wire::Variant;

@@ -9,10 +9,12 @@
 mod downstream;
 mod from_cache;
 mod health;
+mod limits;
+mod storage;
 mod types;
 mod upstream;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +24,8 @@ use crate::last_good::LastGood;
 use crate::type_state::TypeState;
 use crate::wire::Variant;
 use health::Health;
+pub use storage::Write;
+use storage::{Outcome, Storage};
 use types::{Age, Counters};
 pub use types::{Effect, Event, HealthEvent, Input, ProxySettings, ProxyView, TypeView};
 
@@ -52,8 +56,8 @@ const TYPE_URL_LIMIT: usize = 256;
 const ACK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of resource types of one stream.
 const TYPE_LIMIT: usize = 64;
-/// Changes within this time are stored together.
-const STORE_DELAY: Duration = Duration::from_secs(1);
+/// Why an Envoy is disconnected whose subscriptions exceed the limits.
+const TOO_MANY_NAMES: &str = "more than 100,000 names of one type, or more than 32 MiB of names";
 /// How often the stored configuration is marked as current while a control plane answers.
 const CONFIRM_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -94,12 +98,6 @@ struct Downstream {
     types: Vec<TypeState>,
 }
 
-impl Downstream {
-    fn find(&mut self, type_url: &str) -> Option<&mut TypeState> {
-        self.types.iter_mut().find(|state| state.type_url() == type_url)
-    }
-}
-
 /// The proxy between one Envoy and its control plane.
 #[derive(Debug)]
 pub struct Proxy {
@@ -117,23 +115,26 @@ pub struct Proxy {
     /// Why the last upstream stream or attempt ended.
     error: Option<String>,
     good: LastGood,
-    /// Types that are too large to be stored. One is stored again once a complete set of it fits.
-    oversized: BTreeSet<String>,
+    /// Types that are not stored, and why. One is stored again once a complete set of it fits.
+    not_stored: BTreeMap<String, &'static str>,
     /// Types that Envoy received from the cache on an earlier stream: their age, and since when.
     from_cache: BTreeMap<String, (Duration, Duration)>,
     age: Age,
-    store_at: Option<Duration>,
+    storage: Storage,
     confirm_at: Option<Duration>,
     reopen_at: Option<Duration>,
     health: Health,
     counters: BTreeMap<String, Counters>,
     /// Responses of types that Envoy does not subscribe to.
     not_subscribed: u64,
+    /// True once the agent terminates.
+    is_terminating: bool,
 }
 
 impl Proxy {
     /// Creates a proxy without streams. `stored` is the stored configuration and its age.
     pub fn new(settings: ProxySettings, stored: Option<(LastGood, Duration)>) -> Self {
+        let storage = Storage::new(settings.max_age.is_some(), stored.is_some());
         let (good, age) = stored.map_or((LastGood::default(), None), |(good, age)| (good, Some(age)));
         Self {
             settings,
@@ -146,15 +147,16 @@ impl Proxy {
             is_outage: false,
             error: None,
             good,
-            oversized: BTreeSet::new(),
+            not_stored: BTreeMap::new(),
             from_cache: BTreeMap::new(),
             age: Age::new(age),
-            store_at: None,
+            storage,
             confirm_at: None,
             reopen_at: None,
             health: Health::default(),
             counters: BTreeMap::new(),
             not_subscribed: 0,
+            is_terminating: false,
         }
     }
 
@@ -171,14 +173,15 @@ impl Proxy {
             Input::UpstreamClosed { is_rejected, reason } => {
                 self.upstream_closed(now, is_rejected, reason, random, &mut effects);
             }
-            Input::HealthAttached => self.health.attach(),
+            Input::HealthAttached => self.attach_health(now, &mut effects),
             Input::HealthRequest(message) => self.health_request(message, &mut effects),
-            Input::HealthReset => self.reopen_upstream(now, "reopened for health reports", &mut effects),
             // A later connection uses the current files.
             Input::FilesChanged if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) => {
                 self.reopen_at.get_or_insert(now + REOPEN_WITHIN.mul_f64(random()));
             }
             Input::FilesChanged => {}
+            Input::Stored(result) => self.stored(now, result, &mut effects),
+            Input::Terminating => self.terminate(now),
             Input::Tick => {}
         }
         self.run_due(now, &mut effects);
@@ -193,11 +196,11 @@ impl Proxy {
             Upstream::Idle | Upstream::Connecting => None,
         };
         let is_open = matches!(self.upstream, Upstream::Open(_));
-        let reopen = self.reopen_at.filter(|_| is_open);
+        let reopen = self.reopen_at.filter(|_| is_open && !self.is_terminating);
         let confirm = self.confirm_at.filter(|_| is_open);
         let due = [
             upstream,
-            self.store_at,
+            self.storage.due(),
             confirm,
             reopen,
             self.cache_due(),
@@ -220,14 +223,40 @@ impl Proxy {
         count < IN_FLIGHT_LIMIT && size < IN_FLIGHT_SIZE && total < IN_FLIGHT_TOTAL
     }
 
-    /// Returns true if no configuration is known.
-    pub fn has_no_last_good(&self) -> bool {
-        self.good.0.is_empty()
+    /// Returns the last good configuration, whose resources are shared with the copy.
+    pub fn last_good(&self) -> LastGood {
+        self.good.clone()
     }
 
-    /// Returns the file of the last good configuration.
-    pub fn encode_last_good(&self) -> Vec<u8> {
-        self.good.encode(&self.settings.identity)
+    /// Returns true if nothing waits to be stored.
+    pub fn is_stored(&self) -> bool {
+        self.storage.is_idle()
+    }
+
+    /// Returns why the last write of the configuration failed.
+    pub fn store_error(&self) -> Option<&str> {
+        self.storage.error()
+    }
+
+    fn stored(&mut self, now: Duration, result: Result<(), String>, effects: &mut Vec<Effect>) {
+        match self.storage.finished(now, result) {
+            Outcome::Same => {}
+            Outcome::Failed => {
+                let error = self.storage.error().unwrap_or_default().to_owned();
+                effects.push(Effect::Event(Event::StoreFailed { error }));
+            }
+            Outcome::Recovered => effects.push(Effect::Event(Event::StoredAgain)),
+        }
+    }
+
+    /// The upstream stream stays open for the final health report, also after Envoy has closed its
+    /// stream, and the last configuration is stored.
+    fn terminate(&mut self, now: Duration) {
+        self.is_terminating = true;
+        self.storage.terminate(now);
+        if let Upstream::Open(open) = &mut self.upstream {
+            open.linger_until = None;
+        }
     }
 
     fn run_due(&mut self, now: Duration, effects: &mut Vec<Effect>) {
@@ -244,13 +273,13 @@ impl Proxy {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
                 self.health.closed(false, "Envoy disconnected", effects);
-                self.upstream_ended(now, effects);
-            } else if is_due(self.reopen_at) {
+                self.upstream_ended(now);
+            } else if is_due(self.reopen_at) && !self.is_terminating {
                 self.reopen_at = None;
                 self.reopen_upstream(now, "reopened with the new certificate", effects);
             } else if is_due(self.confirm_at) {
                 self.confirm_at = Some(now + CONFIRM_INTERVAL);
-                effects.push(Effect::Confirm);
+                self.storage.confirmed();
             }
         }
         if is_due(self.ack_due()) {
@@ -261,9 +290,8 @@ impl Proxy {
         if is_due(self.unchanged_due()) {
             self.confirm_unchanged(now, effects);
         }
-        if is_due(self.store_at) {
-            self.store_at = None;
-            effects.push(Effect::Store);
+        if let Some(write) = self.storage.start(now) {
+            effects.push(Effect::Store { write, age: self.good_age(now).unwrap_or_default() });
         }
     }
 }

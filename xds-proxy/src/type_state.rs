@@ -4,13 +4,14 @@
 mod content;
 mod replay;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::last_good::GoodType;
-use crate::wire::{Request, Variant, is_complete};
+use crate::names::Names;
+use crate::wire::{ITEM_LIMIT, Request, Variant, is_complete};
 pub(crate) use content::{Content, from_last_good};
 use replay::unknown_versions;
 
@@ -34,7 +35,7 @@ pub(crate) struct Delivered {
     /// `None` for a response from the last good configuration.
     pub(crate) server: Option<ServerNonce>,
     pub(crate) content: Content,
-    /// Size of the message in bytes.
+    /// Size of the message and of its content in memory, in bytes.
     pub(crate) size: usize,
     pub(crate) at: Duration,
 }
@@ -57,13 +58,13 @@ pub(crate) struct TypeState {
     type_url: String,
     /// In state of the world: the encoded subscription of the last request.
     subscription: Bytes,
-    names: BTreeSet<String>,
+    names: Names,
     /// True if Envoy subscribes to all resources.
     is_wildcard: bool,
     /// `version_info` of the last request.
     version: String,
     /// Names and versions that Envoy holds, in the incremental variant.
-    pub(crate) held: BTreeMap<String, String>,
+    held: Names,
     pub(crate) in_flight: VecDeque<Delivered>,
     /// The newest nonce that Envoy received, and the server's nonce for it.
     last: Option<(u64, Option<ServerNonce>)>,
@@ -83,7 +84,9 @@ pub(crate) struct TypeState {
     is_answered: bool,
     requested_at: Duration,
     /// Names that were delivered on this stream of Envoy.
-    delivered: BTreeSet<String>,
+    delivered: Names,
+    /// True once there were too many names to keep. Responses are still passed on.
+    is_untracked: bool,
     /// Set while Envoy uses resources of the last good configuration: their age, and since when.
     pub(crate) from_cache: Option<(Duration, Duration)>,
 }
@@ -94,10 +97,10 @@ impl TypeState {
             variant,
             type_url,
             subscription: Bytes::new(),
-            names: BTreeSet::new(),
+            names: Names::default(),
             is_wildcard: false,
             version: String::new(),
-            held: BTreeMap::new(),
+            held: Names::default(),
             in_flight: VecDeque::new(),
             last: None,
             requested_on: 0,
@@ -108,7 +111,8 @@ impl TypeState {
             has_sent_version: false,
             is_answered: false,
             requested_at: now,
-            delivered: BTreeSet::new(),
+            delivered: Names::default(),
+            is_untracked: false,
             from_cache: None,
         }
     }
@@ -138,6 +142,36 @@ impl TypeState {
     /// Returns the version that Envoy reports.
     pub(crate) fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Returns the size of the names and versions in memory, in bytes.
+    pub(crate) fn names_size(&self) -> usize {
+        let names = self.names.size() + self.held.size() + self.delivered.size();
+        names + self.subscription.len() + self.version.len()
+    }
+
+    /// Returns true if there are more names than the proxy keeps, or some were not read.
+    pub(crate) fn has_too_many_names(&self) -> bool {
+        let is_cut = |delivered: &Delivered| delivered.content.is_cut;
+        !self.is_untracked && self.in_flight.back().is_some_and(is_cut)
+            || [&self.names, &self.held, &self.delivered].iter().any(|names| names.len() > ITEM_LIMIT)
+    }
+
+    /// Forgets what Envoy holds.
+    pub(crate) fn untrack(&mut self) {
+        self.is_untracked = true;
+        self.held.clear();
+        self.delivered.clear();
+    }
+
+    pub(crate) fn is_untracked(&self) -> bool {
+        self.is_untracked
+    }
+
+    /// Returns true if another upstream stream would have to learn what Envoy holds, which only Envoy
+    /// knows.
+    pub(crate) fn cannot_be_replayed(&self) -> bool {
+        self.is_untracked && self.variant == Variant::Delta && self.is_subscribed()
     }
 
     /// Processes a request of Envoy. `stream` is the number of the open upstream stream. Returns what
@@ -207,7 +241,7 @@ impl TypeState {
         if delivered.server.is_none() {
             self.from_cache = None;
         }
-        if self.variant == Variant::Delta {
+        if self.variant == Variant::Delta && !self.is_untracked {
             self.held.extend(unknown_versions(delivered));
         }
     }
@@ -219,7 +253,7 @@ impl TypeState {
             Variant::Sotw => {
                 self.had_resources |= is_first && !request.version.is_empty();
                 self.version.clone_from(&request.version);
-                let names: BTreeSet<String> = request.subscribe.iter().cloned().collect();
+                let names: Names = request.subscribe.iter().cloned().collect();
                 self.is_wildcard = names.contains(WILDCARD)
                     || names.is_empty() && (is_first || self.is_wildcard || is_complete(&self.type_url));
                 let is_changed = self.subscription != request.subscription;
@@ -234,7 +268,7 @@ impl TypeState {
                 for name in &request.subscribe {
                     // The server must send it again, even if it is unchanged.
                     self.held.remove(name);
-                    self.names.insert(name.clone());
+                    self.names.insert(name.clone(), String::new());
                 }
                 for name in &request.unsubscribe {
                     self.names.remove(name);
@@ -245,7 +279,9 @@ impl TypeState {
                     self.held.remove(name);
                 }
                 self.had_resources |= is_first && !request.initial_versions.is_empty();
-                self.held.extend(request.initial_versions.iter().cloned());
+                if !self.is_untracked {
+                    self.held.extend(request.initial_versions.iter().cloned());
+                }
                 !request.subscription.is_empty()
             }
         }
@@ -258,13 +294,19 @@ impl TypeState {
     }
 
     /// Records a response that is sent to Envoy.
-    pub(crate) fn deliver(&mut self, delivered: Delivered) {
+    pub(crate) fn deliver(&mut self, mut delivered: Delivered) {
         if delivered.server.is_some() {
             self.confirm();
         }
         self.wants_answer = false;
         self.last = Some((delivered.ours, delivered.server.clone()));
-        self.delivered.extend(delivered.content.resources.iter().map(|resource| resource.name.clone()));
+        if delivered.content.is_cut {
+            delivered.content.forget_resources();
+        }
+        if !self.is_untracked {
+            let names = delivered.content.resources.iter().map(|resource| resource.name.clone());
+            self.delivered.extend(names.map(|name| (name, String::new())));
+        }
         self.in_flight.push_back(delivered);
     }
 
@@ -272,7 +314,7 @@ impl TypeState {
     /// resources.
     pub(crate) fn accept(&mut self, delivered: Delivered, good: &mut GoodType) {
         let Delivered { server, content, .. } = delivered;
-        if self.variant == Variant::Delta {
+        if self.variant == Variant::Delta && !self.is_untracked {
             for name in &content.removed {
                 self.held.remove(name);
                 self.delivered.remove(name);
@@ -284,7 +326,7 @@ impl TypeState {
         if server.is_some() {
             content.apply(good, self.receives_whole_sets());
             if !self.is_wildcard {
-                good.resources.retain(|name, _| self.names.contains(name));
+                good.retain(|name| self.names.contains(name));
             }
         }
     }
@@ -292,15 +334,17 @@ impl TypeState {
     /// Returns the last good resources that Envoy waits for, `None` if there are none.
     pub(crate) fn missing(&self, good: &GoodType) -> Option<Content> {
         let is_first = self.last.is_none() && !self.had_resources;
-        if !self.is_subscribed() || self.variant == Variant::Sotw && is_complete(&self.type_url) && !is_first
+        if self.is_untracked
+            || !self.is_subscribed()
+            || self.variant == Variant::Sotw && is_complete(&self.type_url) && !is_first
         {
             return None;
         }
         let is_missing = |name: &str| match self.variant {
             Variant::Sotw => !self.had_resources && !self.delivered.contains(name),
-            Variant::Delta => !self.held.contains_key(name) && !self.delivered.contains(name),
+            Variant::Delta => !self.held.contains(name) && !self.delivered.contains(name),
         };
-        let wanted = good.resources.iter().filter(|(name, _)| self.subscribes_to(name) && is_missing(name));
+        let wanted = good.resources().iter().filter(|(name, _)| self.subscribes_to(name) && is_missing(name));
         let content = from_last_good(good, wanted);
         let is_empty_set = is_first && self.is_wildcard && self.held.is_empty();
         (!content.resources.is_empty() || is_empty_set).then_some(content)

@@ -5,10 +5,17 @@ mod fields;
 mod request;
 mod response;
 
-pub(crate) use fields::fields;
 pub use fields::{Malformed, put_bytes};
+pub(crate) use fields::{bytes_size, fields, put_key};
 pub use request::Request;
 pub use response::{DeltaResource, Resource, Response};
+
+/// Maximum number of resources and names of one message that are read. More of them would take more
+/// memory than the message itself.
+pub const ITEM_LIMIT: usize = 100_000;
+/// Maximum length of a version, a nonce or a type URL of the control plane, in bytes. The proxy keeps
+/// them for each type.
+const TEXT_LIMIT: usize = 64 << 10;
 
 /// The two variants of the xDS protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

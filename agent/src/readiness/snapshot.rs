@@ -106,12 +106,16 @@ impl Snapshot {
     }
 
     /// Returns the snapshot as one JSON object; `seconds` is the time from the start of the phase
-    /// or of the wait to `now`. `stale` is the age of a stored xDS configuration that Envoy uses.
-    pub fn verbose(&self, now: Duration, stale: Option<Duration>) -> Bytes {
+    /// or of the wait to `now`. `stale` is the age of a stored xDS configuration that Envoy uses, and
+    /// `store_error` says why the current one could not be stored.
+    pub fn verbose(&self, now: Duration, stale: Option<Duration>, store_error: Option<String>) -> Bytes {
         let mut json = self.json(now);
         if let Some(age) = stale {
             json["configuration"] = "cache".into();
             json["staleSeconds"] = age.as_secs().into();
+        }
+        if let Some(error) = store_error {
+            json["storeError"] = error.into();
         }
         format!("{json}\n").into()
     }

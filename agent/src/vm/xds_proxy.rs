@@ -2,6 +2,7 @@
 //! to the discovery servers. The crate `xds-proxy` decides what is sent; this module performs the I/O.
 
 mod cache_file;
+mod cache_writer;
 mod frames;
 mod secrets;
 mod server;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use serving::http_server;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use xds_proxy::{Proxy, ProxySettings, ProxyView};
 
 use crate::exit::Failure;
@@ -26,14 +28,14 @@ use crate::state::AgentState;
 use crate::state_dir;
 use crate::vm::report::{Certificates, DiscoveryConfig, HealthLink};
 use cache_file::CacheFile;
+use cache_writer::CacheWriter;
 use task::{ProxyTask, Surroundings};
 pub use view::to_json;
 
 /// Capacity of the queue of new streams.
 const NEW_STREAMS: usize = 4;
-/// File names in the state directory.
+/// File name in the state directory.
 const SOCKET: &str = "xds.sock";
-const CACHE: &str = "xds-cache";
 
 /// Configuration of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub(super) struct RunningProxy {
     pub(super) links: mpsc::Sender<HealthLink>,
     pub(super) view: watch::Receiver<ProxyView>,
     pub(super) task: JoinHandle<()>,
+    /// Ends the task once the last configuration is stored.
+    pub(super) stop: CancellationToken,
 }
 
 /// Binds the socket, reads the stored configuration and starts the proxy.
@@ -81,8 +85,9 @@ pub(super) fn start(
     let certificates = Certificates::new(discovery).map_err(usage)?;
     let secrets = secrets::watch(discovery.tls.clone()).map_err(usage)?;
     let identity = discovery.node.id.clone();
-    let mut cache = config.max_age.map(|_| CacheFile::new(config.state_dir.join(CACHE)));
-    let stored = cache.as_mut().zip(config.max_age).and_then(|(cache, limit)| cache.load(&identity, limit));
+    let file = CacheFile::new(&config.state_dir);
+    let stored = config.max_age.and_then(|limit| file.load(&identity, limit));
+    let cache = config.max_age.map(|_| CacheWriter::new(file, &identity));
     let settings = ProxySettings { identity, max_age: config.max_age };
     let proxy = Proxy::new(settings, stored);
     let (streams, new_streams) = mpsc::channel(NEW_STREAMS);
@@ -90,13 +95,14 @@ pub(super) fn start(
     let (views, view) = watch::channel(proxy.view(Duration::ZERO));
     let random = random::generator();
     let surroundings = Surroundings { certificates, cache, encode_node, random, views, state, metrics };
-    let task = ProxyTask::new(proxy, surroundings);
+    let (task, stop) = (ProxyTask::new(proxy, surroundings), CancellationToken::new());
+    let stopped = stop.clone();
     let serving = server::serve(listener, streams, secrets);
     let task = tokio::spawn(async move {
         tokio::select! {
             () = serving => {}
-            () = task.run(new_streams, new_links) => {}
+            () = task.run(new_streams, new_links, stopped) => {}
         }
     });
-    Ok(RunningProxy { links, view, task })
+    Ok(RunningProxy { links, view, task, stop })
 }

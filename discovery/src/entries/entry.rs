@@ -53,7 +53,8 @@ pub(super) struct Entry {
     /// then.
     pub(super) accounted_for: bool,
     pub(super) replacements: VecDeque<Duration>,
-    /// The lastTransitionTime that this process has set, and the steady time of that step.
+    /// The lastTransitionTime that this process has set, or found to be in the future, and the steady time
+    /// that it stands for.
     pub(super) transition: Option<(Timestamp, Timestamp)>,
     /// The workload in the last published change.
     pub(super) last_published: Option<Workload>,
@@ -262,9 +263,12 @@ impl Entry {
         self.reporter.is_some() && self.silence_deadline.is_some()
     }
 
+    pub(super) fn last_transition(&self) -> Option<Timestamp> {
+        self.record.condition.as_ref().map(|condition| condition.last_transition_time)
+    }
+
     fn presence(&self, served: bool) -> Presence {
-        let since = self.record.condition.as_ref().map(|condition| condition.last_transition_time);
-        let since = since.map(|since| match self.transition {
+        let since = self.last_transition().map(|since| match self.transition {
             Some((wall, steady)) if wall == since => steady,
             _ => since,
         });
@@ -281,7 +285,7 @@ impl Entry {
     pub(super) fn workload(&self, key: &Key, settings: &Settings) -> Option<Workload> {
         let spec = self.spec()?.clone();
         let served = self.is_served(settings);
-        let since = self.record.condition.as_ref().map(|condition| condition.last_transition_time);
+        let since = self.last_transition();
         Some(Workload {
             key: key.clone(),
             spec,

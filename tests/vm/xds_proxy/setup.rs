@@ -64,6 +64,15 @@ impl Setup {
         sidecar.end().await;
     }
 
+    /// Terminates the agent with its Envoy. Returns its log, and what discovery knows of the machine.
+    pub(super) async fn terminate(mut self) -> (String, Value) {
+        let sidecar = self.sidecar.take().expect("the agent runs");
+        sidecar.signal(Signal::SIGTERM);
+        let (code, log) = sidecar.end().await;
+        assert_eq!(code, Some(0), "{log}");
+        (log, self.discovery.workload(self.application.address.ip()).await)
+    }
+
     pub(super) async fn stop(mut self) {
         self.kill().await;
     }

@@ -7,9 +7,10 @@ fn good() -> LastGood {
         version: "v".to_owned(),
         any: Bytes::from_static(text.as_bytes()),
     };
-    let of_type = |names: &[&'static str]| GoodType {
-        version: "7".to_owned(),
-        resources: names.iter().map(|name| ((*name).to_owned(), stored(name))).collect(),
+    let of_type = |names: &[&'static str]| {
+        let mut good = GoodType { version: "7".to_owned(), ..GoodType::default() };
+        names.iter().for_each(|name| good.insert((*name).to_owned(), stored(name)));
+        Arc::new(good)
     };
     LastGood(BTreeMap::from([
         (wire::CLUSTER.to_owned(), of_type(&["a", "b"])),
@@ -20,7 +21,7 @@ fn good() -> LastGood {
 
 #[test]
 fn a_file_has_everything_but_secrets() {
-    let file = good().encode("node-1");
+    let file = good().encode("node-1").concat();
     assert!(!String::from_utf8_lossy(&file).contains("private key"));
     let mut expected = good();
     expected.0.remove(wire::SECRET);
@@ -28,16 +29,31 @@ fn a_file_has_everything_but_secrets() {
 }
 
 #[test]
+fn the_size_follows_every_change() {
+    let mut good = GoodType::default();
+    let stored = |length| StoredResource { version: "v".to_owned(), any: vec![0; length].into() };
+    for (name, length) in [("a", 10), ("bb", 20), ("a", 5)] {
+        good.insert(name.to_owned(), stored(length));
+    }
+    assert_eq!(good.size(), (1 + 1 + 5) + (2 + 1 + 20));
+    good.remove("none");
+    good.retain(|name| name == "bb");
+    assert_eq!(good.size(), 23);
+    good.clear();
+    assert_eq!(good.size(), 0);
+}
+
+#[test]
 fn the_file_of_another_node_is_rejected() {
     assert_eq!(
-        LastGood::decode(good().encode("node-1"), "node-2"),
+        LastGood::decode(good().encode("node-1").concat(), "node-2"),
         Err(CacheError::Foreign("node-1".to_owned()))
     );
 }
 
 #[test]
 fn every_damage_is_found() {
-    let file = good().encode("node-1");
+    let file = good().encode("node-1").concat();
     for length in 0..file.len() {
         assert!(LastGood::decode(file[..length].to_vec(), "node-1").is_err(), "{length}");
     }

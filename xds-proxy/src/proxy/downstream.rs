@@ -1,11 +1,13 @@
 //! Events of Envoy's stream.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::limits;
 use super::types::{Effect, Event};
-use super::{ACK_TIMEOUT, Downstream, LINGER, Proxy, STORE_DELAY, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream};
+use super::{ACK_TIMEOUT, Downstream, LINGER, Proxy, TOO_MANY_NAMES, TYPE_LIMIT, TYPE_URL_LIMIT, Upstream};
 use crate::type_state::{Delivered, TypeState, Verdict};
 use crate::wire::{LISTENER, Request, SECRET, Variant};
 
@@ -17,10 +19,14 @@ impl Proxy {
         if matches!(self.upstream, Upstream::Open(_) | Upstream::Connecting) {
             effects.push(Effect::CloseUpstream);
             self.health.closed(false, "Envoy reconnected", effects);
-            self.upstream_ended(now, effects);
+            self.upstream_ended(now);
             self.upstream = Upstream::Idle;
         }
         self.remember_from_cache();
+        if self.counters.len() > TYPE_LIMIT {
+            // Envoy subscribed to other types on its earlier streams.
+            self.counters.clear();
+        }
         self.downstream = Some(Downstream { variant, node: Bytes::new(), types: Vec::new() });
         if self.upstream == Upstream::Idle {
             self.upstream = Upstream::Connecting;
@@ -32,7 +38,7 @@ impl Proxy {
         self.remember_from_cache();
         self.downstream = None;
         match &mut self.upstream {
-            Upstream::Open(open) => open.linger_until = Some(now + LINGER),
+            Upstream::Open(open) => open.linger_until = (!self.is_terminating).then_some(now + LINGER),
             Upstream::Connecting => {
                 self.upstream = Upstream::Idle;
                 effects.push(Effect::CloseUpstream);
@@ -65,6 +71,9 @@ impl Proxy {
             Ok(request) if (1..=TYPE_URL_LIMIT).contains(&request.type_url.len()) => request,
             _ => return self.disconnect_envoy(now, "malformed request", effects),
         };
+        if request.is_cut {
+            return self.disconnect_envoy(now, TOO_MANY_NAMES, effects);
+        }
         if let Some(node) = &request.node {
             downstream.node = node.clone();
         }
@@ -85,7 +94,8 @@ impl Proxy {
             // What the control plane does not send again could not be stored.
             let good = self.good.0.get(&type_url);
             let is_known = |name: &str, version: &str| {
-                good.and_then(|good| good.resources.get(name)).is_some_and(|stored| stored.version == version)
+                good.and_then(|good| good.resources().get(name))
+                    .is_some_and(|stored| stored.version == version)
             };
             for (name, version) in &mut request.initial_versions {
                 if !is_known(name, version) {
@@ -99,6 +109,9 @@ impl Proxy {
             state.from_cache = self.from_cache.remove(&type_url);
         }
         self.settle(now, index, verdict, effects);
+        if !self.limit_names(now, index, effects) {
+            return self.disconnect_envoy(now, TOO_MANY_NAMES, effects);
+        }
         if let Some(request) = forwarded {
             self.send_upstream(now, request, effects);
         }
@@ -138,38 +151,40 @@ impl Proxy {
         delivered: Delivered,
         effects: &mut Vec<Effect>,
     ) {
+        let is_live = delivered.server.is_some();
+        let is_cut = delivered.content.is_cut;
+        let known_reason = self.not_stored_reason(&type_url);
+        let is_known = self.not_stored.contains_key(&type_url);
         let Some(state) = self.downstream.as_mut().and_then(|downstream| downstream.types.get_mut(index))
         else {
             return;
         };
-        let is_live = delivered.server.is_some();
-        // In state of the world, a response of these types replaces all resources.
-        let is_whole = state.receives_whole_sets();
+        // In state of the world, a response of these types replaces all resources, which may fit now.
+        let reason = known_reason.filter(|_| !(is_known && state.receives_whole_sets()));
         if type_url == SECRET
+            || is_cut
+            || reason.is_some()
             || !is_live && !self.good.0.contains_key(&type_url)
-            || self.oversized.contains(&type_url) && !is_whole
         {
             // Neither on disk nor in memory.
             state.accept(delivered, &mut Default::default());
+            if let Some(reason) = reason.or(is_cut.then_some(limits::RESOURCES)) {
+                self.stop_storing(now, &type_url, reason, effects);
+            }
             return;
         }
-        state.accept(delivered, self.good.0.entry(type_url.clone()).or_default());
+        state.accept(delivered, Arc::make_mut(self.good.0.entry(type_url.clone()).or_default()));
         if !is_live {
             return;
         }
         self.age.confirm(now);
-        let size = self.good.size();
-        if self.good.is_too_large() {
-            self.good.0.remove(&type_url);
-            if self.oversized.insert(type_url) {
-                effects.push(Effect::Event(Event::TooLarge { size }));
+        match self.good.0.get(&type_url).and_then(|good| self.exceeded(good)) {
+            Some(reason) => self.stop_storing(now, &type_url, reason, effects),
+            None => {
+                self.not_stored.remove(&type_url);
             }
-        } else {
-            self.oversized.remove(&type_url);
         }
-        if self.settings.max_age.is_some() {
-            self.store_at.get_or_insert(now + STORE_DELAY);
-        }
+        self.storage.changed(now);
     }
 
     /// Sends a request, with the node if it is the first one on the stream.

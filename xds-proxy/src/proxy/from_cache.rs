@@ -53,13 +53,14 @@ impl Proxy {
                     effects.push(Effect::Event(Event::Expired { age }));
                 }
                 self.good.0.clear();
+                self.storage.outdated();
                 return;
             };
             let type_url = state.type_url().to_owned();
             let message = content.encode(&type_url, downstream.variant);
             self.last_nonce += 1;
             let resources = content.resources.len();
-            let size = message.len();
+            let size = message.len() + content.size();
             state.deliver(Delivered { ours: self.last_nonce, server: None, content, size, at: now });
             state.from_cache = Some((age, now));
             is_unknown_upstream |=
@@ -101,6 +102,14 @@ impl Proxy {
         }
     }
 
+    /// Returns the time since a control plane confirmed the last good configuration.
+    pub(super) fn good_age(&self, now: Duration) -> Option<Duration> {
+        match self.upstream {
+            Upstream::Open(open) if open.is_answered => Some(Duration::ZERO),
+            _ => self.age.at(now),
+        }
+    }
+
     /// Describes the state for operators.
     pub fn view(&self, now: Duration) -> ProxyView {
         let connected = match self.upstream {
@@ -113,12 +122,14 @@ impl Proxy {
             connected,
             streams: self.stream,
             error: self.error.clone(),
-            age: match self.upstream {
-                Upstream::Open(open) if open.is_answered => Some(Duration::ZERO),
-                _ => self.age.at(now),
-            },
+            age: self.good_age(now),
             stale: self.stale(now),
             not_subscribed: self.not_subscribed,
+            not_stored: types
+                .iter()
+                .filter(|state| self.not_stored_reason(state.type_url()).is_some())
+                .count(),
+            store_error: self.storage.error().map(str::to_owned),
             types: types.iter().map(|state| self.type_view(state, now)).collect(),
         }
     }
@@ -131,8 +142,9 @@ impl Proxy {
             type_url: state.type_url().to_owned(),
             names: state.names(),
             version: good.map_or_else(|| state.version().to_owned(), |good| good.version.clone()),
-            resources: good.map_or(0, |good| good.resources.len()),
-            size: good.map_or(0, crate::last_good::GoodType::size),
+            resources: good.map_or(0, |good| good.resources().len()),
+            size: good.map_or(0, |good| good.size()),
+            not_stored: self.not_stored_reason(state.type_url()),
             in_flight: state.in_flight.len(),
             is_stale: state.from_cache.is_some(),
             responses: counters.responses,

@@ -26,10 +26,6 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn attach(&mut self) {
-        self.is_waiting = true;
-    }
-
     pub(super) fn is_own(&self, type_url: &str) -> bool {
         type_url == HEALTH_INFORMATION || type_url == PROBE
     }
@@ -51,6 +47,15 @@ impl Health {
 }
 
 impl Proxy {
+    /// A reporter that uses the current stream attaches again only to get another one. One that has
+    /// finished does not, and the stream remains Envoy's.
+    pub(super) fn attach_health(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.health.is_open) {
+            self.reopen_upstream(now, "reopened for health reports", effects);
+        }
+        self.health.is_waiting = true;
+    }
+
     pub(super) fn health_request(&mut self, message: Bytes, effects: &mut Vec<Effect>) {
         if self.health.is_open && matches!(self.upstream, Upstream::Open(_)) {
             effects.push(Effect::SendUpstream(message));

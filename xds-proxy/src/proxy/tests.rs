@@ -1,3 +1,4 @@
+mod limits;
 mod recovery;
 mod simulation;
 mod streams;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::storage::Write;
 use crate::wire::Variant;
 
 /// Settings of the proxy.
@@ -36,14 +37,16 @@ pub enum Input {
         is_rejected: bool,
         reason: String,
     },
-    /// The health reporter waits for an upstream stream.
+    /// The health reporter waits for an upstream stream, and has dropped the one that it used.
     HealthAttached,
     /// An encoded request of the health reporter.
     HealthRequest(Bytes),
-    /// The health reporter needs another upstream stream.
-    HealthReset,
     /// The certificate files have changed, and the new ones are usable.
     FilesChanged,
+    /// The requested write has ended; the error is its cause.
+    Stored(Result<(), String>),
+    /// The agent terminates: the final health report follows.
+    Terminating,
     Tick,
 }
 
@@ -58,10 +61,12 @@ pub enum Effect {
     /// Send both parts to Envoy as one message.
     SendEnvoy(Bytes, Bytes),
     CloseEnvoy(&'static str),
-    /// Store [`super::Proxy::encode_last_good`].
-    Store,
-    /// Mark the stored configuration as current.
-    Confirm,
+    /// Store [`super::Proxy::last_good`], or only its age; the result is an [`Input::Stored`].
+    Store {
+        write: Write,
+        /// Time since a control plane confirmed the configuration.
+        age: Duration,
+    },
     Health(HealthEvent),
     Event(Event),
 }
@@ -92,8 +97,12 @@ pub enum Event {
     Expired { age: Duration },
     /// The control plane sent a type that Envoy does not subscribe to.
     NotSubscribed { type_url: String },
-    /// The accepted resources are too large to be stored.
-    TooLarge { size: usize },
+    /// A type is not stored, because it exceeds a limit.
+    NotStored { type_url: String, reason: &'static str },
+    /// The configuration could not be stored.
+    StoreFailed { error: String },
+    /// The configuration was stored after a failure.
+    StoredAgain,
 }
 
 /// Counts the age of the last good configuration.
@@ -128,6 +137,8 @@ pub(super) struct Counters {
     pub(super) unchanged: u64,
     pub(super) from_cache: u64,
     pub(super) last_nack: Option<(String, Duration)>,
+    /// True once an event has said that the type is not stored.
+    pub(super) is_limit_logged: bool,
     pub(super) last_response: Option<Duration>,
 }
 
@@ -149,6 +160,10 @@ pub struct ProxyView {
     pub stale: Option<Duration>,
     /// Responses of types that Envoy does not subscribe to.
     pub not_subscribed: u64,
+    /// Number of types that are not stored, because they exceed a limit.
+    pub not_stored: usize,
+    /// Why the last write of the configuration failed.
+    pub store_error: Option<String>,
     pub types: Vec<TypeView>,
 }
 
@@ -163,6 +178,8 @@ pub struct TypeView {
     /// Resources of the last good configuration, and their size in bytes.
     pub resources: usize,
     pub size: usize,
+    /// Why the resources are not stored.
+    pub not_stored: Option<&'static str>,
     pub in_flight: usize,
     pub is_stale: bool,
     pub responses: u64,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::types::{Effect, Event};
-use super::{CONFIRM_INTERVAL, MIN_DELAY, Open, Proxy, STABLE_AFTER, Upstream};
-use crate::type_state::{Content, Delivered, ServerNonce};
+use super::{CONFIRM_INTERVAL, MIN_DELAY, Open, Proxy, STABLE_AFTER, TOO_MANY_NAMES, Upstream};
+use crate::type_state::{Content, Delivered, ServerNonce, TypeState};
 use crate::wire::Response;
 
 impl Proxy {
@@ -27,6 +27,10 @@ impl Proxy {
             linger_until: None,
         });
         let Some(downstream) = &mut self.downstream else { return };
+        if downstream.types.iter().any(TypeState::cannot_be_replayed) {
+            let reason = "only Envoy knows the versions of more than 100,000 resources";
+            return self.disconnect_envoy(now, reason, effects);
+        }
         let stream = self.stream;
         let replay: Vec<_> =
             downstream.types.iter_mut().filter_map(|state| state.first_request(stream)).collect();
@@ -63,7 +67,9 @@ impl Proxy {
         let Some(downstream) = &mut self.downstream else { return };
         let type_url = response.type_url.clone();
         // Envoy also acknowledges a response of a type that it has unsubscribed from meanwhile.
-        let Some(state) = downstream.find(&type_url) else {
+        let found = downstream.types.iter().position(|state| state.type_url() == type_url);
+        let Some((index, state)) = found.and_then(|index| Some((index, downstream.types.get_mut(index)?)))
+        else {
             self.not_subscribed += 1;
             if self.not_subscribed == 1 {
                 effects.push(Effect::Event(Event::NotSubscribed { type_url }));
@@ -77,7 +83,7 @@ impl Proxy {
         let server = ServerNonce { stream: self.stream, nonce: response.nonce.clone() };
         let content = Content::from(response);
         let was_stale = state.from_cache.is_some();
-        if state.is_repetition(&content, self.good.0.get(&type_url)) {
+        if state.is_repetition(&content, self.good.0.get(&type_url).map(AsRef::as_ref)) {
             counters.unchanged += 1;
             let request = state.skip(server, &content);
             self.age.confirm(now);
@@ -85,9 +91,12 @@ impl Proxy {
         } else {
             self.last_nonce += 1;
             let suffix = Response::nonce_suffix(&self.last_nonce.to_string());
-            let size = message.len();
+            let size = message.len() + content.size();
             state.deliver(Delivered { ours: self.last_nonce, server: Some(server), content, size, at: now });
             effects.push(Effect::SendEnvoy(message, suffix));
+            if !self.limit_names(now, index, effects) {
+                return self.disconnect_envoy(now, TOO_MANY_NAMES, effects);
+            }
         }
         if was_stale && self.stale(now).is_none() {
             effects.push(Effect::Event(Event::NoLongerStale));
@@ -109,7 +118,7 @@ impl Proxy {
         if self.was_stable(now) {
             self.backoff.reset();
         }
-        self.upstream_ended(now, effects);
+        self.upstream_ended(now);
         // The next connection uses the current files.
         self.reopen_at = None;
         self.is_outage = true;
@@ -129,7 +138,7 @@ impl Proxy {
         if matches!(self.upstream, Upstream::Open(_)) {
             effects.push(Effect::CloseUpstream);
             self.health.closed(false, reason, effects);
-            self.upstream_ended(now, effects);
+            self.upstream_ended(now);
             self.upstream = match self.downstream {
                 Some(_) => Upstream::Waiting(now + MIN_DELAY),
                 None => Upstream::Idle,
@@ -158,10 +167,10 @@ impl Proxy {
     }
 
     /// Records until when the control plane has confirmed the configuration.
-    pub(super) fn upstream_ended(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+    pub(super) fn upstream_ended(&mut self, now: Duration) {
         if let Upstream::Open(Open { is_answered: true, .. }) = self.upstream {
             self.age.confirm(now);
-            effects.push(Effect::Confirm);
+            self.storage.confirmed();
         }
         self.confirm_at = None;
     }

@@ -11,12 +11,14 @@ pub(crate) struct Content {
     pub(crate) version: String,
     pub(crate) resources: Vec<Resource>,
     pub(crate) removed: Vec<String>,
+    /// True if the response contains more than was read.
+    pub(crate) is_cut: bool,
 }
 
 impl From<Response> for Content {
     fn from(response: Response) -> Self {
-        let Response { version, resources, removed, .. } = response;
-        Self { version, resources, removed }
+        let Response { version, resources, removed, is_cut, .. } = response;
+        Self { version, resources, removed, is_cut }
     }
 }
 
@@ -35,16 +37,29 @@ pub(crate) fn from_last_good<'a>(
         version: good.version.clone(),
         resources: resources.into_iter().map(resource).collect(),
         removed: Vec::new(),
+        is_cut: false,
     }
 }
 
 impl Content {
+    /// Returns the size in memory in bytes, without the resources themselves, which are parts of the
+    /// message.
+    pub(crate) fn size(&self) -> usize {
+        let resource = |new: &Resource| size_of::<Resource>() + new.name.len() + new.version.len();
+        let removed = |name: &String| size_of::<String>() + name.len();
+        self.resources.iter().map(resource).sum::<usize>() + self.removed.iter().map(removed).sum::<usize>()
+    }
+
+    pub(super) fn forget_resources(&mut self) {
+        (self.resources, self.removed) = (Vec::new(), Vec::new());
+    }
+
     /// Returns true if the content is what is stored; all of it if `is_complete`.
     pub(super) fn equals(&self, good: &GoodType, is_complete: bool) -> bool {
         let is_stored =
-            |new: &Resource| good.resources.get(&new.name).is_some_and(|stored| stored.any == new.any);
+            |new: &Resource| good.resources().get(&new.name).is_some_and(|stored| stored.any == new.any);
         self.version == good.version
-            && (!is_complete || self.resources.len() == good.resources.len())
+            && (!is_complete || self.resources.len() == good.resources().len())
             && self.resources.iter().all(is_stored)
     }
 
@@ -52,17 +67,17 @@ impl Content {
     /// bytes are copied, because a small resource must not keep a whole response in memory.
     pub(super) fn apply(self, good: &mut GoodType, is_complete: bool) {
         if is_complete {
-            good.resources.clear();
+            good.clear();
         }
         for name in &self.removed {
-            good.resources.remove(name);
+            good.remove(name);
         }
         for new in self.resources {
             if new.is_storable {
                 let stored = StoredResource { version: new.version, any: Bytes::copy_from_slice(&new.any) };
-                good.resources.insert(new.name, stored);
+                good.insert(new.name, stored);
             } else {
-                good.resources.remove(&new.name);
+                good.remove(&new.name);
             }
         }
         good.version = self.version;

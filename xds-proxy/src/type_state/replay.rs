@@ -25,11 +25,11 @@ impl TypeState {
                 ..Request::default()
             },
             Variant::Delta => {
-                let has_names = self.names.iter().any(|name| name != WILDCARD);
+                let has_names = self.names.names().any(|name| name != WILDCARD);
                 let wildcard =
                     (self.is_wildcard && has_names && !self.names.contains(WILDCARD)).then_some(WILDCARD);
-                let names = self.names.iter().map(String::as_str).chain(wildcard);
-                let mut versions = self.held.clone();
+                let names = self.names.names().chain(wildcard);
+                let mut versions = self.held.versions().clone();
                 versions.extend(self.in_flight.iter().flat_map(unknown_versions));
                 Request {
                     type_url,
@@ -52,7 +52,7 @@ impl TypeState {
 
     /// Returns true if a response of the control plane repeats what Envoy holds, after a reconnect.
     pub(crate) fn is_repetition(&self, content: &Content, good: Option<&GoodType>) -> bool {
-        if !self.awaits_replay || self.wants_answer || !self.in_flight.is_empty() {
+        if !self.awaits_replay || self.wants_answer || content.is_cut || !self.in_flight.is_empty() {
             return false;
         }
         match self.variant {
@@ -69,12 +69,12 @@ impl TypeState {
     /// their contents are compared.
     fn holds(&self, new: &Resource, good: Option<&GoodType>) -> bool {
         self.held.get(&new.name).is_some_and(|version| {
-            *version == new.version
+            version == new.version
                 && (!version.is_empty()
                     || self.is_synced
                         && self.delivered.contains(&new.name)
                         && good
-                            .and_then(|good| good.resources.get(&new.name))
+                            .and_then(|good| good.resources().get(&new.name))
                             .is_some_and(|stored| stored.any == new.any))
         })
     }

@@ -1,7 +1,7 @@
 //! The top-level fields of a protobuf message.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use prost::encoding::{decode_varint, encode_varint};
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 /// Bytes that are not a protobuf message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,13 @@ pub(super) fn put_nonempty(to: &mut BytesMut, number: u64, content: &[u8]) {
     }
 }
 
-fn put_key(to: &mut BytesMut, number: u64, length: usize) {
+/// Appends the key and the length of a string, byte or message field.
+pub(crate) fn put_key(to: &mut BytesMut, number: u64, length: usize) {
     encode_varint(number << 3 | 2, to);
     encode_varint(length.try_into().unwrap_or(u64::MAX), to);
+}
+
+/// Returns the size that [`put_bytes`] appends for a content of this length and a number below 16.
+pub(crate) fn bytes_size(length: usize) -> usize {
+    1 + encoded_len_varint(length.try_into().unwrap_or(u64::MAX)) + length
 }

@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::Variant;
 use super::fields::{Field, Malformed, fields, put_bytes, put_nonempty};
+use super::{ITEM_LIMIT, Variant};
 
 /// A request of Envoy, in either variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Request {
     pub initial_versions: Vec<(String, String)>,
     /// The encoded fields of the subscription, and those that the proxy does not know.
     pub subscription: Bytes,
+    /// True if the request contains more names than [`ITEM_LIMIT`]; the rest was not read.
+    pub is_cut: bool,
 }
 
 impl Request {
@@ -33,6 +35,11 @@ impl Request {
             match variant {
                 Variant::Sotw => request.sotw_field(field?, &mut subscription)?,
                 Variant::Delta => request.delta_field(field?, &mut subscription)?,
+            }
+            let names = request.subscribe.len() + request.unsubscribe.len();
+            request.is_cut = names + request.initial_versions.len() > ITEM_LIMIT;
+            if request.is_cut {
+                break;
             }
         }
         request.subscription = subscription.freeze();

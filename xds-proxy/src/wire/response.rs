@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::fields::{Malformed, fields, put_bytes, put_nonempty};
-use super::{RESOURCE, Variant};
+use super::{ITEM_LIMIT, RESOURCE, TEXT_LIMIT, Variant};
 
 /// One resource of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub struct Response {
     pub resources: Vec<Resource>,
     /// Names of `removed_resources`.
     pub removed: Vec<String>,
+    /// True if the response contains more resources and names than [`ITEM_LIMIT`]; the rest was not
+    /// read.
+    pub is_cut: bool,
 }
 
 /// A resource that the proxy writes in the incremental variant.
@@ -37,10 +40,22 @@ pub struct DeltaResource<'a> {
 }
 
 impl Response {
+    /// Reads a response.
+    ///
+    /// # Errors
+    /// If the message is no response, or its version, nonce or type URL is longer than 64 KiB.
     pub fn parse(message: &Bytes, variant: Variant) -> Result<Self, Malformed> {
         let mut response = Self::default();
         for field in fields(message) {
             let field = field?;
+            let is_item = field.number == 2 || field.number == 6 && variant == Variant::Delta;
+            if is_item && response.resources.len() + response.removed.len() >= ITEM_LIMIT {
+                response.is_cut = true;
+                continue;
+            }
+            if !is_item && field.raw.len() > TEXT_LIMIT && [1, 4, 5].contains(&field.number) {
+                return Err(Malformed("a version, nonce or type URL of more than 64 KiB"));
+            }
             match (variant, field.number) {
                 (_, 1) => response.version = field.text()?,
                 (Variant::Sotw, 2) => response.resources.push(sotw_resource(field.bytes()?)?),

@@ -18,6 +18,7 @@ pub struct XdsMetrics {
     responses: Counters<2>,
     response_bytes: Counters<1>,
     stores: Counters<1>,
+    types_not_stored: Gauge,
 }
 
 impl XdsMetrics {
@@ -56,6 +57,11 @@ impl XdsMetrics {
                 "Size of the xDS responses of the control plane",
             ),
             stores: register(to, "xds_stores", "Attempts to store the last good configuration"),
+            types_not_stored: register(
+                to,
+                "xds_types_not_stored",
+                "Resource types that are not stored, because they exceed a limit",
+            ),
         }
     }
 
@@ -69,6 +75,7 @@ impl XdsMetrics {
     pub fn observe(&self, view: &ProxyView) {
         self.envoy_connected.set(view.envoy.is_some().into());
         raise(&self.upstream_streams, view.streams);
+        self.types_not_stored.set(i64::try_from(view.not_stored).unwrap_or(i64::MAX));
         self.stale_seconds.set(view.stale.unwrap_or_default().as_secs_f64());
         self.last_good_age_seconds.set(view.age.unwrap_or_default().as_secs_f64());
         self.respond("other", "dropped", view.not_subscribed);

@@ -110,7 +110,7 @@ fn the_detailed_response() {
         "pending": [{"condition": "admin", "reason": "envoy admin not answering", "seconds": 3.31}],
         "met": ["data-path", "drain", "process", "shutdown"],
     });
-    let found = starting.snapshot().verbose(Duration::from_millis(4311), None);
+    let found = starting.snapshot().verbose(Duration::from_millis(4311), None, None);
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&found).unwrap(), expected);
 
     let ready = after(POLICY, &[to_ready(), vec![server_info(ServerState::Live, 9)]].concat());
@@ -118,6 +118,6 @@ fn the_detailed_response() {
         "ready": true, "phase": "ready", "seconds": 1.0, "epoch": 1, "envoy": "1.40.0", "pending": [],
         "met": ["admin", "clusters", "data-path", "drain", "listeners", "live", "process", "shutdown", "workers"],
     });
-    let found = ready.snapshot().verbose(Duration::from_secs(6), None);
+    let found = ready.snapshot().verbose(Duration::from_secs(6), None, None);
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&found).unwrap(), expected);
 }

@@ -70,7 +70,7 @@ impl StreamHandle {
         let (requests, sent) = mpsc::channel(QUEUE_CAPACITY);
         let (received, responses) = mpsc::channel(QUEUE_CAPACITY);
         let (open, opened) = oneshot::channel();
-        let link = HealthLink { requests: sent, responses: received, opened: Some(open) };
+        let link = HealthLink { requests: Some(sent), responses: received, opened: Some(open) };
         // A link that is not taken is reported by `opened`.
         let _ = links.try_send(link);
         *self = Self::Attaching { opened, requests, responses };
@@ -91,7 +91,8 @@ impl StreamHandle {
         }
     }
 
-    /// Closes the client's half of the stream after all queued requests are sent.
+    /// Closes the client's half of the stream after all queued requests are sent. The stream of the xDS
+    /// proxy is Envoy's, and stays open.
     pub(super) fn half_close(&mut self) {
         if let Self::Open { requests, .. } = self {
             *requests = None;

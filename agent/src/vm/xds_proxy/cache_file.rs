@@ -1,37 +1,39 @@
 //! The file with the last good configuration. Its modification time says when a control plane last
 //! confirmed it.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nix::unistd::geteuid;
 use tracing::{info, warn};
 use xds_proxy::LastGood;
 
-use crate::output;
-
 /// Maximum size of the file in bytes.
 const SIZE_LIMIT: u64 = 80 << 20;
 
+#[derive(Debug, Clone)]
 pub(super) struct CacheFile {
     path: PathBuf,
-    /// True if the last attempt to write failed.
-    is_failing: bool,
-    /// True if the file contains the newest configuration.
-    is_current: bool,
+    /// The new file, until it is complete.
+    partial: PathBuf,
 }
 
 impl CacheFile {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, is_failing: false, is_current: false }
+    /// Returns the file in this directory, which need not exist.
+    pub(super) fn new(directory: &Path) -> Self {
+        Self { path: directory.join("xds-cache"), partial: directory.join("xds-cache.partial") }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads the file of this node. Returns the configuration and its age; `None`, after a log line,
     /// if there is none that may be used.
-    pub(super) fn load(&mut self, identity: &str, max_age: Duration) -> Option<(LastGood, Duration)> {
+    pub(super) fn load(&self, identity: &str, max_age: Duration) -> Option<(LastGood, Duration)> {
         let path = self.path.display();
         let (file, age) = match self.read() {
             Ok(found) => found,
@@ -48,7 +50,6 @@ impl CacheFile {
         match LastGood::decode(file, identity) {
             Ok(good) => {
                 info!(%path, age_seconds = age.as_secs(), types = good.0.len(), "stored xDS configuration loaded");
-                self.is_current = true;
                 Some((good, age))
             }
             Err(error) => {
@@ -71,33 +72,43 @@ impl CacheFile {
         Ok((fs::read(&self.path)?, age))
     }
 
-    /// Replaces the file. A failure is logged once until it is over. Returns true if the file is
-    /// written.
-    pub(super) fn store(&mut self, content: &[u8]) -> bool {
-        let stored = output::replace(&self.path, content);
-        self.is_current = stored.is_ok();
-        self.log(stored)
-    }
-
-    /// Marks the file as confirmed by a control plane now. Returns false if it must be stored again,
-    /// because it does not exist, or contains an older configuration.
-    pub(super) fn confirm(&mut self) -> bool {
-        let mark = || File::options().write(true).open(&self.path)?.set_modified(now());
-        self.is_current && mark().is_ok()
-    }
-
-    fn log(&mut self, written: io::Result<()>) -> bool {
-        let path = self.path.display();
-        let was_failing = std::mem::replace(&mut self.is_failing, written.is_err());
-        match &written {
-            Err(error) if !was_failing => {
-                warn!(%path, %error, "xDS configuration not stored; an Envoy that starts without a control plane gets an older one or none");
-            }
-            Ok(()) if was_failing => info!(%path, "xDS configuration stored again"),
-            _ => {}
+    /// Replaces the file by one with mode 0600. After a crash of the machine, it is the old file or the
+    /// new one. `age` is the time since a control plane confirmed the content.
+    ///
+    /// # Errors
+    /// If the new file cannot be written. The old one stays then.
+    pub(super) fn write(&self, good: &LastGood, identity: &str, age: Duration) -> io::Result<()> {
+        // An agent that was killed has left it.
+        let _ = fs::remove_file(&self.partial);
+        let written = self
+            .write_partial(good, identity, age)
+            .and_then(|()| fs::rename(&self.partial, &self.path))
+            .and_then(|()| self.path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all()));
+        if written.is_err() {
+            let _ = fs::remove_file(&self.partial);
         }
-        written.is_ok()
+        written
     }
+
+    fn write_partial(&self, good: &LastGood, identity: &str, age: Duration) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.partial)?;
+        let mut buffer = io::BufWriter::new(file);
+        for part in good.encode(identity) {
+            buffer.write_all(&part)?;
+        }
+        let file = buffer.into_inner()?;
+        file.set_modified(time_of(age))?;
+        file.sync_all()
+    }
+
+    /// Sets the age of the file.
+    pub(super) fn set_age(&self, age: Duration) -> io::Result<()> {
+        File::options().write(true).open(&self.path)?.set_modified(time_of(age))
+    }
+}
+
+fn time_of(age: Duration) -> SystemTime {
+    now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the age must survive a restart of the machine")]

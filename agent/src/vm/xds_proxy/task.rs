@@ -8,17 +8,19 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{info, warn};
 use workload_health::health_report::printable;
 use xds_proxy::{Effect, Event, HealthEvent, Input, Proxy, ProxyView, Variant};
 
 use super::EncodeNode;
-use super::cache_file::CacheFile;
+use super::cache_writer::CacheWriter;
 use super::frames::{Messages, Parts};
 use super::server::NewStream;
 use super::upstream::{UpstreamEvent, UpstreamHandle};
 use crate::metrics::Metrics;
+use crate::readiness::Phase;
 use crate::state::{AgentState, age_text};
 use crate::vm::report::xds::{Request, Response};
 use crate::vm::report::{Certificates, HealthLink};
@@ -43,7 +45,8 @@ struct EnvoyStream {
 /// What the task needs from the other parts of the agent.
 pub(super) struct Surroundings {
     pub(super) certificates: Certificates,
-    pub(super) cache: Option<CacheFile>,
+    /// `None` if the configuration is not stored.
+    pub(super) cache: Option<CacheWriter>,
     pub(super) encode_node: EncodeNode,
     pub(super) random: fastrand::Rng,
     pub(super) views: watch::Sender<ProxyView>,
@@ -92,9 +95,20 @@ impl ProxyTask {
         mut self,
         mut streams: mpsc::Receiver<NewStream>,
         mut links: mpsc::Receiver<HealthLink>,
+        stop: CancellationToken,
     ) {
-        loop {
-            if let Some(input) = self.next_input(&mut streams, &mut links).await {
+        let mut phases = self.surroundings.state.subscribe();
+        let mut is_terminating = false;
+        while !(stop.is_cancelled() && self.proxy.is_stored()) {
+            let input = tokio::select! {
+                input = self.next_input(&mut streams, &mut links) => input,
+                _ = phases.wait_for(|snapshot| snapshot.phase == Phase::Terminating), if !is_terminating => {
+                    is_terminating = true;
+                    Some(Input::Terminating)
+                }
+                () = stop.cancelled(), if !stop.is_cancelled() => None,
+            };
+            if let Some(input) = input {
                 self.step(input);
             }
         }
@@ -138,13 +152,17 @@ impl ProxyTask {
             }
             event = self.upstream.event(), if reads_upstream => self.on_upstream(event),
             Some(link) = links.recv() => {
-                if self.health.take().is_some_and(|link| link.opened.is_none()) {
-                    self.step(Input::HealthReset);
-                }
                 self.health = Some(link);
                 Some(Input::HealthAttached)
             }
-            request = next_report(&mut self.health) => self.on_report(request),
+            request = next_report(&mut self.health) => {
+                // The reporter has finished, or attaches again, if there is none.
+                request.map(|request| Input::HealthRequest(request.encode(self.upstream.variant())))
+            }
+            result = next_write(&mut self.surroundings.cache) => {
+                self.surroundings.metrics.vm.xds.stored(result.is_ok());
+                Some(Input::Stored(result))
+            }
             () = self.surroundings.certificates.changed(&self.surroundings.metrics) => Some(Input::FilesChanged),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 if self.read_by.is_some_and(|read_by| Instant::now() >= read_by) {
@@ -227,17 +245,6 @@ impl ProxyTask {
         self.accept_by = None;
     }
 
-    fn on_report(&mut self, request: Option<Request>) -> Option<Input> {
-        match request {
-            Some(request) => Some(Input::HealthRequest(request.encode(self.upstream.variant()))),
-            None => {
-                // The reporter has dropped its stream.
-                let was_open = self.health.take().is_some_and(|link| link.opened.is_none());
-                was_open.then_some(Input::HealthReset)
-            }
-        }
-    }
-
     fn step(&mut self, input: Input) {
         let now = self.started.elapsed();
         let random = &mut self.surroundings.random;
@@ -245,6 +252,7 @@ impl ProxyTask {
             self.apply(effect);
         }
         self.surroundings.state.set_stale(self.proxy.stale(now));
+        self.surroundings.state.set_store_error(self.proxy.store_error());
         self.publish_at.get_or_insert_with(|| Instant::now() + PUBLISH_DELAY);
     }
 
@@ -267,22 +275,15 @@ impl ProxyTask {
                 warn!(reason, "xDS stream of Envoy closed");
                 self.drop_envoy();
             }
-            Effect::Store => self.store(),
-            Effect::Confirm => {
-                let is_confirmed = self.surroundings.cache.as_mut().is_none_or(CacheFile::confirm);
-                if !is_confirmed && !self.proxy.has_no_last_good() {
-                    self.store();
+            Effect::Store { write, age } => {
+                let good = self.proxy.last_good();
+                if let Some(cache) = &mut self.surroundings.cache {
+                    cache.start(write, good, age);
                 }
             }
             Effect::Health(event) => self.on_health_event(event),
             Effect::Event(event) => self.log(event),
         }
-    }
-
-    fn store(&mut self) {
-        let content = self.proxy.encode_last_good();
-        let stored = self.surroundings.cache.as_mut().is_none_or(|cache| cache.store(&content));
-        self.surroundings.metrics.vm.xds.stored(stored);
     }
 
     fn on_health_event(&mut self, event: HealthEvent) {
@@ -334,8 +335,25 @@ impl ProxyTask {
                     "xDS response dropped: Envoy does not subscribe to its type"
                 );
             }
-            Event::TooLarge { size } => warn!(size, "xDS configuration too large, one type is not stored"),
+            Event::NotStored { type_url, reason } => {
+                warn!(
+                    type_url = printable(&type_url),
+                    reason, "xDS resources of a type not stored, Envoy still receives them"
+                );
+            }
+            Event::StoreFailed { error } => {
+                warn!(
+                    path = %self.cache_path(),
+                    error,
+                    "xDS configuration not stored; an Envoy that starts without a control plane gets an older one or none"
+                );
+            }
+            Event::StoredAgain => info!(path = %self.cache_path(), "xDS configuration stored again"),
         }
+    }
+
+    fn cache_path(&self) -> String {
+        self.surroundings.cache.as_ref().map(|cache| cache.path().display().to_string()).unwrap_or_default()
     }
 
     fn publish(&mut self) {
@@ -356,7 +374,14 @@ async fn next_request(envoy: &mut Option<EnvoyStream>) -> Result<Bytes, Status> 
 
 async fn next_report(health: &mut Option<HealthLink>) -> Option<Request> {
     match health {
-        Some(link) => link.requests.recv().await,
+        Some(link) => link.next_request().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_write(cache: &mut Option<CacheWriter>) -> Result<(), String> {
+    match cache {
+        Some(cache) => cache.finished().await,
         None => std::future::pending().await,
     }
 }

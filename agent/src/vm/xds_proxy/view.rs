@@ -10,7 +10,18 @@ use crate::state::age_text;
 
 /// Returns the view as JSON. Times are ages, and unknown values are `null`.
 pub fn to_json(view: &ProxyView) -> Value {
-    let ProxyView { envoy, connected, streams, error, age, stale, not_subscribed, types } = view;
+    let ProxyView {
+        envoy,
+        connected,
+        streams,
+        error,
+        age,
+        stale,
+        not_subscribed,
+        not_stored,
+        store_error,
+        types,
+    } = view;
     json!({
         "envoy": envoy.map(|variant| match variant {
             Variant::Sotw => "sotw",
@@ -24,6 +35,8 @@ pub fn to_json(view: &ProxyView) -> Value {
         "stale": stale.map(age_text),
         "staleMs": stale.map(millis),
         "notSubscribed": not_subscribed,
+        "typesNotStored": not_stored,
+        "storeError": store_error,
         "types": types.iter().map(type_json).collect::<Vec<_>>(),
     })
 }
@@ -35,6 +48,7 @@ fn type_json(view: &TypeView) -> Value {
         version,
         resources,
         size,
+        not_stored,
         in_flight,
         is_stale,
         responses,
@@ -52,6 +66,7 @@ fn type_json(view: &TypeView) -> Value {
         "version": printable(version),
         "resources": resources,
         "resourceBytes": size,
+        "notStored": not_stored,
         "unacknowledged": in_flight,
         "stale": is_stale,
         "responses": responses,

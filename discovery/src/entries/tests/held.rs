@@ -78,6 +78,14 @@ impl Fleet {
         }
     }
 
+    /// Restarts discovery at the system clock's time of the first start.
+    fn restart(&mut self) {
+        self.entries = Entries::new(self.settings.clone(), self.disk.clone().into_iter().collect());
+        (self.snapshot, self.now) = (Snapshot::default(), Duration::ZERO);
+        self.alive.clear();
+        self.input(Input::Config(self.config.clone()));
+    }
+
     fn publish(&mut self) -> Input {
         let settings = SnapshotSettings {
             last_endpoint: LastEndpoint::Remove,
@@ -265,9 +273,7 @@ fn held_machines_survive_a_restart() {
     let mut fleet = Fleet::new(4);
     fleet.close(1..=4);
     fleet.wait(1000);
-    fleet.entries = Entries::new(fleet.settings.clone(), fleet.disk.clone().into_iter().collect());
-    (fleet.snapshot, fleet.now) = (Snapshot::default(), Duration::ZERO);
-    fleet.input(Input::Config(fleet.config.clone()));
+    fleet.restart();
     let kept = fleet.publish();
     fleet.input(kept);
     fleet.wait(1000);
@@ -281,9 +287,7 @@ fn restart_delays_the_release() {
     fleet.settings.restart_grace = Duration::from_secs(300);
     fleet.close(1..=4);
     fleet.wait(1000);
-    fleet.entries = Entries::new(fleet.settings.clone(), fleet.disk.clone().into_iter().collect());
-    (fleet.snapshot, fleet.now) = (Snapshot::default(), Duration::ZERO);
-    fleet.input(Input::Config(fleet.config.clone()));
+    fleet.restart();
     fleet.connect(1, 11);
     fleet.connect(2, 12);
     fleet.wait(290);
@@ -308,6 +312,42 @@ fn a_machine_that_has_just_returned_is_not_released() {
     assert_eq!(fleet.counts().0, 9, "of the others only 4 is released");
     fleet.report(23, "1", "Unhealthy");
     assert_eq!(fleet.counts().0, 8);
+}
+
+/// The times in the store are in the future after a restart.
+#[test]
+fn clock_set_back_before_a_restart_neither_holds_for_ever_nor_releases() {
+    for change in [-600, -86_400, -86_400 * 365] {
+        let mut fleet = Fleet::new(10);
+        fleet.close(1..=4);
+        fleet.wait(100);
+        assert_eq!(fleet.counts(), (10, 4, 10));
+        fleet.clock_change = change;
+        fleet.restart();
+        (5..=10).for_each(|machine| fleet.connect(machine, machine + 20));
+        fleet.wait(1000);
+        assert_eq!(fleet.counts(), (10, 4, 10), "{change}: the same four are still silent");
+        // A machine that is lost now has nothing to do with the two of them that have not returned.
+        fleet.connect(1, 41);
+        fleet.connect(2, 42);
+        fleet.pass(20);
+        fleet.close([25]);
+        fleet.wait(300);
+        assert_eq!(fleet.counts(), (7, 0, 7), "{change}");
+    }
+}
+
+/// The others of the set become silent after the restart.
+#[test]
+fn clock_set_back_during_a_mass_silence() {
+    let mut fleet = Fleet::new(10);
+    fleet.close(1..=2);
+    fleet.wait(11);
+    fleet.clock_change = -86_400;
+    fleet.restart();
+    (5..=10).for_each(|machine| fleet.connect(machine, machine + 20));
+    fleet.wait(1000);
+    assert_eq!(fleet.counts(), (10, 4, 10));
 }
 
 #[test]

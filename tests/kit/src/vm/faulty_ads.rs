@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LocalityLbEndpoints};
-use envoy_types::pb::envoy::service::discovery::v3::DiscoveryResponse;
+use envoy_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
 use envoy_types::pb::google::protobuf::Any;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
@@ -53,6 +53,17 @@ impl Fault {
             ..ClusterLoadAssignment::default()
         };
         Self::repeated(CLUSTER_LOAD_ASSIGNMENT, assignment.encode_to_vec())
+    }
+
+    /// Repeats an incremental response that removes so many resources.
+    pub fn removed_names(type_url: &str, count: usize) -> Self {
+        let response = DeltaDiscoveryResponse {
+            type_url: type_url.to_owned(),
+            nonce: "same".to_owned(),
+            removed_resources: (0..count).map(|number| format!("n{number}")).collect(),
+            ..DeltaDiscoveryResponse::default()
+        };
+        Self::Repeated(message(&response.encode_to_vec()))
     }
 
     fn repeated(type_url: &str, value: Vec<u8>) -> Self {

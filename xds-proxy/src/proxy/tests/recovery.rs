@@ -3,7 +3,6 @@
 
 use super::super::*;
 use super::support::{BOTH, EDS, HOUR, Tested, configured, request};
-use crate::last_good::LastGood;
 use crate::wire::CLUSTER;
 
 const MIB: usize = 1 << 20;
@@ -114,17 +113,6 @@ fn versions_that_are_not_stored_are_requested_again() {
     tested.step(Input::EnvoyRequest(first.encode(Variant::Delta)));
     let versions = [("a".to_owned(), "1".to_owned()), ("b".to_owned(), String::new())];
     assert_eq!(tested.sent()[0].initial_versions, versions);
-}
-
-#[test]
-fn a_type_that_is_too_large_is_not_stored_in_part() {
-    let mut tested = configured(Variant::Delta);
-    let large = "x".repeat(65 * MIB);
-    tested.accepted(CLUSTER, &[], &[("b", &large)], "c2", "n3");
-    assert!(tested.effects.iter().any(|effect| matches!(effect, Effect::Event(Event::TooLarge { .. }))));
-    tested.accepted(CLUSTER, &[], &[("c", "1")], "c3", "n4");
-    let stored = LastGood::decode(tested.proxy.encode_last_good(), super::support::IDENTITY).unwrap();
-    assert_eq!(stored.0.keys().collect::<Vec<_>>(), [EDS]);
 }
 
 #[test]

@@ -36,6 +36,9 @@ struct World {
     to_proxy: VecDeque<Bytes>,
     to_envoy: VecDeque<Bytes>,
     from_envoy: VecDeque<Bytes>,
+    /// The write in progress: the content, unless only the age is written, and the time of the last
+    /// confirmation.
+    write: Option<(Option<LastGood>, Duration)>,
     /// The file, and when a control plane confirmed it last.
     stored: Option<(Vec<u8>, Duration)>,
     trace: Vec<String>,
@@ -59,6 +62,7 @@ impl World {
             to_proxy: VecDeque::new(),
             to_envoy: VecDeque::new(),
             from_envoy: VecDeque::new(),
+            write: None,
             stored: None,
             trace: Vec::new(),
             random,
@@ -92,11 +96,10 @@ impl World {
                 self.trace.push(reason.to_owned());
                 self.drop_downstream();
             }
-            Effect::Store => self.stored = Some((self.proxy.encode_last_good(), self.now)),
-            Effect::Confirm => {
-                if let Some((_, at)) = &mut self.stored {
-                    *at = self.now;
-                }
+            Effect::Store { write, age } => {
+                assert!(self.write.is_none(), "two writes at once");
+                let content = (write == Write::Content).then(|| self.proxy.last_good());
+                self.write = Some((content, self.now.saturating_sub(age)));
             }
             Effect::Health(_) | Effect::Event(_) => {}
         }
@@ -151,6 +154,7 @@ impl World {
         ready.extend((!self.to_envoy.is_empty()).then_some(3));
         ready.extend((!self.from_envoy.is_empty()).then_some(4));
         ready.extend((!self.has_downstream).then_some(5));
+        ready.extend(self.write.is_some().then_some(6));
         let Some(choice) = self.random.choice(&ready) else { return self.wait() };
         self.now += Duration::from_millis(self.random.u64(0..5));
         match choice {
@@ -171,9 +175,23 @@ impl World {
                 let message = self.from_envoy.pop_front().unwrap();
                 self.step(Input::EnvoyRequest(message));
             }
-            _ => self.start_envoy_stream(),
+            5 => self.start_envoy_stream(),
+            _ => self.finish_write(),
         }
         true
+    }
+
+    /// Completes a write, of which some fail.
+    fn finish_write(&mut self) {
+        let (content, at) = self.write.take().unwrap();
+        let is_ok = self.random.u32(..4) > 0;
+        match (content, &mut self.stored) {
+            _ if !is_ok => {}
+            (Some(content), stored) => *stored = Some((content.encode(IDENTITY).concat(), at)),
+            (None, Some((_, confirmed))) => *confirmed = at,
+            (None, None) => panic!("the age of no file"),
+        }
+        self.step(Input::Stored(if is_ok { Ok(()) } else { Err("disk full".to_owned()) }));
     }
 
     fn wait(&mut self) -> bool {
@@ -219,6 +237,7 @@ impl World {
             }
             10 => {
                 self.drop_upstream();
+                self.write = None;
                 let stored = self.stored.clone().map(|(file, at)| {
                     (LastGood::decode(file, IDENTITY).unwrap(), self.now.saturating_sub(at))
                 });

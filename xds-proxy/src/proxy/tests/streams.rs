@@ -213,7 +213,7 @@ fn old_configurations_and_secrets_are_not_served() {
     tested.open();
     tested.envoy(SECRET, &["key"], "", "");
     tested.accepted(SECRET, &["key"], &[("key", "private")], "s1", "n1");
-    assert!(!String::from_utf8_lossy(&tested.proxy.encode_last_good()).contains("private"));
+    assert!(!String::from_utf8_lossy(&tested.proxy.last_good().encode("").concat()).contains("private"));
 }
 
 #[test]
@@ -291,6 +291,49 @@ fn the_upstream_stream_stays_open_for_the_final_report() {
     assert!(!tested.effects.contains(&Effect::CloseUpstream));
     tested.tick_until(|effect| *effect == Effect::CloseUpstream);
     assert!(tested.now >= LINGER);
+}
+
+/// The final report waits for its acknowledgement, and the agent decides how long.
+#[test]
+fn a_terminating_agent_keeps_the_stream_for_the_final_report() {
+    let report = "type.googleapis.com/istio.v1.HealthInformation";
+    for variant in BOTH {
+        for ends_first in [false, true] {
+            let mut tested = configured(variant);
+            tested.envoy(LISTENER, &[], "", "");
+            tested.step(Input::HealthAttached);
+            assert_eq!(tested.effects, [Effect::Health(HealthEvent::Opened)]);
+            // New certificates do not matter any more either.
+            tested.step(Input::FilesChanged);
+            if ends_first {
+                tested.step(Input::EnvoyClosed);
+                tested.step(Input::Terminating);
+            } else {
+                tested.step(Input::Terminating);
+                tested.step(Input::EnvoyClosed);
+            }
+            tested.now += HOUR;
+            tested.step(Input::Tick);
+            assert!(!tested.effects.contains(&Effect::CloseUpstream), "{variant:?}, {ends_first}");
+            let last = super::support::request(variant, report, &[], "", "").encode(variant);
+            assert_eq!(tested.step(Input::HealthRequest(last.clone())), [Effect::SendUpstream(last)]);
+            tested.server(report, &[], "epoch/2", "");
+            assert!(matches!(tested.effects[..], [Effect::Health(HealthEvent::Response(_))]));
+        }
+    }
+}
+
+#[test]
+fn a_reporter_that_attaches_again_gets_another_stream() {
+    let mut tested = configured(Variant::Sotw);
+    tested.envoy(LISTENER, &[], "", "");
+    tested.step(Input::HealthAttached);
+    tested.step(Input::HealthAttached);
+    // The reporter has dropped its part of the old stream and need not be informed.
+    assert_eq!(tested.effects, [Effect::CloseUpstream]);
+    tested.tick_until(|effect| *effect == Effect::Connect);
+    tested.open_upstream();
+    assert!(tested.effects.contains(&Effect::Health(HealthEvent::Opened)));
 }
 
 #[test]

@@ -174,10 +174,23 @@ impl Tested {
         ours
     }
 
+    /// Returns what is stored, after it was encoded and decoded.
+    pub(super) fn stored(&self) -> LastGood {
+        let file = self.proxy.last_good().encode(IDENTITY).concat();
+        LastGood::decode(file, IDENTITY).unwrap()
+    }
+
+    /// Returns the reasons why types are not stored, in the order of their types.
+    pub(super) fn not_stored(&self) -> Vec<&'static str> {
+        let view = self.proxy.view(self.now);
+        let reasons: Vec<_> = view.types.iter().filter_map(|of_type| of_type.not_stored).collect();
+        assert_eq!(view.not_stored, reasons.len());
+        reasons
+    }
+
     /// Returns a proxy after a restart of the agent, with what this one has stored `age` ago.
     pub(super) fn restarted(&self, age: Duration) -> Self {
-        let file = self.proxy.encode_last_good();
-        Self::with_stored(self.variant, Some((LastGood::decode(file, IDENTITY).unwrap(), age)))
+        Self::with_stored(self.variant, Some((self.stored(), age)))
     }
 }
 

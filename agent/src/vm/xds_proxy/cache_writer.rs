@@ -1,0 +1,53 @@
+//! Writes the file of the last good configuration on another thread, so that a slow disk delays
+//! nothing else. The crate `xds-proxy` decides when, and starts one write at a time.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use xds_proxy::{LastGood, Write};
+
+use super::cache_file::CacheFile;
+
+pub(super) struct CacheWriter {
+    file: CacheFile,
+    /// Identity of the node, which the file belongs to.
+    identity: Arc<str>,
+    /// The write in progress.
+    running: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl CacheWriter {
+    pub(super) fn new(file: CacheFile, identity: &str) -> Self {
+        Self { file, identity: identity.into(), running: None }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Starts a write; [`CacheWriter::finished`] returns its result.
+    pub(super) fn start(&mut self, write: Write, good: LastGood, age: Duration) {
+        let (file, identity) = (self.file.clone(), self.identity.clone());
+        self.running = Some(spawn_blocking(move || match write {
+            Write::Content => file.write(&good, &identity, age),
+            Write::Age => file.set_age(age),
+        }));
+    }
+
+    /// Waits for the end of the write; never returns if there is none. This method is cancel safe.
+    pub(super) async fn finished(&mut self) -> Result<(), String> {
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let result = running.await;
+        self.running = None;
+        match result {
+            Ok(written) => written.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
