@@ -49,7 +49,13 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
         }
     }
     let (brake, now) = (Settings::default().brake(), Timestamp::default());
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace, brake, now };
+    let settings = SnapshotSettings {
+        last_endpoint: LastEndpoint::Remove,
+        startup_grace,
+        outbound_listeners: None,
+        brake,
+        now,
+    };
     Snapshot::build(&config, &mut workloads.into_iter(), settings, previous)
 }
 
