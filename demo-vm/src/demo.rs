@@ -7,7 +7,7 @@ use std::time::Duration;
 use kit::app::switched::Behavior;
 use kit::envoy::workspace;
 use kit::vm::discovery::Discovery;
-use kit::vm::documents::{GROUP, PORT};
+use kit::vm::documents::{GROUP, HOST, PORT};
 use kit::vm::envoy_client::EnvoyClient;
 use kit::vm::machine::Machine;
 use kit::vm::traffic::Traffic;
@@ -17,6 +17,9 @@ pub const MACHINES: usize = 3;
 pub const GRACE: Duration = Duration::from_secs(3);
 /// Pause between two requests to the service.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Envoy's timeout of a request in milliseconds. Without it, a request to a hanging application would
+/// never end.
+const TIMEOUT: (&str, &str) = ("x-envoy-upstream-rq-timeout-ms", "2000");
 
 /// All processes of the demo; dropping this kills them.
 pub struct Demo {
@@ -42,7 +45,10 @@ impl Demo {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let grace = format!("{}s", GRACE.as_secs());
-        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&["--disconnect-grace", &grace]);
+        let listener = SocketAddr::new(address(1), PORT);
+        let outbound = listener.ip().to_string();
+        let flags = ["--disconnect-grace", &grace, "--outbound-listeners", &outbound];
+        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&flags);
         let examples = workspace().join("envoy-config/vm");
         let read = |name: &str| {
             std::fs::read_to_string(examples.join(name)).map_err(|error| format!("{name}: {error}"))
@@ -57,10 +63,9 @@ impl Demo {
             machine.start_agent().map_err(|error| error.to_string())?;
             machines.push(machine);
         }
-        let listener = SocketAddr::new(address(1), PORT);
         let client =
             EnvoyClient::example(&folder, &read("envoy.yaml")?, discovery.plaintext(), listener).await;
-        let traffic = Traffic::start(listener, PAUSE);
+        let traffic = Traffic::start_host(listener, HOST, &[TIMEOUT], PAUSE);
         Ok(Self { machines, client, discovery, traffic, folder })
     }
 
