@@ -169,7 +169,7 @@ async fn connections_reach_the_first_service_of_a_port() {
     let documents = [group(&probe()), named("db", 5432, "TCP"), named("other", 5432, "TCP")];
     let setup = Setup::start("vm-out-tcp", Subscription::sotw, &documents).await;
     let _machine = setup.machine("m1").await;
-    setup.until_status("any host", 5432, 200).await;
+    setup.until_status("any.example.com", 5432, 200).await;
     assert_eq!(setup.connections("other").await, 0);
 
     let conflict = format!(
@@ -182,12 +182,12 @@ async fn connections_reach_the_first_service_of_a_port() {
     // The other service takes the port over, and then one with HTTP does.
     setup.remove_service("db");
     wait::until("connections to the other service", async || {
-        setup.request("any host", 5432).await;
+        setup.request("any.example.com", 5432).await;
         setup.connections("other").await > 0
     })
     .await;
     setup.discovery.configure(&named("a", 5432, "HTTP"));
-    setup.until_status("any host", 5432, 404).await;
+    setup.until_status("any.example.com", 5432, 404).await;
     setup.until_status(&host("a"), 5432, 200).await;
     setup.assert_accepted().await;
 }
