@@ -8,7 +8,7 @@ use kit::app::switched::Behavior;
 use kit::envoy::workspace;
 use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, HOST, PORT};
-use kit::vm::envoy_client::EnvoyClient;
+use kit::vm::envoy_client::{EXAMPLE_PORT, EnvoyClient};
 use kit::vm::machine::Machine;
 use kit::vm::traffic::Traffic;
 
@@ -45,7 +45,7 @@ impl Demo {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let grace = format!("{}s", GRACE.as_secs());
-        let listener = SocketAddr::new(address(1), PORT);
+        let listener = SocketAddr::new(address(1), EXAMPLE_PORT);
         let outbound = listener.ip().to_string();
         let flags = ["--disconnect-grace", &grace, "--outbound-listeners", &outbound];
         let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&flags);
@@ -103,7 +103,7 @@ fn toggle(machine: &Machine, behavior: Behavior) -> &'static str {
 
 /// Checks that every port is free.
 fn free(address: &dyn Fn(u32) -> IpAddr) -> Result<(), String> {
-    let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, PORT, "Envoy")];
+    let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, EXAMPLE_PORT, "Envoy")];
     for machine in 2..5 {
         wanted.extend([
             (machine, PORT, "an application"),

@@ -12,6 +12,9 @@ use crate::caller::{self, Answer};
 use crate::envoy::{Envoy, Version};
 use crate::example;
 
+/// The port of the service in `envoy-config/vm/config/payments.yaml`, and the name of its cluster.
+pub const EXAMPLE_PORT: u16 = 10000;
+const EXAMPLE_CLUSTER: &str = "outbound|10000||payments.shop.example.com";
 /// The name of a cluster that the user defines statically.
 const STATIC_CLUSTER: &str = "payments";
 
@@ -188,7 +191,7 @@ impl EnvoyClient {
             "/static_resources/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
         *bootstrap.pointer_mut(server).expect("discovery comes first") = socket(discovery);
         let envoy = Envoy::start(Version::Newest, folder, &bootstrap, 1).await;
-        Self { listener, envoy, host: HOST.to_owned(), cluster: CLUSTER }
+        Self { listener, envoy, host: HOST.to_owned(), cluster: EXAMPLE_CLUSTER }
     }
 
     /// Returns the endpoints of the service in this Envoy; none if it does not know the cluster.
