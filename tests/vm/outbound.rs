@@ -1,20 +1,22 @@
 //! Tests of `--outbound-listeners`: a real Envoy gets listeners and routes from discovery, and its
 //! requests reach healthy machines only.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use kit::app::switched::Behavior;
 use kit::caller::{self, Answer};
 use kit::envoy::{self, Version};
 use kit::net;
+use kit::sidecar::Builder;
 use kit::vm::application::{Application, MACHINE};
 use kit::vm::discovery::Discovery;
-use kit::vm::documents::{GROUP, HOST, PORT, group, probe, service};
+use kit::vm::documents::{HOST, NAMESPACE, PORT, group, probe, service};
 use kit::vm::envoy_client::{EnvoyClient, Subscription};
 use kit::vm::machine::Machine;
 use kit::vm::traffic::Traffic;
 use kit::wait;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 /// Discovery, and an Envoy without listeners for its services in the bootstrap.
@@ -192,6 +194,69 @@ async fn connections_reach_the_first_service_of_a_port() {
     setup.assert_accepted().await;
 }
 
+/// An application that was first keeps its port, and Envoy listens on the others.
+#[tokio::test]
+async fn a_port_in_use_affects_only_its_listener() {
+    let documents = [group(&probe()), named("a", 8081, "TCP"), service()];
+    let setup = Setup::start("vm-out-in-use", Subscription::sotw, &[]).await;
+    let _other = TcpListener::bind((setup.ip, 8081)).expect("the port is free");
+    let _machine = setup.machine("m1").await;
+    documents.iter().for_each(|document| setup.discovery.configure(document));
+    setup.until_status(HOST, PORT, 200).await;
+    wait::until("the rejection is shown", async || {
+        let view = setup.discovery.view().await;
+        let mut clients = view["clients"].as_array().into_iter().flatten();
+        let listeners = clients.find(|client| client["type"] == "LDS");
+        listeners.and_then(|it| it["nack"].as_str()).is_some_and(|text| text.contains(":8081"))
+    })
+    .await;
+    setup.discovery.configure(&named("b", 8082, "TCP"));
+    setup.until_status("any.example.com", 8082, 200).await;
+    assert_eq!(setup.request(HOST, PORT).await.status, 200);
+}
+
+/// An agent without a group starts Envoy, as on a gateway. Envoy gets its listeners without discovery
+/// too.
+#[tokio::test]
+async fn an_agent_passes_listeners_on_and_stores_them() {
+    let (name, outbound) = ("vm-out-agent", net::loopback());
+    let folder = envoy::folder(name);
+    let mut discovery = Discovery::new(&folder, &[group(&probe()), service()])
+        .flags(&["--outbound-listeners", &outbound.to_string()]);
+    discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+    let mut machine = Machine::new(&folder, "m1", net::loopback()).await;
+    machine.report_plaintext(&discovery);
+    machine.start_agent().expect("the agent starts");
+    let server = discovery.plaintext().to_string();
+    let flags = ["--proxy-xds", "--discovery", &server, "--discovery-plaintext", "--namespace", NAMESPACE];
+    let start = |ip: IpAddr| Builder::again(name, ip).args(&flags).start();
+    let is_served = async || {
+        let listener = SocketAddr::new(outbound, PORT);
+        caller::get_host(listener, HOST, "/", &[("Connection", "close")]).await.status == 200
+    };
+
+    let gateway = start(net::loopback());
+    wait::until_or(|| gateway.log(), is_served).await;
+    let (ip, cache) = (gateway.ip, gateway.folder.join("state/xds-cache"));
+    let stored = [machine.ip.to_string(), format!("{outbound}_{PORT}"), format!("{HOST}:{PORT}")];
+    wait::until("the configuration is stored", async || {
+        let found = std::fs::read(&cache).unwrap_or_default();
+        let found = String::from_utf8_lossy(&found).into_owned();
+        stored.iter().all(|text| found.contains(text))
+    })
+    .await;
+    gateway.signal(Signal::SIGINT);
+    gateway.signal(Signal::SIGINT);
+    gateway.end().await;
+    assert!(!is_served().await);
+    discovery.kill().await;
+    let gateway = start(ip);
+    wait::until_or(|| gateway.log(), is_served).await;
+    gateway.signal(Signal::SIGINT);
+    gateway.signal(Signal::SIGINT);
+    gateway.end().await;
+}
+
 /// Locality and weight come from the endpoints of the ServiceEntry, as from a WorkloadEntry.
 #[tokio::test]
 async fn weights_are_respected() {
@@ -217,7 +282,7 @@ async fn weights_are_respected() {
         counts[usize::from(answer.header(MACHINE) == Some("heavy"))] += 1;
     }
     // Nine to one in the mean.
-    assert!(counts[0] > 0 && counts[1] > 4 * counts[0], "{GROUP}: {counts:?}");
+    assert!(counts[0] > 0 && counts[1] > 4 * counts[0], "{counts:?}");
     let clusters = setup.client.envoy.admin("/clusters").await.expect("the admin interface");
     assert!(clusters.contains("::region::eu") && clusters.contains("::sub_zone::1"), "{clusters}");
 }
