@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kit::app::switched::Behavior;
 use kit::caller::{self, Answer};
-use kit::envoy::{self, Version};
+use kit::envoy::{self, Version, workspace};
 use kit::net;
 use kit::sidecar::Builder;
 use kit::vm::application::{Application, MACHINE};
@@ -215,21 +215,24 @@ async fn a_port_in_use_affects_only_its_listener() {
     assert_eq!(setup.request(HOST, PORT).await.status, 200);
 }
 
-/// An agent without a group starts Envoy, as on a gateway. Envoy gets its listeners without discovery
-/// too.
+/// An agent starts Envoy on a machine without an application, with the shipped example. Envoy gets its
+/// listeners without discovery too.
 #[tokio::test]
 async fn an_agent_passes_listeners_on_and_stores_them() {
     let (name, outbound) = ("vm-out-agent", net::loopback());
     let folder = envoy::folder(name);
     let mut discovery = Discovery::new(&folder, &[group(&probe()), service()])
         .flags(&["--outbound-listeners", &outbound.to_string()]);
+    let example = workspace().join("envoy-config/vm/config/gateway.yaml");
+    discovery.configure_file("gateway.yaml", &std::fs::read_to_string(example).expect("a shipped file"));
     discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
     let mut machine = Machine::new(&folder, "m1", net::loopback()).await;
     machine.report_plaintext(&discovery);
     machine.start_agent().expect("the agent starts");
     let server = discovery.plaintext().to_string();
     let flags = ["--proxy-xds", "--discovery", &server, "--discovery-plaintext", "--namespace", NAMESPACE];
-    let start = |ip: IpAddr| Builder::again(name, ip).args(&flags).start();
+    let identity = ["--group", "gateways", "--service-account", "gateway"];
+    let start = |ip: IpAddr| Builder::again(name, ip).args(&flags).args(&identity).start();
     let is_served = async || {
         let listener = SocketAddr::new(outbound, PORT);
         caller::get_host(listener, HOST, "/", &[("Connection", "close")]).await.status == 200
