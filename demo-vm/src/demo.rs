@@ -7,8 +7,8 @@ use std::time::Duration;
 use kit::app::switched::Behavior;
 use kit::envoy::workspace;
 use kit::vm::discovery::Discovery;
-use kit::vm::documents::{GROUP, PORT};
-use kit::vm::envoy_client::EnvoyClient;
+use kit::vm::documents::{GROUP, HOST, PORT};
+use kit::vm::envoy_client::{EXAMPLE_PORT, EnvoyClient};
 use kit::vm::machine::Machine;
 use kit::vm::traffic::Traffic;
 
@@ -17,6 +17,9 @@ pub const MACHINES: usize = 3;
 pub const GRACE: Duration = Duration::from_secs(3);
 /// Pause between two requests to the service.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Envoy's timeout of a request in milliseconds. Without it, a request to a hanging application would
+/// never end.
+const TIMEOUT: (&str, &str) = ("x-envoy-upstream-rq-timeout-ms", "2000");
 
 /// All processes of the demo; dropping this kills them.
 pub struct Demo {
@@ -42,7 +45,10 @@ impl Demo {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let grace = format!("{}s", GRACE.as_secs());
-        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&["--disconnect-grace", &grace]);
+        let listener = SocketAddr::new(address(1), EXAMPLE_PORT);
+        let outbound = listener.ip().to_string();
+        let flags = ["--disconnect-grace", &grace, "--outbound-listeners", &outbound];
+        let mut discovery = Discovery::at(address(0), &folder, &[]).flags(&flags);
         let examples = workspace().join("envoy-config/vm");
         let read = |name: &str| {
             std::fs::read_to_string(examples.join(name)).map_err(|error| format!("{name}: {error}"))
@@ -57,10 +63,9 @@ impl Demo {
             machine.start_agent().map_err(|error| error.to_string())?;
             machines.push(machine);
         }
-        let listener = SocketAddr::new(address(1), PORT);
         let client =
             EnvoyClient::example(&folder, &read("envoy.yaml")?, discovery.plaintext(), listener).await;
-        let traffic = Traffic::start(listener, PAUSE);
+        let traffic = Traffic::start_host(listener, HOST, &[TIMEOUT], PAUSE);
         Ok(Self { machines, client, discovery, traffic, folder })
     }
 
@@ -98,7 +103,7 @@ fn toggle(machine: &Machine, behavior: Behavior) -> &'static str {
 
 /// Checks that every port is free.
 fn free(address: &dyn Fn(u32) -> IpAddr) -> Result<(), String> {
-    let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, PORT, "Envoy")];
+    let mut wanted = vec![(0, 15010, "discovery"), (0, 15014, "discovery"), (1, EXAMPLE_PORT, "Envoy")];
     for machine in 2..5 {
         wanted.extend([
             (machine, PORT, "an application"),

@@ -7,6 +7,7 @@ use comfy_table::Table;
 
 use super::demo::{Demo, GRACE, MACHINES};
 use kit::app::switched::Behavior;
+use kit::vm::documents::HOST;
 
 /// The current state of a machine.
 pub struct Row {
@@ -83,7 +84,7 @@ pub fn footer(demo: &Demo, events: &[&str]) -> String {
          Each agent probes its application every second; after two consecutive failures Envoy sends it no more requests.\n\
          An agent that was killed has {} s to reconnect.\n\n\
          keys: 1 2 3 make the application fail, 4 5 6 make it hang, 7 8 9 kill its agent; the same key reverts it; q quits\n\
-         send a request yourself:   curl -i http://{}/\n\
+         send a request yourself:   curl -i --header 'Host: {HOST}' http://{}/\n\
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",
         GRACE.as_secs(),

@@ -9,13 +9,17 @@ use bytes::Bytes;
 use crate::entries::{Node, Report};
 
 /// The resource types that this server supports. Any other type is [`TypeUrl::Other`], and its
-/// response is an empty set.
+/// response is an empty set, as is that of listeners and routes without `--outbound-listeners`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TypeUrl {
     /// Clusters (CDS).
     Cluster,
     /// Endpoint assignments (EDS).
     Endpoint,
+    /// Listeners (LDS).
+    Listener,
+    /// Route configurations (RDS).
+    Route,
     /// Session settings and probe, sent to app-health agents only.
     Probe,
     /// Health reports from agents and their acknowledgements.
@@ -27,12 +31,16 @@ pub enum TypeUrl {
 impl TypeUrl {
     const CLUSTER: &'static str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     const ENDPOINT: &'static str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+    const LISTENER: &'static str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+    const ROUTE: &'static str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
     /// Parses a type URL. Every text is accepted.
     pub fn parse(text: &str) -> Self {
         match text {
             Self::CLUSTER => Self::Cluster,
             Self::ENDPOINT => Self::Endpoint,
+            Self::LISTENER => Self::Listener,
+            Self::ROUTE => Self::Route,
             workload_health::health_report::PROBE_TYPE => Self::Probe,
             workload_health::health_report::HEALTH_INFORMATION => Self::Health,
             other => Self::Other(workload_health::health_report::printable(other)),
@@ -44,10 +52,18 @@ impl TypeUrl {
         match self {
             Self::Cluster => Self::CLUSTER,
             Self::Endpoint => Self::ENDPOINT,
+            Self::Listener => Self::LISTENER,
+            Self::Route => Self::ROUTE,
             Self::Probe => workload_health::health_report::PROBE_TYPE,
             Self::Health => workload_health::health_report::HEALTH_INFORMATION,
             Self::Other(text) => text,
         }
+    }
+
+    /// Returns true for clusters and listeners. A client may subscribe to all of them without a name,
+    /// and a state-of-the-world response contains all of them, so that a missing one is deleted.
+    pub fn has_full_responses(&self) -> bool {
+        matches!(self, Self::Cluster | Self::Listener)
     }
 
     /// Returns a short name for metrics and debug output.
@@ -55,6 +71,8 @@ impl TypeUrl {
         match self {
             Self::Cluster => "CDS",
             Self::Endpoint => "EDS",
+            Self::Listener => "LDS",
+            Self::Route => "RDS",
             Self::Probe => "probe",
             Self::Health => "health",
             Self::Other(_) => "other",
@@ -135,7 +153,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A cluster or an assignment, encoded once for all streams.
+/// A cluster, an assignment, a listener or a route configuration, encoded once for all streams.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Resource {
     pub name: Arc<str>,

@@ -1,4 +1,5 @@
-//! Builds the clusters and assignments that Envoys are served from configuration and entries.
+//! Builds the clusters, assignments, listeners and routes that Envoys are served from configuration
+//! and entries.
 //!
 //! A snapshot is immutable and shared by all streams. Each resource is encoded once; unchanged
 //! resources are taken from the previous snapshot. Which stream has received what is tracked in
@@ -8,8 +9,10 @@ mod brake;
 mod changes;
 mod endpoints;
 mod namespace;
+mod outbound;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -24,6 +27,7 @@ pub use changes::SnapshotId;
 pub use endpoints::Assignment;
 use endpoints::{Assignments, Members, State};
 use namespace::Namespaces;
+use outbound::{Outbound, Upstream};
 
 /// Settings from flags, and the state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct SnapshotSettings {
     /// a client that has more endpoints of an assignment than the server knows gets no response for
     /// it.
     pub startup_grace: bool,
+    /// Address of the listeners for outbound requests; `None` if there are none.
+    pub outbound_listeners: Option<IpAddr>,
     pub brake: Brake,
     /// The time of [`Entries::steady_time`](crate::entries::Entries::steady_time).
     pub now: Timestamp,
@@ -59,6 +65,8 @@ pub struct Snapshot {
     kept: BTreeMap<Key, Kept>,
     /// The services with endpoints that are held although their agents are silent.
     held_services: BTreeSet<Key>,
+    /// Listeners and routes, if they are served.
+    outbound: Option<Arc<Outbound>>,
     startup_grace: bool,
     changes: Changes,
 }
@@ -117,6 +125,9 @@ impl Snapshot {
             }
             snapshot.add(served);
         }
+        if let Some(address) = settings.outbound_listeners {
+            snapshot.outbound = Some(snapshot.outbound(address, previous, &mut changed));
+        }
         if let Some(previous) = previous {
             let services = &snapshot.services;
             let deleted = previous.services.iter().filter(|(key, _)| !services.contains_key(*key));
@@ -136,6 +147,47 @@ impl Snapshot {
             }
         }
         self.services.insert(served.service.key.clone(), served);
+    }
+
+    /// Returns the listeners and routes of these services: those of `previous` if its services are
+    /// the same, since they do not depend on endpoints. Otherwise adds the names of all to `changed`.
+    fn outbound(
+        &self,
+        address: IpAddr,
+        previous: Option<&Self>,
+        changed: &mut BTreeSet<Arc<str>>,
+    ) -> Arc<Outbound> {
+        let before = previous.and_then(|previous| Some((previous, previous.outbound.as_ref()?)));
+        if let Some((previous, outbound)) = before {
+            let [before, now] = [previous, self].map(|it| it.services.values().map(|built| &built.service));
+            if before.eq(now) {
+                return outbound.clone();
+            }
+            changed.extend(outbound.names().cloned());
+        }
+        // A namespace needs resources of its own only if it sees other clusters than all others do.
+        let own = self.clusters.values().flat_map(|clusters| {
+            let shared = visible_cluster(clusters, &Viewer::default());
+            let is_shared = move |own: &Cluster| shared.is_some_and(|shared| std::ptr::eq(own, shared));
+            clusters.iter().filter(move |own| !is_shared(own)).map(|own| own.namespace.clone())
+        });
+        let outbound = Outbound::new(address, own.collect(), |namespace| self.upstreams(namespace));
+        changed.extend(outbound.names().cloned());
+        Arc::new(outbound)
+    }
+
+    /// Returns the hosts and ports that clients of a namespace see, sorted by service; `None` is a
+    /// namespace that has no services.
+    fn upstreams(&self, namespace: Option<&str>) -> Vec<Upstream<'_>> {
+        let viewer = Viewer { namespace: namespace.map(str::to_owned), network: None };
+        let clusters = self.services.values().flat_map(|built| built.upstreams());
+        let is_visible = |cluster: &Cluster| {
+            let same_name = self.clusters.get(&cluster.resource.name);
+            same_name
+                .and_then(|same| visible_cluster(same, &viewer))
+                .is_some_and(|it| std::ptr::eq(it, cluster))
+        };
+        clusters.filter(|(cluster, _)| is_visible(cluster)).map(|(_, upstream)| upstream).collect()
     }
 
     pub fn id(&self) -> &SnapshotId {
@@ -169,6 +221,38 @@ impl Snapshot {
     /// Returns the assignment with this name if `viewer` can see it.
     pub fn assignment(&self, viewer: &Viewer, name: &str) -> Option<&Assignment> {
         Some(visible_cluster(self.clusters.get(name)?, viewer)?.assignments.of(viewer.network.as_deref()))
+    }
+
+    /// Returns true if listeners and routes are served.
+    pub fn serves_outbound(&self) -> bool {
+        self.outbound.is_some()
+    }
+
+    /// Returns the listeners for `viewer`, sorted by name.
+    pub fn listeners(&self, viewer: &Viewer) -> impl Iterator<Item = &Arc<Resource>> {
+        let resources = self.outbound.as_ref().map(|outbound| outbound.of(viewer.namespace.as_deref()));
+        resources.into_iter().flat_map(|resources| resources.listeners.values())
+    }
+
+    /// Returns the listener with this name for `viewer`.
+    pub fn listener(&self, viewer: &Viewer, name: &str) -> Option<&Arc<Resource>> {
+        self.outbound.as_ref()?.of(viewer.namespace.as_deref()).listeners.get(name)
+    }
+
+    /// Returns the route configurations for `viewer`, sorted by name.
+    pub fn routes(&self, viewer: &Viewer) -> impl Iterator<Item = &Arc<Resource>> {
+        let resources = self.outbound.as_ref().map(|outbound| outbound.of(viewer.namespace.as_deref()));
+        resources.into_iter().flat_map(|resources| resources.routes.values())
+    }
+
+    /// Returns the route configuration with this name for `viewer`.
+    pub fn route(&self, viewer: &Viewer, name: &str) -> Option<&Arc<Resource>> {
+        self.outbound.as_ref()?.of(viewer.namespace.as_deref()).routes.get(name)
+    }
+
+    /// Returns a sentence for each port of a service that has no listener or route, sorted.
+    pub fn outbound_conflicts(&self) -> impl Iterator<Item = &String> {
+        self.outbound.iter().flat_map(|outbound| outbound.conflicts())
     }
 
     /// Returns the entries that the snapshot needs although they are silent or unhealthy.
@@ -205,6 +289,19 @@ impl BuiltService {
             }
         }
         Self { service: service.clone(), states: members.states().cloned().collect(), clusters }
+    }
+
+    /// Returns its clusters, each with the host and port that it was built from.
+    fn upstreams(&self) -> impl Iterator<Item = (&Cluster, Upstream<'_>)> {
+        let ports = &self.service.ports;
+        let hosts = self.service.hosts.iter();
+        let hosts_and_ports = hosts.flat_map(move |host| ports.iter().map(move |port| (host, port)));
+        hosts_and_ports.zip(&self.clusters).map(|((host, port), cluster)| {
+            let (service, cluster_name) = (&self.service.key, &*cluster.resource.name);
+            let upstream =
+                Upstream { service, host, port: port.number, protocol: port.protocol, cluster: cluster_name };
+            (&**cluster, upstream)
+        })
     }
 
     /// Returns the names of its clusters, which are also those of its assignments.

@@ -6,6 +6,7 @@
 //! the peer has and the newest snapshot. Encoding (`crate::xds`), sockets (`server`) and the effect
 //! of reports (`entries`) are elsewhere.
 
+mod outbound;
 mod subscription;
 mod unserved_type;
 mod version_counts;
@@ -22,6 +23,7 @@ use crate::objects::Group;
 use crate::snapshot::{Snapshot, Viewer, hash};
 use crate::xds;
 
+use outbound::OutboundSubscriptions;
 pub use subscription::SubscriptionView;
 use subscription::{Context, RequestResult, Subscription};
 use unserved_type::UnservedType;
@@ -83,6 +85,9 @@ pub struct AdsStream {
     viewer: Option<Viewer>,
     clusters: Subscription,
     endpoints: Subscription,
+    /// Listeners and routes; `None` before the first request. Agents never request them.
+    outbound: Option<Box<OutboundSubscriptions>>,
+    variant: Variant,
     unserved: BTreeMap<TypeUrl, UnservedType>,
     /// Nonce and version of the hello that is not acknowledged yet.
     hello: Option<(String, String)>,
@@ -98,6 +103,8 @@ impl AdsStream {
             viewer: None,
             clusters: Subscription::new(TypeUrl::Cluster, variant),
             endpoints: Subscription::new(TypeUrl::Endpoint, variant),
+            outbound: None,
+            variant,
             unserved: BTreeMap::new(),
             hello: None,
             nonces: 0,
@@ -128,17 +135,22 @@ impl AdsStream {
 
     /// Returns when [`Input::Poll`] is due even if nothing happens.
     pub fn next_due(&self) -> Option<Duration> {
-        [self.clusters.due(), self.endpoints.due()].into_iter().flatten().min()
+        self.subscriptions().filter_map(Subscription::due).min()
     }
 
     /// Returns true if the stream subscribes to resources of snapshots. Streams of agents do not.
     pub fn subscribes(&self) -> bool {
-        self.clusters.subscribes() || self.endpoints.subscribes()
+        self.subscriptions().any(Subscription::subscribes)
     }
 
     /// Returns each subscription for `/debug/workloads`.
     pub fn views(&self) -> impl Iterator<Item = SubscriptionView> {
-        [&self.clusters, &self.endpoints].into_iter().filter(|it| it.subscribes()).map(Subscription::view)
+        self.subscriptions().filter(|it| it.subscribes()).map(Subscription::view)
+    }
+
+    fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        let outbound = self.outbound.iter().flat_map(|outbound| [&outbound.listeners, &outbound.routes]);
+        [&self.clusters, &self.endpoints].into_iter().chain(outbound)
     }
 
     fn nonce(&mut self) -> String {
@@ -158,18 +170,29 @@ impl AdsStream {
             effects.push(Effect::Open(node));
         }
         let state = match type_url {
+            TypeUrl::Listener | TypeUrl::Route if snapshot.serves_outbound() => {
+                let new = || Box::new(OutboundSubscriptions::new(self.variant));
+                let outbound = self.outbound.get_or_insert_with(new);
+                if type_url == TypeUrl::Listener { &mut outbound.listeners } else { &mut outbound.routes }
+            }
             TypeUrl::Cluster => &mut self.clusters,
             TypeUrl::Endpoint => &mut self.endpoints,
             TypeUrl::Probe => return self.hello_acknowledged(&nonce, error, effects),
             // With a nonce, the message acknowledges the server's acknowledgement and is no report.
             TypeUrl::Health if !nonce.is_empty() => return,
             TypeUrl::Health => return effects.extend(report.map(Effect::Report)),
-            TypeUrl::Other(_) => {
+            TypeUrl::Listener | TypeUrl::Route | TypeUrl::Other(_) => {
                 return self.unserved_request(type_url, subscription, &nonce, error, effects);
             }
         };
         let viewer = self.viewer.as_ref();
-        let exists = |name: &str| viewer.is_some_and(|viewer| snapshot.cluster(viewer, name).is_some());
+        let exists = |name: &str| {
+            viewer.is_some_and(|viewer| match type_url {
+                TypeUrl::Listener => snapshot.listener(viewer, name).is_some(),
+                TypeUrl::Route => snapshot.route(viewer, name).is_some(),
+                _ => snapshot.cluster(viewer, name).is_some(),
+            })
+        };
         match state.request(subscription, &nonce, error, snapshot.startup_grace(), exists) {
             RequestResult::Taken => {}
             RequestResult::Nacked { text, is_new } => {
@@ -213,7 +236,7 @@ impl AdsStream {
     /// Sends the responses that are due. Clusters are sent first, since assignments refer to them.
     fn respond(&mut self, now: Duration, snapshot: &Snapshot, effects: &mut Vec<Effect>) {
         let Some(viewer) = &self.viewer else { return };
-        let context = |blocked| Context { now, snapshot, viewer, blocked };
+        let context = |blocked| Context { now, snapshot, viewer, blocked, wait: false };
         let nonce = (self.nonces + 1).to_string();
         if let Some(response) = self.clusters.respond(&context(&|_| false), nonce) {
             self.nonces += 1;
@@ -230,6 +253,18 @@ impl AdsStream {
         if let Some(response) = self.endpoints.respond(&context(&blocked), nonce) {
             self.nonces += 1;
             effects.push(Effect::Send(response));
+        }
+        if let Some(outbound) = &mut self.outbound {
+            // Routes and listeners refer to clusters, so they wait for a push of clusters.
+            let wait = self.clusters.is_behind();
+            let context = Context { now, snapshot, viewer, blocked: &|_| false, wait };
+            for subscription in [&mut outbound.listeners, &mut outbound.routes] {
+                let nonce = (self.nonces + 1).to_string();
+                if let Some(response) = subscription.respond(&context, nonce) {
+                    self.nonces += 1;
+                    effects.push(Effect::Send(response));
+                }
+            }
         }
         for (type_url, unserved) in &mut self.unserved {
             let nonce = (self.nonces + 1).to_string();

@@ -17,9 +17,11 @@ pub struct WorkloadsResponse<C> {
     /// Services with endpoints that are held because too many machines became silent, as
     /// `namespace/name`.
     pub held_services: Vec<String>,
+    /// A sentence for each port of a service that has no outbound listener or route.
+    pub outbound_conflicts: Vec<String>,
     /// Workloads sorted by namespace and name.
     pub workloads: Vec<WorkloadView>,
-    /// Streams that subscribe to clusters or endpoints.
+    /// Streams that subscribe to clusters, endpoints, listeners or routes.
     pub clients: Vec<C>,
 }
 
@@ -29,6 +31,7 @@ pub struct RegistryView {
     pub startup_grace: bool,
     pub config_errors: Vec<String>,
     pub held_services: Vec<String>,
+    pub outbound_conflicts: Vec<String>,
     pub workloads: Vec<WorkloadView>,
 }
 

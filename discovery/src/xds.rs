@@ -3,6 +3,7 @@
 //! in memory.
 
 mod node;
+mod outbound;
 mod resources;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,7 @@ use crate::entries::Report;
 use crate::message::{Request, Resource, ResourceSubscription, Response, TypeUrl, Variant};
 use workload_health::health_report::printable;
 
+pub use outbound::{HostSpec, http_listener, route, tcp_listener};
 pub use resources::{ClusterSpec, EndpointSpec, assignment, cluster, probe_config};
 
 /// Maximum size of a message in bytes.

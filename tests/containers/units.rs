@@ -39,6 +39,9 @@ const DISCOVERY: &str = "app-health-discovery.service";
 const CREDENTIALS: &str = "243";
 const APPLICATION: &str =
     "mkdir -p /tmp/www && echo yes > /tmp/www/readyz && exec httpd -f -p 8080 -h /tmp/www";
+/// A request for the service of payments.yaml to the listener that Envoy gets from discovery.
+const REQUEST: &str = "exec 3<>/dev/tcp/127.0.0.1/10000 && \
+    printf 'GET /readyz HTTP/1.1\\r\\nHost: payments.shop.example.com\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3";
 const DRAIN: [&str; 4] = ["app-health-agent", "drain", "--url", "unix:/run/app-health/agent.sock"];
 
 pub(crate) async fn units(daemon: &Daemon) {
@@ -92,7 +95,6 @@ fn boot<'a>(daemon: &'a Daemon, etc: &Path) -> Container<'a> {
     let shipped = workspace().join("envoy-config/vm");
     fs::create_dir_all(etc.join("config")).expect("a writable folder");
     fs::copy(shipped.join("config/payments.yaml"), etc.join("config/payments.yaml")).expect("a shipped file");
-    fs::write(etc.join("envoy.yaml"), "static_resources: { listeners: [] }\n").expect("a writable folder");
     fs::set_permissions(etc, fs::Permissions::from_mode(0o755)).expect("ours");
     let volumes: [(PathBuf, &str); 7] = [
         (etc.to_owned(), "/etc/app-health"),
@@ -143,7 +145,7 @@ fn local_users(machine: &Container<'_>) {
     assert_eq!(member.code, Some(0), "{member:?}");
 }
 
-/// Installs the drop-in, with which the agent starts Envoy.
+/// Installs the drop-in, with which the agent starts Envoy, and sends a request through that Envoy.
 async fn with_envoy(machine: &Container<'_>) {
     let drop_in = workspace().join("envoy-config/vm/app-health-agent-envoy.conf");
     let drop_in = fs::read_to_string(drop_in).expect("a shipped file");
@@ -154,6 +156,12 @@ async fn with_envoy(machine: &Container<'_>) {
     run(machine, &["systemctl", "restart", AGENT]);
     run(machine, &["app-health-agent", "wait"]);
     until_condition(machine, "True").await;
+    let response = || machine.exec(&["bash", "-c", REQUEST]).stdout;
+    wait::until_or(
+        || format!("a response through Envoy: {}\n{}", response(), journal(machine)),
+        async || response().starts_with("HTTP/1.1 200 "),
+    )
+    .await;
 }
 
 /// Waits until discovery shows the machine with this condition.

@@ -1,6 +1,6 @@
 //! Flags of `discovery` and `workloads`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,6 +103,10 @@ pub struct DiscoveryArgs {
     /// What to do with the last endpoint of a service; a ServiceEntry can override it
     #[arg(long, env = "APP_HEALTH_LAST_ENDPOINT", value_enum, default_value_t = Policy::Remove)]
     pub last_endpoint: Policy,
+    /// Serve listeners and routes for outbound requests too: one listener on this address, usually
+    /// 127.0.0.1, for each port number of the services. Default: clusters and endpoints only
+    #[arg(long, env = "APP_HEALTH_OUTBOUND_LISTENERS", value_name = "ADDRESS")]
+    pub outbound_listeners: Option<IpAddr>,
     /// Delay until changes are pushed, extended by each further change; the first change after a
     /// quiet period is pushed immediately
     #[arg(long, env = "APP_HEALTH_DEBOUNCE", value_name = "DURATION", default_value = "50ms", value_parser = duration)]

@@ -1,7 +1,7 @@
 //! Turns the flags of `discovery` and `workloads` into validated configuration.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,6 +53,7 @@ impl DiscoveryConfig {
             max_silent_percent,
             max_unhealthy_percent,
             last_endpoint,
+            outbound_listeners,
             debounce,
             debounce_max,
             accept_rate,
@@ -92,6 +93,11 @@ impl DiscoveryConfig {
         if heartbeat < Duration::from_secs(1) {
             return Err(usage(&format!("--heartbeat = {heartbeat:?}: must be 1s or more")));
         }
+        if let Some(address) = outbound_listeners.filter(|it| it.is_multicast() || is_broadcast(*it)) {
+            return Err(usage(&format!(
+                "--outbound-listeners = {address}: Envoy cannot listen on this address"
+            )));
+        }
         let keeps = last_endpoint == Policy::Keep;
         let is_shared = matches!(store, StoreConfig::Kubernetes { .. });
         let settings = Settings {
@@ -127,6 +133,7 @@ impl DiscoveryConfig {
             check,
             settings,
             last_endpoint: if keeps { LastEndpoint::Keep } else { LastEndpoint::Remove },
+            outbound_listeners,
             debounce: (debounce, debounce_max),
             limits: ServerLimits { accept_rate: accept_rate.get(), max_streams: max_streams.get() },
         })
@@ -154,6 +161,10 @@ fn listener(
             Err(usage(&format!("{}: required by --listen, got none; {hint}", missing.join(", "))))
         }
     }
+}
+
+fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }
 
 fn usage(text: &str) -> Failure {

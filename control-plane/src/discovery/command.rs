@@ -1,7 +1,7 @@
 //! The subcommand `discovery`: starts the servers, the registry and the store, and shuts them down.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -59,6 +59,8 @@ pub struct DiscoveryConfig {
     pub settings: Settings,
     /// Default for services that do not set it.
     pub last_endpoint: LastEndpoint,
+    /// Address of the listeners for outbound requests; `None` if none are served.
+    pub outbound_listeners: Option<IpAddr>,
     /// Debounce time, and its maximum.
     pub debounce: (Duration, Duration),
     /// Limits on connections and streams.
@@ -146,6 +148,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         check: _, // `run` has returned already
         settings,
         last_endpoint,
+        outbound_listeners,
         debounce,
         limits,
     } = config;
@@ -189,8 +192,15 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
     };
     pending.set(STORE, false);
     let ending = CancellationToken::new();
-    let parts =
-        RegistryConfig { settings, last_endpoint, debounce, store, configured, metrics: metrics.clone() };
+    let parts = RegistryConfig {
+        settings,
+        last_endpoint,
+        outbound_listeners,
+        debounce,
+        store,
+        configured,
+        metrics: metrics.clone(),
+    };
     let (registry, mut registered) = registry::start(parts, ending.clone());
     pending.set(CONFIGURATION, false);
     let shared = Shared::new(registry.clone(), metrics, trust_domains, limits);

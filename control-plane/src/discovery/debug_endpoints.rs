@@ -117,6 +117,7 @@ impl MonitoringHandlers {
             startup_grace: overview.startup_grace,
             config_errors: overview.config_errors,
             held_services: overview.held_services,
+            outbound_conflicts: overview.outbound_conflicts,
             workloads: overview.workloads.into_iter().filter(|workload| filter.matches(workload)).collect(),
             clients: shared.clients(),
         };

@@ -5,6 +5,7 @@ mod events;
 mod handle;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct RegistryConfig {
     pub settings: Settings,
     /// Policy for services without the annotation `app-health.io/last-endpoint`.
     pub last_endpoint: LastEndpoint,
+    /// Address of the listeners for outbound requests; `None` if none are served.
+    pub outbound_listeners: Option<IpAddr>,
     pub debounce: (Duration, Duration),
     pub store: Store,
     pub configured: watch::Receiver<Configured>,
@@ -51,8 +54,15 @@ pub struct RegistryConfig {
 /// Starts the registry task and publishes a first snapshot of store and configuration. The task
 /// ends when `closing` is cancelled, and the store's task ends after it.
 pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, JoinHandle<()>) {
-    let RegistryConfig { settings, last_endpoint, debounce: (quiet, longest), store, configured, metrics } =
-        parts;
+    let RegistryConfig {
+        settings,
+        last_endpoint,
+        outbound_listeners,
+        debounce: (quiet, longest),
+        store,
+        configured,
+        metrics,
+    } = parts;
     let Store { stored, is_new, writes, inputs, degraded, isolated } = store;
     info!(entries = stored.len(), is_new, "store opened");
     let (inbox_sender, inbox) = mpsc::channel(CAPACITY);
@@ -64,6 +74,7 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
         entries: Entries::new(settings, stored),
         config: Arc::default(),
         last_endpoint,
+        outbound_listeners,
         brake,
         debounce: Debounce::new(quiet, longest),
         longest,
@@ -89,6 +100,7 @@ struct Registry {
     entries: Entries,
     config: Arc<Config>,
     last_endpoint: LastEndpoint,
+    outbound_listeners: Option<IpAddr>,
     brake: Brake,
     debounce: Debounce,
     longest: Duration,
@@ -177,6 +189,7 @@ impl Registry {
                         .iter()
                         .map(Key::to_string)
                         .collect(),
+                    outbound_conflicts: self.snapshots.borrow().outbound_conflicts().cloned().collect(),
                     workloads: self.entries.view(self.start.elapsed()),
                 });
             }
@@ -256,6 +269,7 @@ impl Registry {
         let settings = SnapshotSettings {
             last_endpoint: self.last_endpoint,
             startup_grace: self.startup_grace.is_some(),
+            outbound_listeners: self.outbound_listeners,
             brake: self.brake,
             now: self.entries.steady_time(now, wall()),
         };
@@ -272,6 +286,7 @@ impl Registry {
             self.metrics.entries(state, number);
         }
         events::log_kept(previous.kept(), &kept);
+        events::log_outbound_conflicts(&previous, &snapshot);
         self.snapshots.send_replace(Arc::new(snapshot));
         self.debounce.pushed(now);
         if let Some(changed) = self.unpublished_since.take() {

@@ -44,6 +44,26 @@ pub enum Protocol {
     Mongo,
 }
 
+impl Protocol {
+    /// Returns true if Envoy can route single requests of the protocol by their host.
+    pub fn is_http(self) -> bool {
+        matches!(self, Self::Http | Self::Http2 | Self::Grpc)
+    }
+
+    /// Returns the name of the protocol in a ServiceEntry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Http2 => "HTTP2",
+            Self::Grpc => "GRPC",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Mongo => "MONGO",
+        }
+    }
+}
+
 /// Source of the endpoints of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {

@@ -45,7 +45,7 @@ fn workload(name: &str, served: bool, since: i64) -> Workload {
 
 fn settings(last_endpoint: LastEndpoint) -> SnapshotSettings {
     let (brake, now) = (crate::entries::Settings::default().brake(), Timestamp::from_seconds(1_000));
-    SnapshotSettings { last_endpoint, startup_grace: false, brake, now }
+    SnapshotSettings { last_endpoint, startup_grace: false, outbound_listeners: None, brake, now }
 }
 
 fn build(config: &Config, workloads: &[Workload], last_endpoint: LastEndpoint) -> Snapshot {

@@ -29,6 +29,8 @@ pub(super) struct Context<'a> {
     pub(super) viewer: &'a Viewer,
     /// Names whose resources must not be sent yet.
     pub(super) blocked: &'a dyn Fn(&str) -> bool,
+    /// True if nothing must be sent yet.
+    pub(super) wait: bool,
 }
 
 /// Result of a request.
@@ -50,7 +52,7 @@ pub(super) enum RequestResult {
 /// JSON view of a subscription for `/debug/workloads`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubscriptionView {
-    /// Type of the resources: `CDS` or `EDS`.
+    /// Type of the resources: `CDS`, `EDS`, `LDS` or `RDS`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Version that was sent last.
@@ -125,6 +127,11 @@ impl Subscription {
         self.sent_versions.contains_key(name)
     }
 
+    /// Returns true if a response is not acknowledged yet, or is delayed.
+    pub(super) fn is_behind(&self) -> bool {
+        self.subscribes() && (self.in_flight.is_some() || self.due.is_some())
+    }
+
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
@@ -159,16 +166,16 @@ impl Subscription {
     pub(super) fn respond(&mut self, context: &Context, nonce: String) -> Option<Response> {
         self.due = None;
         let is_asked = self.subscribes() || self.response_required;
-        if !is_asked || self.in_flight.is_some() {
+        if !is_asked || self.in_flight.is_some() || context.wait {
             return None;
         }
         self.forget_counts(context);
         self.pending.follow(context.snapshot);
         let difference = self.difference(context);
         let differs = !difference.changed.is_empty() || !difference.gone.is_empty();
-        // An empty SotW response of assignments has no meaning, so the response is sent when there
-        // is one.
-        let may_be_empty = self.variant == Variant::Delta || self.type_url == TypeUrl::Cluster;
+        // An empty SotW response of assignments or routes has no meaning, so the response is sent when
+        // there is one.
+        let may_be_empty = self.variant == Variant::Delta || self.type_url.has_full_responses();
         let response_required = self.response_required && may_be_empty;
         if !differs && !response_required {
             self.pending.set_compared(difference.blocked);
@@ -197,7 +204,12 @@ impl Subscription {
         }
         let (resources, removed) = match (self.variant, &self.type_url) {
             (Variant::Delta, _) => (changed, gone.into_iter().collect()),
-            (Variant::Sotw, TypeUrl::Cluster) => (self.all_clusters(context), Vec::new()),
+            (Variant::Sotw, TypeUrl::Cluster) => {
+                (self.all(context.snapshot.clusters(context.viewer)), Vec::new())
+            }
+            (Variant::Sotw, TypeUrl::Listener) => {
+                (self.all(context.snapshot.listeners(context.viewer)), Vec::new())
+            }
             (Variant::Sotw, _) => (changed, Vec::new()),
         };
         self.version = self.version_of_all();
@@ -210,9 +222,8 @@ impl Subscription {
         Response { type_url, version, nonce, resources, removed }
     }
 
-    fn all_clusters(&self, context: &Context) -> Vec<Arc<Resource>> {
-        let clusters = context.snapshot.clusters(context.viewer);
-        clusters.filter(|it| self.wildcard || self.names.contains(&it.name)).cloned().collect()
+    fn all<'a>(&self, resources: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Arc<Resource>> {
+        resources.filter(|it| self.wildcard || self.names.contains(&it.name)).cloned().collect()
     }
 
     /// Computes the version of wildcard that the peer has, including the numbers of endpoints.
@@ -221,7 +232,7 @@ impl Subscription {
             self.sent_versions.iter().map(|(name, version)| (name, version.hash.to_be_bytes())).collect();
         let parts = versions.iter().flat_map(|(name, hash)| [name.as_bytes(), hash.as_slice()]);
         let version = Version { hash: hash(parts), endpoints: None };
-        if self.type_url == TypeUrl::Cluster {
+        if self.type_url != TypeUrl::Endpoint {
             return version.to_string();
         }
         let mut endpoints = self.endpoints_before_restart.clone();

@@ -1,30 +1,39 @@
 //! Tests of a stream as tables of inputs and the resulting effects.
 
 mod delta;
+mod outbound;
 mod pushes;
 mod sotw;
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
 use crate::entries::{Presence, Settings, Timestamp, Workload};
 use crate::objects::{Config, ExportTo, Key, LastEndpoint, Port, Protocol, Service, Source, Spec};
 use crate::snapshot::SnapshotSettings;
 
+/// Adds listeners and routes to a snapshot.
+const OUTBOUND: &str = "outbound";
+
 /// Builds a snapshot from a text such as `a:2 b:0+1`: host `a` has two endpoints, host `b` none and
-/// one entry that is known to be unhealthy. `a:2!` makes the cluster use HTTP/2.
+/// one entry that is known to be unhealthy. `a:2!` makes the cluster use HTTP/2, `a@81:2` is on
+/// another port than 80, and the word `outbound` adds listeners and routes.
 fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Snapshot {
     let mut config = Config::default();
     let mut workloads = Vec::new();
-    for word in text.split_whitespace() {
+    let outbound_listeners =
+        text.split_whitespace().any(|word| word == OUTBOUND).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    for word in text.split_whitespace().filter(|word| *word != OUTBOUND) {
         let (host, rest) = word.split_once(':').expect("host:number");
+        let (host, number) = host_and_port(host);
         let http2 = rest.ends_with('!');
         let (served, unserved) = rest.trim_end_matches('!').split_once('+').unwrap_or((rest, "0"));
-        let number = |text: &str| text.trim_end_matches('!').parse::<u8>().expect("a number");
+        let count = |text: &str| text.trim_end_matches('!').parse::<u8>().expect("a number");
         let key = Key::new("shop", host);
         let labels = BTreeMap::from([("app".to_owned(), host.to_owned())]);
         let protocol = if http2 { Protocol::Http2 } else { Protocol::Http };
-        let port = Port { number: 80, name: "http".to_owned(), protocol, target_port: None };
+        let port = Port { number, name: "http".to_owned(), protocol, target_port: None };
         let service = Service {
             key: key.clone(),
             hosts: vec![host.to_owned()],
@@ -34,7 +43,7 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
             last_endpoint: None,
         };
         config.services.insert(key, Arc::new(service));
-        let (served, unserved) = (number(served), number(unserved));
+        let (served, unserved) = (count(served), count(unserved));
         for index in 0..served + unserved {
             let address = format!("10.0.0.{index}");
             workloads.push(Workload {
@@ -49,12 +58,31 @@ fn snapshot(text: &str, startup_grace: bool, previous: Option<&Snapshot>) -> Sna
         }
     }
     let (brake, now) = (Settings::default().brake(), Timestamp::default());
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace, brake, now };
+    let settings = SnapshotSettings {
+        last_endpoint: LastEndpoint::Remove,
+        startup_grace,
+        outbound_listeners,
+        brake,
+        now,
+    };
     Snapshot::build(&config, &mut workloads.into_iter(), settings, previous)
 }
 
-fn name(host: &str) -> String {
-    if host == "*" { host.to_owned() } else { format!("outbound|80||{host}") }
+/// Splits `a@81`; the port is 80 by default.
+fn host_and_port(text: &str) -> (&str, u16) {
+    text.split_once('@').map_or((text, 80), |(host, port)| (host, port.parse().expect("a port")))
+}
+
+/// Returns the name of a cluster, of a listener from `lds80`, or of a route configuration from `rds80`.
+fn name(text: &str) -> String {
+    if let Some(port) = text.strip_prefix("lds") {
+        return format!("127.0.0.1_{port}");
+    }
+    if let Some(port) = text.strip_prefix("rds") {
+        return port.to_owned();
+    }
+    let (host, port) = host_and_port(text);
+    if host == "*" { host.to_owned() } else { format!("outbound|{port}||{host}") }
 }
 
 /// Builds a request from a text such as `EDS a,b nonce=2 version=x nack=text -c =a@x`: type and
@@ -65,6 +93,8 @@ fn request(text: &str, variant: Variant) -> Request {
     let type_url = match words.next().expect("a type") {
         "CDS" => TypeUrl::Cluster,
         "EDS" => TypeUrl::Endpoint,
+        "LDS" => TypeUrl::Listener,
+        "RDS" => TypeUrl::Route,
         "probe" => TypeUrl::Probe,
         "health" => TypeUrl::Health,
         other => TypeUrl::Other(other.to_owned()),
@@ -191,7 +221,7 @@ fn agent_requests() {
         // Istio's agent first requests types that only its Envoy needs.
         check(
             variant,
-            &[("LDS", "UnknownType(\"LDS\"); other#1"), ("LDS nonce=1", ""), ("health", "report true")],
+            &[("SDS", "UnknownType(\"SDS\"); other#1"), ("SDS nonce=1", ""), ("health", "report true")],
         );
     }
 }
@@ -199,27 +229,27 @@ fn agent_requests() {
 /// Envoy waits for a response to each subscription before it is ready.
 #[test]
 fn types_that_are_not_served_get_an_empty_set() {
-    let unknown = |text: &str| format!("UnknownType(\"LDS\"); {text}");
+    let unknown = |text: &str| format!("UnknownType(\"SDS\"); {text}");
     let (first, named) = (unknown("other#1"), unknown("other#1 -a -b"));
     check(
         Variant::Sotw,
         &[
-            ("LDS a,b", &first),
+            ("SDS a,b", &first),
             // One response is in flight, so new names get theirs after the acknowledgement.
-            ("LDS a,b,c", ""),
-            ("LDS a,b,c nonce=1", "other#2"),
-            ("LDS c,b,a nonce=2 nack=no", "nack other no true"),
-            ("LDS a nonce=2", "other#3"),
+            ("SDS a,b,c", ""),
+            ("SDS a,b,c nonce=1", "other#2"),
+            ("SDS c,b,a nonce=2 nack=no", "nack other no true"),
+            ("SDS a nonce=2", "other#3"),
         ],
     );
     check(
         Variant::Delta,
         &[
-            ("LDS a,b", &named),
-            ("LDS c,*", ""),
-            ("LDS nonce=1", "other#2 -c"),
-            ("LDS nonce=2 -a", ""),
-            ("LDS a nonce=2", "other#3 -a"),
+            ("SDS a,b", &named),
+            ("SDS c,*", ""),
+            ("SDS nonce=1", "other#2 -c"),
+            ("SDS nonce=2 -a", ""),
+            ("SDS a nonce=2", "other#3 -a"),
         ],
     );
 }
@@ -227,9 +257,9 @@ fn types_that_are_not_served_get_an_empty_set() {
 /// A client that moves here from another server keeps the resources that it has.
 #[test]
 fn resources_of_another_server_are_not_removed() {
-    let unknown = "UnknownType(\"LDS\")";
-    check(Variant::Sotw, &[("LDS version=istio-7", unknown), ("LDS a version=istio-7", "other#1")]);
-    check(Variant::Delta, &[("LDS *,a,b =a@istio-7", &format!("{unknown}; other#1 -b"))]);
+    let unknown = "UnknownType(\"SDS\")";
+    check(Variant::Sotw, &[("SDS version=istio-7", unknown), ("SDS a version=istio-7", "other#1")]);
+    check(Variant::Delta, &[("SDS *,a,b =a@istio-7", &format!("{unknown}; other#1 -b"))]);
 }
 
 #[test]

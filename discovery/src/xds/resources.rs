@@ -99,14 +99,9 @@ pub fn cluster(spec: &ClusterSpec) -> Bytes {
 
 /// Encodes the endpoints of a cluster; `endpoints` must be sorted by locality.
 pub fn assignment(name: &str, endpoints: &[EndpointSpec]) -> Bytes {
+    let divisor = weight_divisor(endpoints);
     let localities = endpoints.chunk_by(|one, other| one.locality == other.locality);
-    let endpoints = localities
-        .map(|endpoints| LocalityLbEndpoints {
-            locality: endpoints.first().and_then(|endpoint| locality(&endpoint.locality)),
-            lb_endpoints: endpoints.iter().map(endpoint).collect(),
-            ..LocalityLbEndpoints::default()
-        })
-        .collect();
+    let endpoints = localities.map(|endpoints| locality_endpoints(endpoints, divisor)).collect();
     let message = ClusterLoadAssignment {
         cluster_name: name.to_owned(),
         endpoints,
@@ -115,7 +110,29 @@ pub fn assignment(name: &str, endpoints: &[EndpointSpec]) -> Bytes {
     any(TypeUrl::Endpoint.as_str(), &message)
 }
 
-fn endpoint(spec: &EndpointSpec) -> LbEndpoint {
+/// Returns the number that all weights are divided by: Envoy rejects an assignment whose weights add
+/// up to more than an unsigned number of 32 bits.
+fn weight_divisor(endpoints: &[EndpointSpec]) -> u32 {
+    let sum: u64 = endpoints.iter().map(|endpoint| u64::from(endpoint.weight)).sum();
+    // A weight is at least 1 after the division, so half of the range remains for these.
+    u32::try_from(sum / u64::from(u32::MAX / 2)).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// Encodes the endpoints of one locality. The weight of the locality is that of its endpoints
+/// together: with locality-weighted load balancing, which a static cluster may use, Envoy sends no
+/// requests to a locality without a weight.
+fn locality_endpoints(endpoints: &[EndpointSpec], divisor: u32) -> LocalityLbEndpoints {
+    let weights = || endpoints.iter().map(|endpoint| (endpoint.weight / divisor).max(1));
+    let sum = weights().fold(0_u32, u32::saturating_add);
+    LocalityLbEndpoints {
+        locality: endpoints.first().and_then(|endpoint| locality(&endpoint.locality)),
+        lb_endpoints: endpoints.iter().zip(weights()).map(|(spec, weight)| endpoint(spec, weight)).collect(),
+        load_balancing_weight: Some(UInt32Value { value: sum }),
+        ..LocalityLbEndpoints::default()
+    }
+}
+
+fn endpoint(spec: &EndpointSpec, weight: u32) -> LbEndpoint {
     let address = match spec.address.strip_prefix("unix://") {
         Some(path) => AddressKind::Pipe(Pipe { path: path.to_owned(), ..Pipe::default() }),
         None => AddressKind::SocketAddress(SocketAddress {
@@ -126,7 +143,7 @@ fn endpoint(spec: &EndpointSpec) -> LbEndpoint {
     };
     let endpoint = Endpoint { address: Some(Address { address: Some(address) }), ..Endpoint::default() };
     LbEndpoint {
-        load_balancing_weight: Some(UInt32Value { value: spec.weight }),
+        load_balancing_weight: Some(UInt32Value { value: weight }),
         host_identifier: Some(HostIdentifier::Endpoint(endpoint)),
         ..LbEndpoint::default()
     }
@@ -160,6 +177,6 @@ fn kind(json: &Value) -> Kind {
     }
 }
 
-fn any(type_url: &str, message: &impl Message) -> Bytes {
+pub(super) fn any(type_url: &str, message: &impl Message) -> Bytes {
     Any { type_url: type_url.to_owned(), value: message.encode_to_vec() }.encode_to_vec().into()
 }

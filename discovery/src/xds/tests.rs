@@ -2,11 +2,11 @@ use std::collections::HashMap as Map;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::core::v3::{Locality, Node as NodeMessage};
-use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LocalityLbEndpoints};
 use envoy_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use envoy_types::pb::google::protobuf::{Any, Struct};
+use envoy_types::pb::google::protobuf::{Any, Struct, UInt32Value};
 use serde_json::{Value, json};
 
 use super::*;
@@ -163,4 +163,37 @@ fn responses_decode_as_envoy_messages() {
         let panic = found.common_lb_config.and_then(|config| config.healthy_panic_threshold);
         assert_eq!(panic.map(|percent| percent.value), Some(0.0));
     }
+}
+
+/// Each row has locality and weight of an endpoint. Returns the weight of each locality, and those of
+/// its endpoints.
+fn weights(rows: &[(&str, u32)]) -> Vec<(u32, Vec<u32>)> {
+    let endpoint = |(number, (locality, weight)): (usize, &(&str, u32))| EndpointSpec {
+        locality: (*locality).to_owned(),
+        address: format!("10.0.0.{number}"),
+        port: 8080,
+        weight: *weight,
+    };
+    let endpoints: Vec<EndpointSpec> = rows.iter().enumerate().map(endpoint).collect();
+    let any = Any::decode(assignment("a", &endpoints)).expect("an Any");
+    let found = ClusterLoadAssignment::decode(any.value.as_slice()).expect("an assignment");
+    let value = |weight: Option<UInt32Value>| weight.expect("a weight").value;
+    let of_locality = |locality: LocalityLbEndpoints| {
+        let endpoints = locality.lb_endpoints.into_iter().map(|it| value(it.load_balancing_weight));
+        (value(locality.load_balancing_weight), endpoints.collect())
+    };
+    found.endpoints.into_iter().map(of_locality).collect()
+}
+
+#[test]
+fn weights_of_localities_are_those_of_their_endpoints() {
+    let found = weights(&[("", 1), ("eu/a", 3), ("eu/a", 4), ("eu/b", 9)]);
+    assert_eq!(found, [(1, vec![1]), (7, vec![3, 4]), (9, vec![9])]);
+    // Envoy rejects an assignment whose weights add up to more than 32 bits.
+    let most = i32::MAX.unsigned_abs();
+    let found = weights(&[("eu/a", most), ("eu/a", most), ("eu/b", most), ("eu/b", 1)]);
+    let sum: u64 = found.iter().map(|(weight, _)| u64::from(*weight)).sum();
+    assert!(sum <= u64::from(u32::MAX), "{found:?}");
+    let [(_, first), (_, second)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(first[0] == first[1] && first[0] == second[0] && second[1] == 1, "{found:?}");
 }

@@ -1,6 +1,7 @@
 //! Feeds arbitrary requests to an ADS stream: malformed ones end only that stream.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ fn snapshot(endpoints: u8) -> Snapshot {
     let settings = SnapshotSettings {
         last_endpoint: LastEndpoint::Remove,
         startup_grace: endpoints % 2 == 1,
+        outbound_listeners: (endpoints > 1).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         brake: Settings::default().brake(),
         now: Timestamp::default(),
     };

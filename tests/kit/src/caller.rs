@@ -50,7 +50,12 @@ pub async fn probe(address: SocketAddr, path: &str) -> Answer {
 
 /// Sends a GET with these headers.
 pub async fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
+    get_host(address, &address.to_string(), path, headers).await
+}
+
+/// Sends a GET to `address` for another host, with these headers.
+pub async fn get_host(address: SocketAddr, host: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -74,7 +74,7 @@ impl Envoy {
         match response.type_url {
             TypeUrl::Cluster => self.take_clusters(response),
             TypeUrl::Endpoint => self.take_assignments(response),
-            TypeUrl::Probe | TypeUrl::Health | TypeUrl::Other(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

@@ -52,6 +52,11 @@ fn invalid_flags_are_rejected_with_value_and_reason() {
         ),
         ("{} --disconnect-grace 10", "must be like 5s or 500ms"),
         ("{} --peer-address-check maybe", "[possible values: off, warn, require]"),
+        ("{} --outbound-listeners localhost", "invalid IP address syntax"),
+        (
+            "{} --outbound-listeners 224.0.0.1",
+            "--outbound-listeners = 224.0.0.1: Envoy cannot listen on this address",
+        ),
         ("{} --store etcd", "[possible values: redb, kubernetes]"),
         ("{} --unknown-policy drop", "[possible values: remove, keep]"),
         ("{} --max-streams -1", "unexpected argument '-1'"),

@@ -1,6 +1,6 @@
 //! Logs and counts events. State transitions are logged, individual reports are not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracing::{debug, info, warn};
 
@@ -8,6 +8,7 @@ use crate::discovery::config_dir::Configured;
 use crate::discovery::metrics::{Metrics, RefusedReason};
 use discovery::entries::{Event, Kept, RejectionReason, Status};
 use discovery::objects::Key;
+use discovery::snapshot::Snapshot;
 
 /// Logs and counts an event of the state machine.
 pub(super) fn record_event(event: &Event, metrics: &Metrics) {
@@ -71,6 +72,14 @@ pub(super) fn log_configuration(before: &[String], configured: &Configured) {
     let config = &configured.config;
     let (groups, entries, services) = (config.groups.len(), config.entries.len(), config.services.len());
     info!(groups, entries, services, errors = configured.errors.len(), "configuration loaded");
+}
+
+/// Logs each service that has no outbound listener or route for a port, once.
+pub(super) fn log_outbound_conflicts(before: &Snapshot, now: &Snapshot) {
+    let before: BTreeSet<&String> = before.outbound_conflicts().collect();
+    for conflict in now.outbound_conflicts().filter(|conflict| !before.contains(conflict)) {
+        warn!(conflict, "service without outbound listener (--outbound-listeners)");
+    }
 }
 
 /// Logs which entries are kept as endpoints in spite of their state, or no longer.

@@ -63,6 +63,7 @@ fn world(records: Vec<(Key, Record)>) -> World {
     let parts = RegistryConfig {
         settings: Settings::default(),
         last_endpoint: LastEndpoint::Remove,
+        outbound_listeners: None,
         debounce: (Duration::from_millis(50), Duration::from_millis(200)),
         store,
         configured: configured_receiver,

@@ -90,6 +90,7 @@ impl Fleet {
         let settings = SnapshotSettings {
             last_endpoint: LastEndpoint::Remove,
             startup_grace: false,
+            outbound_listeners: None,
             brake: self.settings.brake(),
             now: self.entries.steady_time(self.now, self.wall()),
         };

@@ -20,21 +20,25 @@ pub(super) struct Difference {
 impl Subscription {
     pub(super) fn difference(&self, context: &Context) -> Difference {
         let mut difference = Difference::default();
-        if self.type_url == TypeUrl::Cluster {
-            self.compare(
-                context,
-                |name| context.snapshot.cluster(context.viewer, name),
-                context.snapshot.clusters(context.viewer),
-                &mut difference,
-            );
-        } else {
-            let assignments = context.snapshot.assignments(context.viewer);
-            self.compare(
-                context,
-                |name| Some(&context.snapshot.assignment(context.viewer, name)?.resource),
-                assignments.map(|assignment| &assignment.resource),
-                &mut difference,
-            );
+        let Context { snapshot, viewer, .. } = *context;
+        match self.type_url {
+            TypeUrl::Cluster => {
+                let find = |name: &str| snapshot.cluster(viewer, name);
+                self.compare(context, find, snapshot.clusters(viewer), &mut difference);
+            }
+            TypeUrl::Listener => {
+                let find = |name: &str| snapshot.listener(viewer, name);
+                self.compare(context, find, snapshot.listeners(viewer), &mut difference);
+            }
+            TypeUrl::Route => {
+                let find = |name: &str| snapshot.route(viewer, name);
+                self.compare(context, find, snapshot.routes(viewer), &mut difference);
+            }
+            _ => {
+                let find = |name: &str| Some(&snapshot.assignment(viewer, name)?.resource);
+                let all = snapshot.assignments(viewer).map(|assignment| &assignment.resource);
+                self.compare(context, find, all, &mut difference);
+            }
         }
         difference
     }
@@ -102,14 +106,17 @@ impl Subscription {
     }
 
     /// Adds to `difference` that a resource does not exist. SotW cannot express deletions of
-    /// assignments, so an assignment without endpoints is sent.
+    /// assignments, and Envoy ignores deletions of route configurations, so an empty one is sent.
     fn missing(&self, name: &Arc<str>, difference: &mut Difference) {
-        if self.variant == Variant::Sotw && self.type_url == TypeUrl::Endpoint {
-            let any = xds::assignment(name, &[]);
-            difference.changed.push(Arc::new(Resource { name: name.clone(), version: MISSING, any }));
-        } else {
-            difference.gone.insert(name.clone());
-        }
+        let any = match (self.variant, &self.type_url) {
+            (Variant::Sotw, TypeUrl::Endpoint) => xds::assignment(name, &[]),
+            (_, TypeUrl::Route) => xds::route(name, &[]),
+            _ => {
+                difference.gone.insert(name.clone());
+                return;
+            }
+        };
+        difference.changed.push(Arc::new(Resource { name: name.clone(), version: MISSING, any }));
     }
 
     /// Forgets the number of endpoints that the peer has of a name once the server knows as many,

@@ -102,7 +102,7 @@ impl Subscription {
     }
 
     fn sotw(&mut self, version: &str, names: Vec<String>, reply: Reply, refuses: bool, startup_grace: bool) {
-        let is_wildcard = self.type_url == TypeUrl::Cluster
+        let is_wildcard = self.type_url.has_full_responses()
             && names.is_empty()
             && (reply == Reply::First || self.wildcard && self.names.is_empty());
         let wildcard = is_wildcard || names.iter().any(|name| name == WILDCARD);
@@ -135,7 +135,8 @@ impl Subscription {
         if again || warms {
             self.sent_versions.clear();
         }
-        self.response_required |= again && self.subscribes() || !is_same && !is_assignments;
+        self.response_required |=
+            again && self.subscribes() || !is_same && self.type_url.has_full_responses();
         if reply == Reply::First || !is_same || again || warms {
             self.pending.add_all();
         }
@@ -156,7 +157,7 @@ impl Subscription {
         if is_first || has_wildcard(&subscribe) || has_wildcard(unsubscribe) {
             self.pending.add_all();
         }
-        if is_first && subscribe.is_empty() && self.type_url == TypeUrl::Cluster {
+        if is_first && subscribe.is_empty() && self.type_url.has_full_responses() {
             self.wildcard = true;
         }
         self.bypass_interval |= !subscribe.is_empty() || is_first;

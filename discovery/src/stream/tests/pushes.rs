@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const HOSTS: [&str; 4] = ["a", "b", "c", "d"];
+const HOSTS: [&str; 4] = ["a", "b", "c", "d@81"];
 
 /// A step of a random run.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let names = || prop::sample::subsequence(HOSTS.to_vec(), 0..=HOSTS.len());
-    let kind = || prop::sample::select(vec!["CDS", "EDS"]);
+    let kind = || prop::sample::select(vec!["CDS", "EDS", "LDS", "RDS"]);
     let published = prop::collection::vec(prop::option::weighted(0.8, 0..3_u8), HOSTS.len());
     let step = prop_oneof![
         3 => (published, prop::bool::weighted(0.2)).prop_map(|(hosts, grace)| Step::Publish(hosts, grace)),
@@ -32,6 +32,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..200_u64).prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 1..40)
+}
+
+/// Returns the names of the type for these hosts.
+fn names_of(kind: &str, hosts: &[&'static str]) -> Vec<&'static str> {
+    let name = |host: &&'static str| match (kind, *host) {
+        ("LDS", "d@81") => "lds81",
+        ("LDS", "a" | "b" | "c") => "lds80",
+        ("RDS", "d@81") => "rds81",
+        ("RDS", "a" | "b" | "c") => "rds80",
+        (_, other) => other,
+    };
+    hosts.iter().map(name).collect()
 }
 
 /// A stream with its peer, which requests the same names in SotW acknowledgements.
@@ -55,13 +67,15 @@ impl Run {
             Step::Publish(hosts, grace) => {
                 let hosts = HOSTS.iter().zip(hosts).filter_map(|(host, number)| Some((host, (*number)?)));
                 let text: String = hosts.map(|(host, number)| format!(" {host}:{number}")).collect();
+                let text = format!("{OUTBOUND}{text}");
                 self.served = snapshot(&text, *grace, Some(&self.served).filter(|_| follows));
                 Input::Poll
             }
             Step::Request(kind, names, removed) => {
+                let (names, removed) = (names_of(kind, names), names_of(kind, removed));
                 let removed: String = removed.iter().map(|name| format!(" -{name}")).collect();
                 let text = format!("{kind} {} {}", names.join(","), removed);
-                self.peer.entry(kind).or_default().1.clone_from(names);
+                self.peer.entry(kind).or_default().1 = names;
                 Input::Request(Box::new(request(&text, self.variant)))
             }
             Step::Acknowledge(kind, accepts) => {
@@ -79,8 +93,7 @@ impl Run {
         let effects = self.stream.step(self.now, input, &self.served);
         for effect in &effects {
             if let Effect::Send(response) = effect {
-                let kind = if response.type_url == TypeUrl::Cluster { "CDS" } else { "EDS" };
-                self.peer.entry(kind).or_default().0.clone_from(&response.nonce);
+                self.peer.entry(response.type_url.short_name()).or_default().0.clone_from(&response.nonce);
             }
         }
         effects.iter().filter_map(shown).collect::<Vec<_>>().join("; ")

@@ -7,11 +7,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::certificates::{DISCOVERY_NAME, Files};
-use super::documents::{CLUSTER, NAMESPACE};
+use super::documents::{CLUSTER, HOST, NAMESPACE};
 use crate::caller::{self, Answer};
 use crate::envoy::{Envoy, Version};
 use crate::example;
 
+/// The port of the service in `envoy-config/vm/config/payments.yaml`, and the name of its cluster.
+pub const EXAMPLE_PORT: u16 = 10000;
+const EXAMPLE_CLUSTER: &str = "outbound|10000||payments.shop.example.com";
 /// The name of a cluster that the user defines statically.
 const STATIC_CLUSTER: &str = "payments";
 
@@ -148,6 +151,8 @@ pub struct EnvoyClient {
     /// The listener for requests to the service.
     pub listener: SocketAddr,
     pub envoy: Envoy,
+    /// The host of its requests.
+    host: String,
     cluster: &'static str,
 }
 
@@ -162,11 +167,12 @@ impl EnvoyClient {
         let listener = SocketAddr::new(ip, 10000);
         let bootstrap = subscription.bootstrap(name, listener, &folder);
         let cluster = if subscription.dynamic { CLUSTER } else { STATIC_CLUSTER };
-        Self { listener, envoy: Envoy::start(subscription.version, folder, &bootstrap, 1).await, cluster }
+        let envoy = Envoy::start(subscription.version, folder, &bootstrap, 1).await;
+        Self { listener, envoy, host: listener.to_string(), cluster }
     }
 
     /// Starts Envoy with a bootstrap that is written for 127.0.0.1, such as
-    /// `envoy-config/vm/envoy.yaml`, but with this `discovery` and `listener`.
+    /// `envoy-config/vm/envoy.yaml`, but with this `discovery`, which serves `listener`.
     ///
     /// # Panics
     /// If the folder is not writable, the bootstrap has an unexpected form, or Envoy does not
@@ -181,12 +187,11 @@ impl EnvoyClient {
         std::fs::create_dir_all(&folder).expect("a writable folder");
         let mut bootstrap = example::parse(bootstrap);
         bootstrap["admin"] = json!({"address": {"pipe": {"path": folder.join("admin.sock")}}});
-        let statics = &mut bootstrap["static_resources"];
-        statics["listeners"][0]["address"] = socket(listener);
-        let server = "/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
-        *statics.pointer_mut(server).expect("discovery comes first") = socket(discovery);
+        let server =
+            "/static_resources/clusters/0/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address";
+        *bootstrap.pointer_mut(server).expect("discovery comes first") = socket(discovery);
         let envoy = Envoy::start(Version::Newest, folder, &bootstrap, 1).await;
-        Self { listener, envoy, cluster: CLUSTER }
+        Self { listener, envoy, host: HOST.to_owned(), cluster: EXAMPLE_CLUSTER }
     }
 
     /// Returns the endpoints of the service in this Envoy; none if it does not know the cluster.
@@ -197,7 +202,7 @@ impl EnvoyClient {
 
     /// Sends one request to the service.
     pub async fn request(&self) -> Answer {
-        caller::get(self.listener, "/", &[("Connection", "close")]).await
+        caller::get_host(self.listener, &self.host, "/", &[("Connection", "close")]).await
     }
 
     /// Returns a counter or gauge of the service's cluster, for example `update_success`.

@@ -30,8 +30,20 @@ impl Drop for Traffic {
 impl Traffic {
     /// Sends a request to `listener` after each `pause`, independently of earlier responses.
     pub fn start(listener: SocketAddr, pause: Duration) -> Self {
+        Self::start_host(listener, &listener.to_string(), &[], pause)
+    }
+
+    /// Like [`Traffic::start`], for this host and with these headers.
+    pub fn start_host(
+        listener: SocketAddr,
+        host: &str,
+        headers: &[(&'static str, &'static str)],
+        pause: Duration,
+    ) -> Self {
         let counts: Arc<Mutex<ResponseCounts>> = Arc::default();
-        let task = tokio::spawn(ask(listener, pause, Arc::clone(&counts))).abort_handle();
+        let headers = [&[("Connection", "close")], headers].concat();
+        let requests = ask(listener, host.into(), headers.into(), pause, Arc::clone(&counts));
+        let task = tokio::spawn(requests).abort_handle();
         Self { counts, task }
     }
 
@@ -46,16 +58,22 @@ impl Traffic {
     }
 }
 
-async fn ask(listener: SocketAddr, pause: Duration, counts: Arc<Mutex<ResponseCounts>>) {
+async fn ask(
+    listener: SocketAddr,
+    host: Arc<str>,
+    headers: Arc<[(&'static str, &'static str)]>,
+    pause: Duration,
+    counts: Arc<Mutex<ResponseCounts>>,
+) {
     let mut requests = JoinSet::new();
     let mut interval = tokio::time::interval(pause);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         while requests.try_join_next().is_some() {}
-        let counts = Arc::clone(&counts);
+        let (host, headers, counts) = (Arc::clone(&host), Arc::clone(&headers), Arc::clone(&counts));
         requests.spawn(async move {
-            let answer = caller::get(listener, "/", &[("Connection", "close")]).await;
+            let answer = caller::get_host(listener, &host, "/", &headers).await;
             let machine = answer.header(MACHINE).unwrap_or_default().to_owned();
             *counts
                 .lock()

@@ -22,6 +22,7 @@ impl World {
         let settings = SnapshotSettings {
             last_endpoint: self.plan.last_endpoint,
             startup_grace,
+            outbound_listeners: None,
             brake: self.plan.settings.brake(),
             now: wall,
         };

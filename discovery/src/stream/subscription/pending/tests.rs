@@ -5,7 +5,13 @@ use crate::snapshot::SnapshotSettings;
 
 fn snapshot(previous: Option<&Snapshot>) -> Snapshot {
     let (brake, now) = (Settings::default().brake(), Timestamp::default());
-    let settings = SnapshotSettings { last_endpoint: LastEndpoint::Remove, startup_grace: false, brake, now };
+    let settings = SnapshotSettings {
+        last_endpoint: LastEndpoint::Remove,
+        startup_grace: false,
+        outbound_listeners: None,
+        brake,
+        now,
+    };
     Snapshot::build(&Config::default(), &mut std::iter::empty(), settings, previous)
 }
 
