@@ -80,7 +80,12 @@ fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn expand(path: &Path, recursive: bool, named: bool, paths: &mut Vec<(Option<PathBuf>, bool)>) -> Result<(), String> {
+fn expand(
+    path: &Path,
+    recursive: bool,
+    named: bool,
+    paths: &mut Vec<(Option<PathBuf>, bool)>,
+) -> Result<(), String> {
     let fail = |error: io::Error| format!("{}: {error}", path.display());
     if !path.is_dir() {
         let wanted =

@@ -84,7 +84,9 @@ fn lint_source(
     let hint = if has_expressions { "; if it is a template, lint the output of helm template" } else { "" };
     errors.extend(report.errors.iter().map(|error| format!("{name}:{error}{hint}")));
     for number in &report.templates {
-        results.skipped.push(format!("{name}: document {number}: a template; lint the output of helm template"));
+        results
+            .skipped
+            .push(format!("{name}: document {number}: a template; lint the output of helm template"));
     }
     if report.objects == 0 && report.errors.is_empty() {
         results.skipped.push(format!("{name}: no Kubernetes object"));

@@ -29,6 +29,8 @@ pub(crate) struct PodView<'a> {
     pub grace_period: u64,
     /// True if a sidecar of a mesh is present or requested.
     pub meshed: bool,
+    /// True if the Pod uses the network of the node.
+    pub host_network: bool,
     /// True if the Pod runs until its work is done, as in a Job.
     pub completes: bool,
 }
@@ -78,7 +80,14 @@ impl<'a> PodView<'a> {
             || MESH_REQUESTS.iter().any(requested);
         let restarts = matches!(pod::text(spec, "restartPolicy"), "" | "Always");
         let grace_period = spec["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_PERIOD);
-        Self { pod: value, containers, grace_period, meshed, completes: location.job || !restarts }
+        Self {
+            pod: value,
+            containers,
+            grace_period,
+            meshed,
+            host_network: spec["hostNetwork"] == true,
+            completes: location.job || !restarts,
+        }
     }
 
     /// Returns the containers that run while the Pod is ready: all but ordinary init containers.

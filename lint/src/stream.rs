@@ -11,6 +11,7 @@ use crate::{Finding, Options, lint};
 /// The result for one file.
 #[derive(Clone, Debug, Default)]
 pub struct StreamReport {
+    /// In the order of documents and lines.
     pub findings: Vec<Finding>,
     /// Findings that an annotation suppresses.
     pub suppressed: usize,
@@ -50,11 +51,17 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
             continue;
         }
         let lines = Lines::read(document.text);
-        report.findings.extend(linted.findings.into_iter().map(|finding| {
-            let line = document.line + lines.find(&finding.path) - 1;
-            let origin = Origin { file: file.to_owned(), document: document.number, line: Some(line) };
-            Finding { origin, ..finding }
-        }));
+        let mut findings: Vec<Finding> = linted
+            .findings
+            .into_iter()
+            .map(|finding| {
+                let line = document.line + lines.find(&finding.path) - 1;
+                let origin = Origin { file: file.to_owned(), document: document.number, line: Some(line) };
+                Finding { origin, ..finding }
+            })
+            .collect();
+        findings.sort_by_key(|finding| finding.origin.line);
+        report.findings.append(&mut findings);
     }
     report
 }

@@ -36,6 +36,11 @@ pub(crate) fn options(flags: &str) -> Options {
     Options { settings: settings.check(None).expect("settings"), expect_pause }
 }
 
+/// Returns true if generated files are written instead of compared.
+fn updates_golden() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
 }

@@ -36,15 +36,13 @@ const RESOURCES: [(&str, &str, &str); 8] = [
 pub(super) async fn lint(scope: Scope, options: &Options) -> Result<Results, Failure> {
     serving::tls::install_crypto()?;
     let unavailable = |error: String| Failure::Unavailable(format!("--cluster: {error}"));
-    let mut config =
-        Config::infer().await.map_err(|error| unavailable(format!("no API server: {error}")))?;
+    let mut config = Config::infer().await.map_err(|error| unavailable(format!("no API server: {error}")))?;
     config.connect_timeout = Some(DEADLINE);
     let namespace = match scope {
         Scope::AllNamespaces => None,
         Scope::Namespace(name) => Some(name.unwrap_or_else(|| config.default_namespace.clone())),
     };
-    let client =
-        Client::try_from(config).map_err(|error| unavailable(format!("no API server: {error}")))?;
+    let client = Client::try_from(config).map_err(|error| unavailable(format!("no API server: {error}")))?;
     let mut results = Results::default();
     for (api, plural, resource) in RESOURCES {
         let path = match &namespace {

@@ -21,8 +21,7 @@ pub fn github(results: &Results) -> String {
         };
         let container = finding.place();
         let container = if container.is_empty() { container } else { format!("{container}: ") };
-        let message =
-            format!("{}: {container}{}. {}", finding.object(), finding.message, finding.rule.fix);
+        let message = format!("{}: {container}{}. {}", finding.object(), finding.message, finding.rule.fix);
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
     }
     text

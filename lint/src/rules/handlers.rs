@@ -18,7 +18,7 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
     for container in pod.running() {
         for probe in container.probes() {
             let Some(handler) = probe.handler() else { continue };
-            check_host(container, probe.name, handler, findings);
+            check_host(pod, container, probe.name, handler, findings);
             check_timeout(container, probe, handler, findings);
             check_declared(pod, container, probe, handler, findings);
             check_exec(pod, container, probe, handler, findings);
@@ -26,14 +26,22 @@ pub(super) fn check(pod: &PodView, findings: &mut Findings) {
         }
         for hook in container.hooks() {
             if let Some(handler) = hook.handler() {
-                check_host(container, hook.name, handler, findings);
+                check_host(pod, container, hook.name, handler, findings);
             }
         }
     }
 }
 
-fn check_host(container: &Container, name: &'static str, handler: Handler, findings: &mut Findings) {
-    if let Some(host) = handler.host() {
+/// In a Pod with the network of the node, the loopback address is that of the Pod.
+fn check_host(
+    pod: &PodView,
+    container: &Container,
+    name: &'static str,
+    handler: Handler,
+    findings: &mut Findings,
+) {
+    let is_own = |host: &str| pod.host_network && matches!(host, "127.0.0.1" | "::1" | "localhost");
+    if let Some(host) = handler.host().filter(|host| !is_own(host)) {
         let message = format!("kubelet connects to {} and not to the Pod", quote(&json!(host)));
         findings.add_at(&HOST, container.place(name), &format!("{}.host", handler.name()), message);
     }
@@ -68,8 +76,11 @@ fn check_declared(
     findings: &mut Findings,
 ) {
     let Some(port @ Value::Number(number)) = handler.port() else { return };
-    let declared =
-        pod.containers.iter().flat_map(|container| container.ports()).any(|declared| declared["containerPort"] == *port);
+    let declared = pod
+        .containers
+        .iter()
+        .flat_map(|container| container.ports())
+        .any(|declared| declared["containerPort"] == *port);
     if !declared && handler.host().is_none() {
         let field = format!("{}.port", handler.name());
         let message = format!("no container declares port {number}");
@@ -77,13 +88,7 @@ fn check_declared(
     }
 }
 
-fn check_exec(
-    pod: &PodView,
-    container: &Container,
-    probe: Probe,
-    handler: Handler,
-    findings: &mut Findings,
-) {
+fn check_exec(pod: &PodView, container: &Container, probe: Probe, handler: Handler, findings: &mut Findings) {
     if pod.meshed && container.role == Role::Application && matches!(handler, Handler::Exec(_)) {
         let message = "the command does not connect through the proxy of the mesh";
         findings.add_at(&EXEC_IN_MESH, container.place(probe.name), "exec", message);

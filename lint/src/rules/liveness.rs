@@ -16,9 +16,30 @@ use crate::rule::{
 const LONGEST_DELAY: u64 = 30;
 /// Words of a path that name dependencies, or readiness.
 const DEPENDENCY_WORDS: [&str; 24] = [
-    "ready", "readyz", "readiness", "dependency", "dependencies", "deps", "downstream", "upstream",
-    "upstreams", "db", "database", "sql", "mysql", "postgres", "postgresql", "mongo", "mongodb", "redis",
-    "kafka", "rabbitmq", "elasticsearch", "full", "deep", "backends",
+    "ready",
+    "readyz",
+    "readiness",
+    "dependency",
+    "dependencies",
+    "deps",
+    "downstream",
+    "upstream",
+    "upstreams",
+    "db",
+    "database",
+    "sql",
+    "mysql",
+    "postgres",
+    "postgresql",
+    "mongo",
+    "mongodb",
+    "redis",
+    "kafka",
+    "rabbitmq",
+    "elasticsearch",
+    "full",
+    "deep",
+    "backends",
 ];
 /// Paths that are known to contain the state of dependencies.
 const DEPENDENCY_PATHS: [&str; 2] = ["/actuator/health", "/manage/health"];
@@ -66,15 +87,13 @@ fn check_path(container: &Container, liveness: Probe, findings: &mut Findings) {
     let without_query = path.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut words = path.split(|char: char| !char.is_ascii_alphanumeric());
     let evidence = if DEPENDENCY_PATHS.contains(&without_query) {
-        Some("it reports the state of all dependencies")
+        Some("reports the state of all dependencies".to_owned())
     } else {
-        words.find(|word| DEPENDENCY_WORDS.contains(word)).map(|word| match word {
-            "ready" | "readyz" | "readiness" => "it reports readiness",
-            _ => "it names a dependency",
-        })
+        let word = words.find(|word| DEPENDENCY_WORDS.contains(word));
+        word.map(|word| format!("contains \"{word}\", as paths do that check dependencies"))
     };
     if let Some(evidence) = evidence {
-        let message = format!("path {}: {evidence}", quote(&json!(pod::text(fields, "path"))));
+        let message = format!("path {} {evidence}", quote(&json!(pod::text(fields, "path"))));
         findings.add_at(&DEPENDENCY_IN_LIVENESS, container.place(liveness.name), "httpGet.path", message);
     }
 }

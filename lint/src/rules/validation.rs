@@ -53,8 +53,9 @@ pub(super) fn is_rejected(container: &Value, name: &'static str) -> bool {
     match name {
         "preStop" | "postStart" => pod::field(lifecycle, name)
             .is_some_and(|value| !hook_problems(Hook { name, value }, u64::MAX).is_empty()),
-        _ => pod::field(container, name)
-            .is_some_and(|value| !probe_problems(Probe { name, value }).is_empty()),
+        _ => {
+            pod::field(container, name).is_some_and(|value| !probe_problems(Probe { name, value }).is_empty())
+        }
     }
 }
 
@@ -67,7 +68,8 @@ fn check_name(container: &Container, pod: &PodView, findings: &mut Findings) {
         && !name.ends_with('-');
     let place = container.place("");
     if !is_valid {
-        let text = format!("{}: must be lower-case letters, digits and hyphens", quote(&container.value["name"]));
+        let text =
+            format!("{}: must be lower-case letters, digits and hyphens", quote(&container.value["name"]));
         findings.add_at(&NAME, place, "name", text);
     } else if pod.containers.iter().filter(|other| other.name == name).count() > 1 {
         findings.add_at(&NAME, place, "name", format!("several containers are called {name}"));
@@ -141,8 +143,7 @@ fn hook_problems(hook: Hook, grace_period: u64) -> Vec<Problem> {
 
 /// Checks the handlers of a probe or hook: exactly one, with valid fields.
 fn handler_problems(value: &Value, known: &[&'static str]) -> Vec<Problem> {
-    let found: Vec<&str> =
-        known.iter().copied().filter(|name| pod::field(value, name).is_some()).collect();
+    let found: Vec<&str> = known.iter().copied().filter(|name| pod::field(value, name).is_some()).collect();
     let name = match found.as_slice() {
         [] => return vec![(String::new(), format!("must have one of {}", known.join(", ")))],
         [name] => *name,
