@@ -9,7 +9,7 @@ use crate::config::{LintConfig, LintInput};
 use crate::exit;
 use crate::files::{self, Source};
 use lint::output::{self, Results};
-use lint::{Options, Severity, lint_stream};
+use lint::{Options, Severity, Skip, lint_stream};
 use serving::exit::Failure;
 use tokio::runtime::Builder;
 
@@ -75,7 +75,7 @@ fn lint_source(
         && (has_expressions || !has_kind(text))
     {
         let reason = match has_expressions {
-            true => "a template; lint the output of helm template".to_owned(),
+            true => Skip::Template.reason().to_owned(),
             false => format!("not a Kubernetes manifest: {error}"),
         };
         results.skipped.push(format!("{name}: {reason}"));
@@ -83,10 +83,8 @@ fn lint_source(
     }
     let hint = if has_expressions { "; if it is a template, lint the output of helm template" } else { "" };
     errors.extend(report.errors.iter().map(|error| format!("{name}:{error}{hint}")));
-    for number in &report.templates {
-        results
-            .skipped
-            .push(format!("{name}: document {number}: a template; lint the output of helm template"));
+    for (number, skip) in &report.skipped {
+        results.skipped.push(format!("{name}: document {number}: {}", skip.reason()));
     }
     if report.objects == 0 && report.errors.is_empty() {
         results.skipped.push(format!("{name}: no Kubernetes object"));

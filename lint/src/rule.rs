@@ -31,16 +31,16 @@ impl Severity {
 /// A rule. Its texts are plain sentences without Markdown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// For example `AH001`. Codes are part of the interface and are never reused.
+    /// The code, such as `AH001`. Codes are part of the interface and are never reused.
     pub code: &'static str,
-    /// A few words with hyphens, for example `named-port`.
+    /// The name in a few words with hyphens, such as `named-port`.
     pub name: &'static str,
     pub severity: Severity,
-    /// What the rule finds, as a short phrase.
+    /// The violation as a short phrase.
     pub title: &'static str,
-    /// Why that is a problem.
+    /// The consequences of the violation.
     pub why: &'static str,
-    /// What to do instead.
+    /// Advice on what to do instead.
     pub fix: &'static str,
 }
 

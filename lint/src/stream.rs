@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::finding::Origin;
 use crate::lines::Lines;
+use crate::path::{self, Step};
 use crate::{Finding, Options, lint};
 
 /// The result for one file.
@@ -21,8 +22,51 @@ pub struct StreamReport {
     pub objects: usize,
     /// Documents that cannot be parsed.
     pub errors: Vec<StreamError>,
-    /// The numbers of documents whose containers contain expressions of a template language.
-    pub templates: Vec<usize>,
+    /// The numbers of documents that are not linted, with the reason.
+    pub skipped: Vec<(usize, Skip)>,
+}
+
+/// Why a document is not linted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A container contains an expression of a template language.
+    Template,
+    /// A workload without a Pod template, or without any image: a patch of kustomize.
+    Patch,
+}
+
+impl Skip {
+    /// Returns the reason with advice.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Template => "a template; lint the output of helm template",
+            Self::Patch => "a patch, without Pod template or image; lint the output of kustomize build",
+        }
+    }
+
+    fn of(document: &Value) -> Option<Self> {
+        match workload::find_pods(document) {
+            Err(error) => is_absent(document, &error.field).then_some(Self::Patch),
+            Ok(locations) => {
+                let mut specs = locations.iter().map(|location| &location.pod(document)["spec"]);
+                if specs.clone().flat_map(containers).any(has_expression) {
+                    Some(Self::Template)
+                } else {
+                    (!locations.is_empty() && specs.all(is_patch)).then_some(Self::Patch)
+                }
+            }
+        }
+    }
+}
+
+fn containers(spec: &Value) -> impl Iterator<Item = &Value> {
+    ["initContainers", "containers"].into_iter().flat_map(|list| pod::list(spec, list))
+}
+
+/// Returns true if a Pod has no containers, or none with an image.
+fn is_patch(spec: &Value) -> bool {
+    let has_other_type = pod::field(spec, "containers").is_some_and(|containers| !containers.is_array());
+    !has_other_type && !containers(spec).any(|container| pod::field(container, "image").is_some())
 }
 
 /// Lints all documents of the file `file`.
@@ -40,8 +84,8 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
         if !pod::text(value, "kind").is_empty() && !pod::text(value, "apiVersion").is_empty() {
             report.objects += 1;
         }
-        if is_template(value) {
-            report.templates.push(document.number);
+        if let Some(skip) = Skip::of(value) {
+            report.skipped.push((document.number, skip));
             continue;
         }
         let linted = lint(value, options);
@@ -66,26 +110,27 @@ pub fn lint_stream(file: &str, text: &str, options: &Options) -> StreamReport {
     report
 }
 
-/// Returns true if a container contains an expression of a template language, such as
-/// `port: "{{ .Values.port }}"`: the values are not known.
-fn is_template(document: &Value) -> bool {
-    let locations = workload::find_pods(document).unwrap_or_default();
-    let pods = locations.iter().map(|location| &location.pod(document)["spec"]);
-    let lists = pods.flat_map(|spec| ["initContainers", "containers"].map(|list| &spec[list]));
-    let containers = lists.filter_map(Value::as_array).flatten();
-    containers
-        .flat_map(|container| {
-            ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"]
-                .map(|field| &container[field])
-        })
-        .any(has_expression)
+/// Returns true if the document has no field at this path.
+fn is_absent(document: &Value, field: &str) -> bool {
+    let found = path::steps(field).into_iter().try_fold(document, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    });
+    found.is_none_or(Value::is_null)
 }
 
-fn has_expression(value: &Value) -> bool {
+/// Returns true if a port, probe or hook of the container contains an expression of a template
+/// language, such as `port: "{{ .Values.port }}"`: its value is not known.
+fn has_expression(container: &Value) -> bool {
+    let fields = ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
+    fields.into_iter().any(|field| contains_expression(&container[field]))
+}
+
+fn contains_expression(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
-        Value::Array(elements) => elements.iter().any(has_expression),
-        Value::Object(fields) => fields.values().any(has_expression),
+        Value::Array(elements) => elements.iter().any(contains_expression),
+        Value::Object(fields) => fields.values().any(contains_expression),
         _ => false,
     }
 }

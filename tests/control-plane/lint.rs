@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const FINE: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: fine}\nspec:\n  containers:\n  - name: app\n    \
+const FINE: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: fine}\nspec:\n  containers:\n  - name: app\n    image: shop\n    \
     ports: [{name: http, containerPort: 8080}]\n    readinessProbe: {httpGet: {path: /ready, port: http}}\n";
-const WARNED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: warned}\nspec:\n  containers:\n  - name: app\n    \
+const WARNED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: warned}\nspec:\n  containers:\n  - name: app\n    image: shop\n    \
     ports: [{name: http, containerPort: 8080}]\n    readinessProbe: {tcpSocket: {port: http}}\n";
 const WRONG: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: wrong, namespace: shop}\nspec:\n  \
-    template:\n    spec:\n      containers:\n      - name: app\n        ports: [{name: http, containerPort: 8080}]\n        \
+    template:\n    spec:\n      containers:\n      - name: app\n        image: shop\n        ports: [{name: http, containerPort: 8080}]\n        \
     readinessProbe:\n          httpGet:\n            path: /ready\n            port: web\n";
 
 /// A temporary folder that is removed on drop.
@@ -112,7 +112,7 @@ fn exit_codes() {
     }
     // A document that cannot be parsed does not hide the findings of others.
     let ended = lint(&folder.0, &["-f", "syntax.yaml", "-f", "wrong.yaml"], "");
-    assert!(ended.stdout.contains("wrong.yaml:13: error: "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("wrong.yaml:14: error: "), "{}", ended.stdout);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn stdin_has_several_documents() {
         assert_eq!(
             lines,
             [
-                "stdin:17: warning: Pod/warned: app.readinessProbe: port 8080 is called http, but this probe only opens a connection (AH012)",
-                "stdin:31: error: Deployment/wrong: app.readinessProbe: port \"web\" is not a port of container app; it declares http (AH001)",
+                "stdin:19: warning: Pod/warned: app.readinessProbe: port 8080 is called http, but this probe only opens a connection (AH012)",
+                "stdin:34: error: Deployment/wrong: app.readinessProbe: port \"web\" is not a port of container app; it declares http (AH001)",
                 "1 error, 1 warning, 0 info, 0 suppressed; 3 Pods in 1 file",
             ]
         );
@@ -142,29 +142,34 @@ fn directories_are_read_with_their_subdirectories() {
             ("wrong.yaml", WRONG),
             (
                 "sub/fine.json",
-                r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "a"}]}}"#,
+                r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}"#,
             ),
             ("sub/warned.yml", WARNED),
             ("sub/values.yaml", "image: shop\n"),
+            (
+                "sub/patch.yaml",
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 3}\n",
+            ),
             ("sub/mkdocs.yaml", "a: [\n"),
             ("sub/README.md", "kind: [\n"),
             ("chart/templates/web.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n{{ include \"x\" . }}\n"),
             (
                 "chart/templates/port.yaml",
-                "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, livenessProbe: {httpGet: {port: '{{ .Values.port }}'}}}]}\n",
+                "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: b, livenessProbe: {httpGet: {port: '{{ .Values.port }}'}}}]}\n",
             ),
         ],
     );
     let ended = lint(&folder.0, &["-R", "."], "");
     assert_eq!((ended.code, ended.stderr.as_str()), (1, ""), "{}", ended.stdout);
     for words in [
-        "./wrong.yaml:13: error: ",
-        "./sub/warned.yml:8: warning: ",
+        "./wrong.yaml:14: error: ",
+        "./sub/warned.yml:9: warning: ",
         "skipped: ./sub/values.yaml: no Kubernetes object",
+        "skipped: ./sub/patch.yaml: document 1: a patch",
         "skipped: ./sub/mkdocs.yaml: not a Kubernetes manifest: 1:4: ",
         "skipped: ./chart/templates/web.yaml: a template",
         "skipped: ./chart/templates/port.yaml: document 1: a template",
-        "1 error, 1 warning, 0 info, 0 suppressed; 3 Pods in 5 files",
+        "1 error, 1 warning, 0 info, 0 suppressed; 3 Pods in 6 files",
     ] {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
@@ -185,7 +190,7 @@ fn formats() {
     let finding = &json["findings"][0];
     assert_eq!(
         (&finding["code"], &finding["line"], &finding["namespace"]),
-        (&"AH001".into(), &13.into(), &"shop".into())
+        (&"AH001".into(), &14.into(), &"shop".into())
     );
     assert_eq!(finding["path"], "spec.template.spec.containers[0].readinessProbe.httpGet.port");
     assert_eq!(json["summary"]["errors"], 1);
@@ -197,7 +202,7 @@ fn formats() {
     assert_eq!((&result["ruleId"], &result["level"]), (&"AH001".into(), &"error".into()));
     let github = run("github");
     assert!(
-        github.stdout.starts_with("::error file=wrong.yaml,line=13,title=AH001 named-port::"),
+        github.stdout.starts_with("::error file=wrong.yaml,line=14,title=AH001 named-port::"),
         "{}",
         github.stdout
     );

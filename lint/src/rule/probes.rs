@@ -35,7 +35,7 @@ rules! { PROBE_RULES:
     LONG_INITIAL_DELAY = "AH005" "long-initial-delay" Warning,
     "initialDelaySeconds is above 30, and there is no startupProbe",
     "A fixed delay is too long for a fast start, during which the Pod gets no requests and a failure \
-     is not noticed, and too short for a slow one, which then restarts for ever.",
+     is not noticed, and too short for a slow one, which then restarts again and again.",
     "Declare a startupProbe whose periodSeconds times failureThreshold covers the slowest start, and \
      remove initialDelaySeconds.";
 

@@ -179,7 +179,9 @@ fn handler_problems(value: &Value, known: &[&'static str]) -> Vec<Problem> {
 /// Returns a problem if a value is not an integer of at least `least`; a port is at most 65535.
 fn int_problem(field: &str, value: &Value, least: i64) -> Option<Problem> {
     let most = if field.ends_with("port") { i64::from(u16::MAX) } else { MAX_INT };
-    let is_valid = value.as_i64().is_some_and(|number| (least..=most).contains(&number));
+    // kubectl converts 10.0 to 10.
+    let whole = value.as_f64().filter(|number| number.fract() == 0.0);
+    let is_valid = whole.is_some_and(|number| number >= least as f64 && number <= most as f64);
     let text = || format!("{}: must be a number from {least} to {most}", quote(value));
     (!is_valid).then(|| (field.to_owned(), text()))
 }

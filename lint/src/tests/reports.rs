@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{codes, options};
-use crate::{StreamReport, lint_stream};
+use crate::{Skip, StreamReport, lint_stream};
 
-const CONTAINERS: &str = "containers: [{name: app, ports: [{containerPort: 8080}]}]";
+const CONTAINERS: &str = "containers: [{name: app, image: shop, ports: [{containerPort: 8080}]}]";
 
 fn lint(text: &str) -> StreamReport {
     lint_stream("shop.yaml", text, &options(""))
@@ -122,13 +122,13 @@ fn documents_have_their_own_lines() {
 
 #[test]
 fn templates_are_not_linted() {
-    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec:\n  containers:\n  - name: app\n    \
+    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec:\n  containers:\n  - name: app\n    image: shop\n    \
         readinessProbe: {httpGet: {port: '{{ .Values.port }}'}}\n";
     let report = lint(text);
-    assert_eq!((report.templates.as_slice(), report.findings.len()), ([1].as_slice(), 0));
+    assert_eq!((report.skipped.as_slice(), report.findings.len()), ([(1, Skip::Template)].as_slice(), 0));
     // Elsewhere in an object, the same characters are not a template.
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: '{{ x }}'}\n";
-    assert_eq!((lint(text).templates.len(), lint(text).objects), (0, 1));
+    assert_eq!((lint(text).skipped.len(), lint(text).objects), (0, 1));
 }
 
 #[test]
@@ -136,5 +136,32 @@ fn other_documents_have_no_findings() {
     for text in ["", "# only a comment\n", "a: 1\n", "- 1\n", "kind: Service\napiVersion: v1\n", "null\n"] {
         let report = lint(text);
         assert!(report.findings.is_empty() && report.errors.is_empty(), "{text}: {report:?}");
+    }
+}
+
+/// A patch of kustomize is a part of an object: its ports may be in another file.
+#[test]
+fn patches_are_not_linted() {
+    let deployment =
+        |spec: &str| format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: x}}\n{spec}");
+    let probe = "{name: a, readinessProbe: {httpGet: {port: http}}}";
+    for text in [
+        deployment("spec: {replicas: 3}\n"),
+        deployment(""),
+        deployment("spec: {template: {spec: {nodeName: a}}}\n"),
+        deployment(&format!("spec: {{template: {{spec: {{containers: [{probe}]}}}}}}\n")),
+    ] {
+        let report = lint(&text);
+        assert_eq!((report.skipped.as_slice(), report.findings.len()), ([(1, Skip::Patch)].as_slice(), 0));
+    }
+    for text in [
+        deployment("spec: {template: 1}\n"),
+        deployment("spec: {template: {spec: {containers: {}}}}\n"),
+        deployment(&format!(
+            "spec: {{template: {{spec: {{containers: [{probe}, {{name: b, image: b}}]}}}}}}\n"
+        )),
+    ] {
+        let report = lint(&text);
+        assert_eq!((report.skipped.len(), report.findings.len()), (0, 1), "{text}: {report:?}");
     }
 }

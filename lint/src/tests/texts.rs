@@ -23,7 +23,7 @@ fn texts_of_rules_are_sentences() {
 #[test]
 fn control_characters_are_escaped() {
     let text = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\u001b[31m", "namespace": "\u0007"},
-        "spec": {"containers": [{"name": "b\n", "readinessProbe": {"httpGet": {"port": "\u001b"}}}]}}"#;
+        "spec": {"containers": [{"name": "b\n", "image": "c", "readinessProbe": {"httpGet": {"port": "\u001b"}}}]}}"#;
     let report = lint_example(text);
     assert!(!report.findings.is_empty());
     for finding in &report.findings {

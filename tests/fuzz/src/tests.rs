@@ -103,7 +103,7 @@ fn expositions() {
 
 #[test]
 fn lint() {
-    try_all("lint", super::lint, 5_000);
+    try_all("lint", super::lint, 2_000);
 }
 
 #[test]
