@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::path::{self, Step};
-use injector::yaml::DEPTH;
+use injector::yaml::{DEPTH, NODES};
 
 /// The lines of a document's fields.
 pub(crate) struct Lines(Option<Node>);
@@ -27,7 +27,12 @@ enum Content {
 impl Lines {
     /// Reads a document of a stream, which the injector has parsed already.
     pub(crate) fn read(text: &str) -> Self {
-        let budget = serde_saphyr::budget! { max_depth: DEPTH, flow_nesting_limit: DEPTH };
+        let budget = serde_saphyr::budget! {
+            max_depth: DEPTH,
+            flow_nesting_limit: DEPTH,
+            max_nodes: NODES,
+            max_events: 4 * NODES,
+        };
         let options = serde_saphyr::options! {
             budget: budget,
             legacy_octal_numbers: true,
