@@ -3,6 +3,7 @@
 //! kubelet sets variables with such names for Services.
 
 pub mod discovery;
+pub mod lint;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,15 +14,17 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use discovery::{DiscoveryArgs, WorkloadsArgs};
 use injector::flags::SettingsArgs;
+use lint::LintArgs;
 
 #[derive(Debug, Parser)]
 #[command(
     name = "app-health",
     version,
-    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; serves the health of virtual machines over xDS.",
+    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; lints probes; serves the health of virtual machines over xDS.",
     after_help = "Examples:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   inject manually\n  \
         app-health inject -f shop.yaml --diff                 show what would change\n  \
+        app-health lint -R manifests                          report problems of probes and hooks\n  \
         app-health webhook                                    serve the admission webhook in the cluster\n  \
         app-health discovery --config-dir mesh                serve the health of virtual machines to Envoy\n  \
         app-health workloads --watch                          watch the state of the workloads"
@@ -35,6 +38,8 @@ pub struct Args {
 pub enum Command {
     /// Inject into YAML or JSON files; the output has the format of the input
     Inject(InjectArgs),
+    /// Report problems of probes and hooks, in files or in a cluster, and what `inject` would warn about
+    Lint(Box<LintArgs>),
     /// Serve the mutating admission webhook: HTTPS POST /inject
     Webhook(WebhookArgs),
     /// Serve endpoints to Envoy over xDS, without those that agents report as unhealthy

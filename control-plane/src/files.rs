@@ -19,6 +19,23 @@ pub struct Source {
     /// `None` for stdin.
     pub path: Option<PathBuf>,
     pub bytes: Vec<u8>,
+    /// True if the file was found in a directory, false if it was named.
+    pub found: bool,
+}
+
+impl Source {
+    /// Returns the content as text.
+    ///
+    /// # Errors
+    /// Names the position of the first byte that is not UTF-8.
+    pub fn text(&self) -> Result<&str, String> {
+        std::str::from_utf8(&self.bytes).map_err(|error| {
+            let before = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+            format!("{}:{line}:{column}: is not UTF-8", self.name)
+        })
+    }
 }
 
 /// Reads all inputs; the files of a directory are read in byte order of their names.
@@ -30,13 +47,13 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> 
     let (mut errors, mut too_large) = (Vec::new(), Vec::new());
     for name in names {
         if name == Path::new("-") {
-            paths.push(None);
+            paths.push((None, false));
         } else if let Err(error) = expand(name, recursive, true, &mut paths) {
             errors.push(error);
         }
     }
     let mut sources = Vec::new();
-    for path in paths {
+    for (path, found) in paths {
         let name =
             path.as_ref().map_or_else(|| "stdin".to_owned(), |path: &PathBuf| path.display().to_string());
         let bytes = match &path {
@@ -45,7 +62,7 @@ pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Source>, Failure> 
         };
         match bytes {
             Ok(bytes) if bytes.len() as u64 > LIMIT => too_large.push(format!("{name}: more than 64 MiB")),
-            Ok(bytes) => sources.push(Source { name, path, bytes }),
+            Ok(bytes) => sources.push(Source { name, path, bytes, found }),
             Err(error) => errors.push(format!("{name}: {error}")),
         }
     }
@@ -63,13 +80,18 @@ fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn expand(path: &Path, recursive: bool, named: bool, paths: &mut Vec<Option<PathBuf>>) -> Result<(), String> {
+fn expand(
+    path: &Path,
+    recursive: bool,
+    named: bool,
+    paths: &mut Vec<(Option<PathBuf>, bool)>,
+) -> Result<(), String> {
     let fail = |error: io::Error| format!("{}: {error}", path.display());
     if !path.is_dir() {
         let wanted =
             path.extension().is_some_and(|extension| ENDINGS.iter().any(|ending| extension == *ending));
         if named || wanted {
-            paths.push(Some(path.to_owned()));
+            paths.push((Some(path.to_owned()), !named));
         }
         return Ok(());
     }

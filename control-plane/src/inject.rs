@@ -24,9 +24,9 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
     let sources = files::read(&filenames, recursive)?;
     let (mut results, mut errors, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for source in &sources {
-        match std::str::from_utf8(&source.bytes) {
+        match source.text() {
             Ok(text) => results.push(inject(source, text, &settings, &mut errors, &mut warnings)),
-            Err(error) => errors.push(not_utf8(source, error.valid_up_to())),
+            Err(error) => errors.push(error),
         }
     }
     if strict {
@@ -55,13 +55,6 @@ pub fn run(config: InjectConfig) -> Result<(), Failure> {
 struct InjectedSource<'a> {
     source: &'a Source,
     documents: Vec<(Document<'a>, InjectedDocument)>,
-}
-
-fn not_utf8(source: &Source, at: usize) -> String {
-    let before = source.bytes.get(..at).unwrap_or_default();
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    format!("{}:{line}:{column}: is not UTF-8", source.name)
 }
 
 fn inject<'a>(

@@ -1,6 +1,6 @@
 //! The library of the binary `app-health`, which runs in the cluster or on an operator's machine.
 //! `inject` rewrites Pods in files and `webhook` does so on admission, both with the same pure
-//! functions; `discovery` serves endpoints over xDS and `workloads` prints its state.
+//! functions; `lint` reports problems of probes; `discovery` serves endpoints over xDS and `workloads` prints its state.
 
 pub mod args;
 pub mod config;
@@ -8,6 +8,7 @@ pub mod discovery;
 pub mod exit;
 pub mod files;
 pub mod inject;
+pub mod lint;
 pub mod monitoring;
 pub mod webhook;
 pub mod workloads;

@@ -7,7 +7,7 @@ pub mod flags;
 mod injection;
 pub mod json;
 pub mod patch;
-mod pod;
+pub mod pod;
 mod pod_overrides;
 mod rewrite;
 pub mod settings;

@@ -6,34 +6,37 @@ use serde_json::{Map, Value};
 use crate::InvalidPod;
 
 /// Returns `value[key]` unless it is absent or `null`.
-pub(super) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+pub fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).filter(|value| !value.is_null())
 }
 
 /// Returns the elements of the list `value[key]`; none if it is not a list.
-pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns a string field; empty if it is not a string.
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub(super) fn name(value: &Value) -> &str {
+/// Returns the field `name`; empty if it is not a string.
+pub fn name(value: &Value) -> &str {
     text(value, "name")
 }
 
-pub(super) fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
+/// Returns an annotation of the Pod or of another object.
+pub fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "annotations")?, name)
 }
 
-pub(super) fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
+/// Returns a label of the Pod or of another object.
+pub fn label<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
     field(field(field(pod, "metadata")?, "labels")?, name)
 }
 
 /// Returns true if an init container is a native sidecar, which keeps running.
-pub(super) fn is_native_sidecar(container: &Value) -> bool {
+pub fn is_native_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }
 

@@ -38,6 +38,17 @@ enum Step {
 }
 
 impl PodLocation {
+    /// Returns the location of an object that itself stands for its Pod, for errors about it.
+    pub fn of_object(document: &Value) -> Self {
+        let metadata = pod::field(document, "metadata").unwrap_or(&Value::Null);
+        Self {
+            object: object(document),
+            namespace: pod::text(metadata, "namespace").to_owned(),
+            job: false,
+            path: Vec::new(),
+        }
+    }
+
     pub fn pod<'a>(&self, document: &'a Value) -> &'a Value {
         self.path.iter().fold(document, |value, step| match step {
             Step::Key(key) => &value[*key],
@@ -52,15 +63,33 @@ impl PodLocation {
         })
     }
 
-    /// Converts a field of the Pod to a field of the object:
+    /// Returns the object that contains the Pod: the document, or an item of a list.
+    pub fn object_in<'a>(&self, document: &'a Value) -> &'a Value {
+        let items = self.path.iter().map_while(|step| match step {
+            Step::Item(index) => Some(*index),
+            Step::Key(_) => None,
+        });
+        items.fold(document, |value, index| &value["items"][index])
+    }
+
+    /// Converts a field of the object to a field of the document: `items[3].metadata.name`.
+    pub fn object_field(&self, field: &str) -> String {
+        let items = self.path.iter().take_while(|step| matches!(step, Step::Item(_))).count();
+        join(dotted(&self.path[..items]), field)
+    }
+
+    /// Converts a field of the Pod to a field of the document:
     /// `items[3].spec.template.spec.containers`.
     pub fn field(&self, field: &str) -> String {
-        let mut path = dotted(&self.path);
-        if !path.is_empty() && !field.is_empty() {
-            path.push('.');
-        }
-        path + field
+        join(dotted(&self.path), field)
     }
+}
+
+fn join(mut path: String, field: &str) -> String {
+    if !path.is_empty() && !field.is_empty() {
+        path.push('.');
+    }
+    path + field
 }
 
 fn dotted(path: &[Step]) -> String {

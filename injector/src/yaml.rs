@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Maximum nesting depth.
 pub const DEPTH: usize = 128;
 /// Maximum number of nodes with all aliases expanded.
-const NODES: usize = 1_000_000;
+pub const NODES: usize = 1_000_000;
 
 /// A text that is not YAML or exceeds a limit: the position, counted from 1, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

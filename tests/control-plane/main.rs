@@ -10,6 +10,7 @@ mod discovery_process;
 mod discovery_support;
 mod failed_mount;
 mod inject;
+mod lint;
 mod mass_silence;
 mod slow_readers;
 mod webhook;

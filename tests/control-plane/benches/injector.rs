@@ -1,7 +1,7 @@
 //! Benchmarks of the injector: AdmissionReviews over TLS on one core at 200 per second, in turn with
-//! an HTTPS echo server, memory under malformed requests, and a stream of 1000 Deployments. Prints a
-//! table and writes `target/bench/injector.json`. A missed limit is reported but is not an error; a
-//! failed measurement is.
+//! an HTTPS echo server, memory under malformed requests, and a stream of 1000 Deployments through
+//! `inject` and `lint`. Prints a table and writes `target/bench/injector.json`. A missed limit is
+//! reported but is not an error; a failed measurement is.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures wall-clock time")]
@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut quiet = QuietRounds::default();
     let mut rows = runtime.block_on(reviews(&mut quiet))?;
     rows.push(runtime.block_on(quiet.round(async || stream()))?);
+    rows.push(runtime.block_on(quiet.round(async || linted()))?);
     rows.extend(quiet.rows());
     let file = report::write(&workspace().join("target"), "injector", &rows)?;
     println!("{}\n\n{NOTES}\n{}\n{}", report::table(&rows), quiet.summary(), file.display());
@@ -203,7 +204,8 @@ fn garbage(webhook: &Webhook, process: Process) -> Result<u64, Box<dyn Error>> {
     Ok(most)
 }
 
-fn stream() -> Result<Row, Box<dyn Error>> {
+/// Returns a stream of Deployments, each with one container.
+fn deployments() -> String {
     let mut input = String::new();
     for index in 0..DEPLOYMENTS {
         let deployment = json!({
@@ -215,12 +217,30 @@ fn stream() -> Result<Row, Box<dyn Error>> {
         input.push_str("---\n");
         input.push_str(&injector::yaml::text(&deployment));
     }
+    input
+}
+
+fn stream() -> Result<Row, Box<dyn Error>> {
+    let best = run("inject")?;
+    Ok(Row::new("1,000 Deployments through `app-health inject`", best, "s").at_most(1.0))
+}
+
+/// Every Deployment has findings: no other container declares the port of its readinessProbe.
+fn linted() -> Result<Row, Box<dyn Error>> {
+    let best = run("lint")?;
+    Ok(Row::new("1,000 Deployments with findings through `app-health lint`", best, "s").at_most(1.0))
+}
+
+/// Runs a command three times with all Deployments as its input. Returns the shortest duration in
+/// seconds.
+fn run(command: &str) -> Result<f64, Box<dyn Error>> {
+    let input = deployments();
     let mut outputs = Vec::new();
     let mut best = f64::MAX;
     for _ in 0..3 {
         let started = Instant::now();
         let mut child = Command::new(kit::agent::binary_of("app-health"))
-            .arg("inject")
+            .arg(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -232,5 +252,5 @@ fn stream() -> Result<Row, Box<dyn Error>> {
     if outputs.iter().any(|output| *output != outputs[0] || output.is_empty()) {
         return Err("the same input produced different output".into());
     }
-    Ok(Row::new("1,000 Deployments through `app-health inject`", best, "s").at_most(1.0))
+    Ok(best)
 }

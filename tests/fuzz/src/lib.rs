@@ -6,6 +6,7 @@ mod callouts;
 mod discovery;
 mod expositions;
 mod filter;
+mod lint;
 mod workload_group;
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub use callouts::callouts;
 pub use discovery::discovery_request;
 pub use expositions::expositions;
 pub use filter::{prober_table, responses};
+pub use lint::lint;
 pub use workload_group::workload_group;
 
 /// Returns the settings with the defaults of the command line.

@@ -102,6 +102,11 @@ fn expositions() {
 }
 
 #[test]
+fn lint() {
+    try_all("lint", super::lint, 2_000);
+}
+
+#[test]
 fn prober_table() {
     try_all("prober_table", super::prober_table, 80_000);
 }

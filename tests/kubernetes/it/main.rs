@@ -1,10 +1,11 @@
 //! Tests with a released Kubernetes. They are ignored by default; `./justw test-kubernetes` runs
 //! them.
 //!
-//! `webhook` and `discovery` need only an API server, since no Pod runs in them. The tests named
+//! `webhook`, `discovery` and `lint` need only an API server, since no Pod runs in them. The tests named
 //! `node…` need root, and run Pods on a node that they start.
 
 mod discovery;
+mod lint;
 mod node;
 mod node_alone_chaos;
 mod node_alone_docs;
@@ -48,6 +49,12 @@ fn discovery_with_replicas() {
         println!("{name}");
         step(&mut fixture);
     }
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
+fn lint_of_a_cluster() {
+    lint::lint(&cluster("lint"));
 }
 
 fn cluster(name: &str) -> Cluster {

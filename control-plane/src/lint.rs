@@ -1,0 +1,101 @@
+//! The command `lint`: reads manifests or a cluster, and reports findings about probes.
+
+mod cluster;
+
+use std::path::PathBuf;
+
+use crate::args::lint::LintFormat;
+use crate::config::{LintConfig, LintInput};
+use crate::exit;
+use crate::files::{self, Source};
+use lint::output::{self, Results};
+use lint::{Options, Severity, Skip, lint_stream};
+use serving::exit::Failure;
+use tokio::runtime::Builder;
+
+/// Prints the findings. Fails with the exit code 1 if there is an error, or with `--strict` a warning.
+pub fn run(config: LintConfig) -> Result<(), Failure> {
+    let LintConfig { input, options, format, strict } = config;
+    let (results, errors) = match input {
+        LintInput::Files { filenames, directories } => lint_files(&filenames, &directories, &options)?,
+        LintInput::Cluster(scope) => {
+            let command = cluster::lint(scope, &options);
+            (serving::runtime::block_on(&mut Builder::new_current_thread(), command)?, Vec::new())
+        }
+    };
+    let text = match format {
+        LintFormat::Text => output::text(&results),
+        LintFormat::Json => output::json(&results),
+        LintFormat::Sarif => output::sarif(&results),
+        LintFormat::Github => output::github(&results),
+    };
+    files::write_stdout(&text)?;
+    if matches!(format, LintFormat::Sarif | LintFormat::Github) {
+        for skipped in &results.skipped {
+            exit::stderr_line(&format!("skipped: {skipped}"));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Failure::Data(errors.join("\n")));
+    }
+    let fails = results.count(Severity::Error) > 0 || strict && results.count(Severity::Warning) > 0;
+    if fails { Err(Failure::General(String::new())) } else { Ok(()) }
+}
+
+/// Lints all documents of all files. Returns also the errors of documents that cannot be parsed.
+fn lint_files(
+    filenames: &[PathBuf],
+    directories: &[PathBuf],
+    options: &Options,
+) -> Result<(Results, Vec<String>), Failure> {
+    let mut sources = files::read(filenames, false)?;
+    sources.extend(files::read(directories, true)?);
+    let (mut results, mut errors) = (Results::default(), Vec::new());
+    for source in &sources {
+        match source.text() {
+            Ok(text) => lint_source(source, text, options, &mut results, &mut errors),
+            Err(error) => errors.push(error),
+        }
+    }
+    Ok((results, errors))
+}
+
+fn lint_source(
+    source: &Source,
+    text: &str,
+    options: &Options,
+    results: &mut Results,
+    errors: &mut Vec<String>,
+) {
+    let name = &source.name;
+    let report = lint_stream(name, text, options);
+    let has_expressions = text.contains("{{");
+    if let Some(error) = report.errors.first()
+        && source.found
+        && (has_expressions || !has_kind(text))
+    {
+        let reason = match has_expressions {
+            true => Skip::Template.reason().to_owned(),
+            false => format!("not a Kubernetes manifest: {error}"),
+        };
+        results.skipped.push(format!("{name}: {reason}"));
+        return;
+    }
+    let hint = if has_expressions { "; if it is a template, lint the output of helm template" } else { "" };
+    errors.extend(report.errors.iter().map(|error| format!("{name}:{error}{hint}")));
+    for (number, skip) in &report.skipped {
+        results.skipped.push(format!("{name}: document {number}: {}", skip.reason()));
+    }
+    if report.objects == 0 && report.errors.is_empty() {
+        results.skipped.push(format!("{name}: no Kubernetes object"));
+    }
+    results.findings.extend(report.findings);
+    results.suppressed += report.suppressed;
+    results.pods += report.pods;
+    results.files += 1;
+}
+
+/// Returns true if a line of the text sets the kind of an object.
+fn has_kind(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start_matches([' ', '{', '"']).starts_with("kind"))
+}

@@ -1,0 +1,23 @@
+//! Kubernetes documents in; findings about their probes, hooks and injection out. Rules are data
+//! with a code, a severity and examples; `docs/lint.md` is generated from them.
+
+mod finding;
+mod lines;
+mod linter;
+pub mod output;
+mod path;
+mod pod_view;
+mod probe_view;
+pub mod rule;
+mod rules;
+mod stream;
+mod suppression;
+
+pub use finding::{Finding, Origin};
+pub use linter::{Options, Report, lint};
+pub use rule::{RULES, Rule, Severity};
+pub use stream::{Skip, StreamReport, lint_stream};
+pub use suppression::IGNORE_ANNOTATION;
+
+#[cfg(test)]
+mod tests;

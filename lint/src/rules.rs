@@ -1,0 +1,21 @@
+//! The checks of the rules, by topic.
+
+mod handlers;
+pub(crate) mod injection;
+mod liveness;
+mod readiness;
+mod termination;
+mod validation;
+
+use crate::Options;
+use crate::finding::Findings;
+use crate::pod_view::PodView;
+
+/// Applies the rules about probes and hooks to a well-formed Pod.
+pub(crate) fn check(pod: &PodView, options: &Options, findings: &mut Findings) {
+    validation::check(pod, findings);
+    handlers::check(pod, findings);
+    liveness::check(pod, options, findings);
+    termination::check(pod, findings);
+    readiness::check(pod, findings);
+}

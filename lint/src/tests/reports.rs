@@ -1,0 +1,167 @@
+//! What a report contains besides the rules: kinds, suppression, lines, templates, errors.
+
+use std::collections::BTreeMap;
+
+use super::{codes, options};
+use crate::{Skip, StreamReport, lint_stream};
+
+const CONTAINERS: &str = "containers: [{name: app, image: shop, ports: [{containerPort: 8080}]}]";
+
+fn lint(text: &str) -> StreamReport {
+    lint_stream("shop.yaml", text, &options(""))
+}
+
+#[test]
+fn the_pods_of_each_kind_are_linted() {
+    let template = format!("{{spec: {{{CONTAINERS}}}}}");
+    let workloads = [
+        ("v1", "Pod", format!("spec: {{{CONTAINERS}}}"), "spec.containers[0]"),
+        ("v1", "PodTemplate", format!("template: {template}"), "template.spec.containers[0]"),
+        (
+            "v1",
+            "ReplicationController",
+            format!("spec: {{template: {template}}}"),
+            "spec.template.spec.containers[0]",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            format!("spec: {{template: {template}}}"),
+            "spec.template.spec.containers[0]",
+        ),
+        (
+            "apps/v1",
+            "StatefulSet",
+            format!("spec: {{template: {template}}}"),
+            "spec.template.spec.containers[0]",
+        ),
+        (
+            "apps/v1",
+            "DaemonSet",
+            format!("spec: {{template: {template}}}"),
+            "spec.template.spec.containers[0]",
+        ),
+        (
+            "apps/v1",
+            "ReplicaSet",
+            format!("spec: {{template: {template}}}"),
+            "spec.template.spec.containers[0]",
+        ),
+    ];
+    for (version, kind, spec, path) in workloads {
+        let text = format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: shop}}\n{spec}\n");
+        let report = lint(&text);
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| (finding.rule.code, finding.object(), finding.path.as_str(), finding.origin.line))
+            .collect();
+        assert_eq!(found, [("AH014", format!("{kind}/shop"), path, Some(4))], "{text}");
+        let item = text.replace('\n', "\n  ");
+        let list = lint(&format!("apiVersion: v1\nkind: List\nitems:\n- {item}"));
+        let paths: Vec<_> = list.findings.iter().map(|finding| finding.path.clone()).collect();
+        assert_eq!(paths, [format!("items[0].{path}")]);
+    }
+}
+
+#[test]
+fn pods_of_jobs_need_no_readiness_probe() {
+    for (kind, spec) in [
+        ("Job", format!("spec: {{template: {{spec: {{restartPolicy: Never, {CONTAINERS}}}}}}}")),
+        (
+            "CronJob",
+            format!(
+                "spec: {{jobTemplate: {{spec: {{template: {{spec: {{restartPolicy: Never, {CONTAINERS}}}}}}}}}}}"
+            ),
+        ),
+    ] {
+        let report = lint(&format!("apiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: x}}\n{spec}\n"));
+        assert_eq!((report.pods, codes(&report)), (1, [].into()), "{kind}");
+    }
+}
+
+/// The annotation counts on the object, on an item of a list, and on the Pod template.
+#[test]
+fn an_annotation_suppresses_rules() {
+    let deployment = |object: &str, template: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: shop, annotations: {{{object}}}}}\nspec:\n  \
+             template:\n    metadata: {{annotations: {{{template}}}}}\n    spec: {{{CONTAINERS}}}\n"
+        )
+    };
+    let ignore = |codes: &str| format!("app-health.io/lint-ignore: {codes}");
+    let cases = [
+        (deployment("", ""), 0, vec![("AH014", 7)]),
+        (deployment(&ignore("AH014"), ""), 1, vec![]),
+        (deployment("", &ignore("'AH003, AH014'")), 1, vec![]),
+        (deployment(&ignore("AH003"), ""), 0, vec![("AH014", 7)]),
+        (deployment(&ignore("AH014 no-readiness-probe"), ""), 1, vec![("AH016", 3)]),
+        (deployment("", &ignore("7")), 0, vec![("AH016", 6), ("AH014", 7)]),
+    ];
+    for (text, suppressed, expected) in cases {
+        let report = lint(&text);
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| (finding.rule.code, finding.origin.line.expect("a line")))
+            .collect();
+        assert_eq!((report.suppressed, found), (suppressed, expected), "{text}");
+    }
+}
+
+#[test]
+fn documents_have_their_own_lines() {
+    let pod = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: shop}}\nspec:\n  {CONTAINERS}\n");
+    let report = lint(&format!("# shop\n---\n{pod}---\nkind: [\n---\n{pod}"));
+    let found: BTreeMap<usize, Option<usize>> =
+        report.findings.iter().map(|finding| (finding.origin.document, finding.origin.line)).collect();
+    assert_eq!(found, BTreeMap::from([(1, Some(7)), (3, Some(15))]));
+    assert_eq!(report.errors.len(), 1);
+    assert_eq!((report.errors[0].line, report.errors[0].number), (9, 2));
+}
+
+#[test]
+fn templates_are_not_linted() {
+    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec:\n  containers:\n  - name: app\n    image: shop\n    \
+        readinessProbe: {httpGet: {port: '{{ .Values.port }}'}}\n";
+    let report = lint(text);
+    assert_eq!((report.skipped.as_slice(), report.findings.len()), ([(1, Skip::Template)].as_slice(), 0));
+    // Elsewhere in an object, the same characters are not a template.
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: '{{ x }}'}\n";
+    assert_eq!((lint(text).skipped.len(), lint(text).objects), (0, 1));
+}
+
+#[test]
+fn other_documents_have_no_findings() {
+    for text in ["", "# only a comment\n", "a: 1\n", "- 1\n", "kind: Service\napiVersion: v1\n", "null\n"] {
+        let report = lint(text);
+        assert!(report.findings.is_empty() && report.errors.is_empty(), "{text}: {report:?}");
+    }
+}
+
+/// A patch of kustomize is a part of an object: its ports may be in another file.
+#[test]
+fn patches_are_not_linted() {
+    let deployment =
+        |spec: &str| format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: x}}\n{spec}");
+    let probe = "{name: a, readinessProbe: {httpGet: {port: http}}}";
+    for text in [
+        deployment("spec: {replicas: 3}\n"),
+        deployment(""),
+        deployment("spec: {template: {spec: {nodeName: a}}}\n"),
+        deployment(&format!("spec: {{template: {{spec: {{containers: [{probe}]}}}}}}\n")),
+    ] {
+        let report = lint(&text);
+        assert_eq!((report.skipped.as_slice(), report.findings.len()), ([(1, Skip::Patch)].as_slice(), 0));
+    }
+    for text in [
+        deployment("spec: {template: 1}\n"),
+        deployment("spec: {template: {spec: {containers: {}}}}\n"),
+        deployment(&format!(
+            "spec: {{template: {{spec: {{containers: [{probe}, {{name: b, image: b}}]}}}}}}\n"
+        )),
+    ] {
+        let report = lint(&text);
+        assert_eq!((report.skipped.len(), report.findings.len()), (0, 1), "{text}: {report:?}");
+    }
+}

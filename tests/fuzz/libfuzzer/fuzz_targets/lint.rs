@@ -1,0 +1,4 @@
+//! Fuzzes `fuzz::lint`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::lint(data));
