@@ -1,0 +1,19 @@
+//! The Pod is not ready, and no cause was found.
+
+use crate::finding::{Code, Finding};
+use crate::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    if view.is_ready() || view.is_terminating() || view.phase() == "Succeeded" {
+        return Vec::new();
+    }
+    let ready = view.condition("Ready");
+    let message = ready["message"].as_str().filter(|message| !message.is_empty());
+    let message = message.map(|message| format!(": {message}")).unwrap_or_default();
+    let waiting = view.containers.iter().find_map(|container| {
+        let (reason, _) = container.waiting().filter(|(reason, _)| !reason.is_empty())?;
+        Some(format!("; the container {} waits: {reason}", container.name))
+    });
+    let text = format!("the Pod is not ready{message}{}", waiting.unwrap_or_default());
+    vec![Finding::unknown(Code::Unknown, text, "look at kubectl describe pod, and at the log of kubelet")]
+}

@@ -1,0 +1,28 @@
+//! Label selectors of Kubernetes.
+
+use serde_json::Value;
+
+use crate::container::list;
+
+/// Returns true if `selector` selects an object with these labels. An absent selector selects all.
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
+    let label = |key: &str| labels.get(key).and_then(Value::as_str);
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut equal = equal.map(|(key, value)| label(key) == value.as_str());
+    let mut expressions = list(&selector["matchExpressions"]).iter().map(|expression| {
+        let found = label(expression["key"].as_str().unwrap_or_default());
+        let is_listed =
+            found.is_some_and(|found| list(&expression["values"]).iter().any(|value| value == found));
+        match expression["operator"].as_str().unwrap_or_default() {
+            "In" => is_listed,
+            "NotIn" => !is_listed,
+            "Exists" => found.is_some(),
+            "DoesNotExist" => found.is_none(),
+            _ => false,
+        }
+    });
+    equal.all(|holds| holds) && expressions.all(|holds| holds)
+}
+
+#[cfg(test)]
+mod tests;
