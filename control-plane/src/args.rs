@@ -3,6 +3,7 @@
 //! kubelet sets variables with such names for Services.
 
 pub mod discovery;
+pub mod explain;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,16 +13,18 @@ use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use discovery::{DiscoveryArgs, WorkloadsArgs};
+use explain::ExplainArgs;
 use injector::flags::SettingsArgs;
 
 #[derive(Debug, Parser)]
 #[command(
     name = "app-health",
     version,
-    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; serves the health of virtual machines over xDS.",
+    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; explains why Pods are not healthy; serves the health of virtual machines over xDS.",
     after_help = "Examples:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   inject manually\n  \
         app-health inject -f shop.yaml --diff                 show what would change\n  \
+        app-health explain deployment/web -n shop             find out why Pods are not healthy\n  \
         app-health webhook                                    serve the admission webhook in the cluster\n  \
         app-health discovery --config-dir mesh                serve the health of virtual machines to Envoy\n  \
         app-health workloads --watch                          watch the state of the workloads"
@@ -35,6 +38,8 @@ pub struct Args {
 pub enum Command {
     /// Inject into YAML or JSON files; the output has the format of the input
     Inject(InjectArgs),
+    /// Explain why a Pod or the Pods of a workload are not healthy, and what to do about it
+    Explain(ExplainArgs),
     /// Serve the mutating admission webhook: HTTPS POST /inject
     Webhook(WebhookArgs),
     /// Serve endpoints to Envoy over xDS, without those that agents report as unhealthy

@@ -1,6 +1,7 @@
 //! Turns arguments and environment variables into validated configuration.
 
 mod discovery;
+mod explain;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,6 +18,7 @@ use serving::environment::Environment;
 use serving::exit::Failure;
 
 pub use discovery::WorkloadsConfig;
+pub use explain::ExplainConfig;
 
 /// Name of the variable that holds this Pod's namespace, set through the downward API.
 const POD_NAMESPACE: &str = "POD_NAMESPACE";

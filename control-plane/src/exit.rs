@@ -5,9 +5,13 @@ use std::process::ExitCode;
 
 use serving::exit::Failure;
 
-/// Returns the exit code of a command, after writing the lines of a failure to stderr.
-pub fn of_command(result: Result<(), Failure>) -> ExitCode {
-    let Err(failure) = result else { return ExitCode::SUCCESS };
+/// Returns the exit code of a command, which is `Ok` with a code of its own, after writing the lines
+/// of a failure to stderr.
+pub fn of_command(result: Result<u8, Failure>) -> ExitCode {
+    let failure = match result {
+        Ok(code) => return ExitCode::from(code),
+        Err(failure) => failure,
+    };
     for line in failure.to_string().lines() {
         stderr_line(line);
     }

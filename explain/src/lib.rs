@@ -16,7 +16,7 @@ pub mod object;
 mod probes;
 pub mod report;
 pub mod requests;
-mod selector;
+pub mod selector;
 mod sidecar;
 pub mod situation;
 pub mod text;

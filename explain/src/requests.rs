@@ -62,6 +62,16 @@ pub struct ProbeRequest {
     pub kind: ProbeKind,
     /// What follows `/api/v1/namespaces/NAMESPACE/pods/`.
     pub path: String,
+    /// The timeout with which kubelet sends it, in seconds.
+    pub timeout_seconds: u64,
+}
+
+/// The end of the log of a container's last complete run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequest {
+    pub container: String,
+    /// True if the container runs again, so that its current log is that of another run.
+    pub previous: bool,
 }
 
 /// What to read about a Pod besides the Pod itself.
@@ -75,8 +85,8 @@ pub struct Requests {
     pub metrics: Option<String>,
     /// The sidecar's container, whose log is read.
     pub sidecar_log: Option<String>,
-    /// Containers that were restarted, of whose previous run the last lines are read.
-    pub previous_logs: Vec<String>,
+    /// One for each container that was restarted.
+    pub previous_logs: Vec<LogRequest>,
 }
 
 impl Requests {
@@ -96,7 +106,12 @@ impl Requests {
             sidecar_log: sidecar
                 .filter(|sidecar| sidecar.is_running())
                 .map(|sidecar| sidecar.name.to_owned()),
-            previous_logs: crashed.map(|container| container.name.to_owned()).collect(),
+            previous_logs: crashed
+                .map(|container| LogRequest {
+                    container: container.name.to_owned(),
+                    previous: container.is_running(),
+                })
+                .collect(),
         }
     }
 }
@@ -122,8 +137,10 @@ fn probes(pod: &str, containers: &[Container<'_>]) -> Vec<ProbeRequest> {
     let all = others.flat_map(|container| ProbeKind::ALL.map(|kind| (container, kind)));
     all.filter(|(container, kind)| is_sent(container, *kind))
         .filter_map(|(container, kind)| {
-            let path = proxy_path(pod, container, &container.spec[kind.field()]["httpGet"])?;
-            Some(ProbeRequest { container: container.name.to_owned(), kind, path })
+            let probe = &container.spec[kind.field()];
+            let path = proxy_path(pod, container, &probe["httpGet"])?;
+            let timeout_seconds = probe["timeoutSeconds"].as_u64().unwrap_or(1).max(1);
+            Some(ProbeRequest { container: container.name.to_owned(), kind, path, timeout_seconds })
         })
         .collect()
 }

@@ -24,5 +24,24 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     equal.all(|holds| holds) && expressions.all(|holds| holds)
 }
 
+/// Returns the selector in the form of the query parameter `labelSelector`.
+pub fn query(selector: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let equal = equal.map(|(key, value)| format!("{key}={}", text(value)));
+    let expressions = list(&selector["matchExpressions"]).iter().map(|expression| {
+        let key = text(&expression["key"]);
+        let values: Vec<String> = list(&expression["values"]).iter().map(text).collect();
+        let values = values.join(",");
+        match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key,
+        }
+    });
+    equal.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests;

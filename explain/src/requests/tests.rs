@@ -48,7 +48,10 @@ fn only_running_containers_are_probed() {
     let waiting =
         json!({"name": "app", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
     let requests = Requests::of(&pod(&probe, &waiting));
-    assert_eq!((requests.probes.len(), requests.previous_logs), (0, vec!["app".to_owned()]));
+    assert_eq!(
+        (requests.probes.len(), requests.previous_logs),
+        (0, vec![LogRequest { container: "app".to_owned(), previous: false }])
+    );
     assert_eq!(requests.node.as_deref(), Some("node1"));
 }
 

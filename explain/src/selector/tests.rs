@@ -25,3 +25,15 @@ fn selectors() {
         assert_eq!(selects(&selector, &labels), expected, "{selector}");
     }
 }
+
+#[test]
+fn queries() {
+    let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": [
+        {"key": "tier", "operator": "In", "values": ["front", "back"]},
+        {"key": "zone", "operator": "NotIn", "values": ["a"]},
+        {"key": "owner", "operator": "Exists"},
+        {"key": "canary", "operator": "DoesNotExist"},
+    ]});
+    assert_eq!(query(&selector), "app=web,tier in (front,back),zone notin (a),owner,!canary");
+    assert_eq!(query(&Value::Null), "");
+}
