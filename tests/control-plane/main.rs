@@ -8,6 +8,8 @@ mod discovery_limits;
 mod discovery_memory;
 mod discovery_process;
 mod discovery_support;
+mod explain;
+mod explain_support;
 mod failed_mount;
 mod inject;
 mod mass_silence;
