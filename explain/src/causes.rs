@@ -19,7 +19,7 @@ mod starting;
 mod unknown;
 mod volume;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Code, Finding, Severity};
 use crate::view::View;
 
 type Cause = fn(&View<'_>) -> Vec<Finding>;
@@ -49,6 +49,16 @@ pub(crate) fn all(view: &View<'_>) -> Vec<Finding> {
     if !is_explained {
         findings.extend(unknown::find(view));
     }
-    findings.extend(notes::find(view));
+    let notes = notes::find(view);
+    // A crash is also a restart.
+    let is_known = |note: &Finding| {
+        note.code == Code::Restarts
+            && findings.iter().any(|finding| {
+                finding.container == note.container
+                    && matches!(finding.code, Code::Application | Code::OutOfMemory)
+            })
+    };
+    let new: Vec<Finding> = notes.into_iter().filter(|note| !is_known(note)).collect();
+    findings.extend(new);
     findings
 }

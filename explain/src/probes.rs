@@ -14,6 +14,9 @@ use crate::event::Event;
 use crate::requests::{ProbeKind, is_rewritten, is_sent, named_port};
 use crate::situation::{ProbeResult, Situation};
 
+/// The body of Envoy's response to a client that exceeds its rate limit.
+const RATE_LIMITED: &str = "local_rate_limited";
+
 /// Where kubelet sends a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -124,6 +127,10 @@ fn row(
         Some(answer) => {
             row.milliseconds = Some(answer.milliseconds);
             match &answer.result {
+                // The limit concerns this client, not kubelet.
+                ProbeResult::Response { status: 429, body } if body == RATE_LIMITED => {
+                    from_kubelet(&mut row, container, kind, events);
+                }
                 ProbeResult::Response { status, body } => response(&mut row, *status, body),
                 ProbeResult::Unreachable(reason) => {
                     row.milliseconds = None;

@@ -6,8 +6,10 @@
 //! removes some. `workload` has the fields of a workload, and its `pods` are situations.
 //! `UPDATE_GOLDEN=1` rewrites the golden files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
@@ -17,6 +19,15 @@ use crate::situation::{Fetched, Situation};
 use crate::{Code, Verdict, WorkloadSituation, text};
 
 const NOW: &str = "2026-03-01T12:00:00Z";
+
+/// The situations that others change.
+static BASES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let base = |name: &str| {
+        let text = fs::read_to_string(folder().join("base").join(format!("{name}.yaml"))).expect("a base");
+        (name.to_owned(), yaml(&text))
+    };
+    ["injected", "new", "plain"].map(base).into()
+});
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
@@ -59,9 +70,7 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
 
 /// Applies `set` and `remove` to the base of a situation.
 fn situation(overlay: &Value) -> Situation {
-    let base = overlay["base"].as_str().expect("a base");
-    let base = fs::read_to_string(folder().join("base").join(format!("{base}.yaml"))).expect("a base");
-    let mut value = yaml(&base);
+    let mut value = BASES[overlay["base"].as_str().expect("a base")].clone();
     let none = Map::new();
     for (pointer, new) in overlay["set"].as_object().unwrap_or(&none) {
         set(&mut value, pointer, new.clone());
@@ -198,4 +207,24 @@ fn missing_permissions_name_the_rules() {
         ]
     );
     assert_eq!(report.verdict, Verdict::Healthy, "the probes pass");
+}
+
+#[test]
+fn control_characters_are_not_printed() {
+    let report = report(
+        "base: injected\nset: {/pod/found/status/containerStatuses/0/state: {waiting: {reason: CreateContainerError, message: \"a\\u001b[31m\\rb\"}}}",
+    );
+    let text = text::render(&report, NOW);
+    assert!(
+        text.contains("a [31m b") && !text.contains(|char: char| char.is_control() && char != '\n'),
+        "{text}"
+    );
+}
+
+/// The limit of the filter concerns the client that sends requests, here the API server.
+#[test]
+fn rate_limit_of_the_client_is_no_failure() {
+    let report =
+        report("base: injected\nset: {/answers/0/result/response: {status: 429, body: local_rate_limited}}");
+    assert_eq!(report.verdict, Verdict::Healthy);
 }

@@ -2,8 +2,6 @@
 
 mod table;
 
-use std::fmt::Write as _;
-
 use crate::clock::{Timestamp, age};
 use crate::explanation::{Explanation, Verdict};
 use crate::finding::{Finding, Severity};
@@ -65,9 +63,11 @@ pub fn render(report: &Report, now: &str) -> String {
     text
 }
 
+/// Appends one line. Messages of applications and registries may contain anything, so control
+/// characters are not printed.
 fn line(text: &mut String, line: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}", line.trim_end());
+    text.extend(line.trim_end().chars().map(|char| if char.is_control() { ' ' } else { char }));
+    text.push('\n');
 }
 
 fn names(group: &PodGroup) -> String {

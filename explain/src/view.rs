@@ -10,6 +10,9 @@ use crate::probes::{self, ProbeRow};
 use crate::sidecar::{self, Sidecar};
 use crate::situation::Situation;
 
+/// Maximum length of a line of a log, in characters.
+const LINE: usize = 200;
+
 pub(crate) struct View<'a> {
     pub(crate) situation: &'a Situation,
     pub(crate) pod: &'a Value,
@@ -51,6 +54,12 @@ impl<'a> View<'a> {
         self.condition("Ready")["status"] == "True"
     }
 
+    /// Returns true if kubelet has ended the Pod, so that the exit codes of its containers say
+    /// nothing more.
+    pub(crate) fn has_failed_as_a_whole(&self) -> bool {
+        self.phase() == "Failed" && self.pod["status"]["reason"].is_string()
+    }
+
     pub(crate) fn is_terminating(&self) -> bool {
         self.pod["metadata"]["deletionTimestamp"].is_string()
     }
@@ -69,9 +78,11 @@ impl<'a> View<'a> {
         self.containers.iter().find(|container| container.role == Role::Sidecar)
     }
 
-    /// Returns the last line that the previous run of a container has logged.
-    pub(crate) fn last_words(&self, container: &str) -> Option<&'a str> {
+    /// Returns the last line that the previous run of a container has logged, its first 200
+    /// characters.
+    pub(crate) fn last_line(&self, container: &str) -> Option<String> {
         let log = self.situation.previous_logs.get(container)?.found()?;
-        log.trim_end().lines().next_back().filter(|line| !line.is_empty())
+        let line = log.trim_end().lines().next_back().filter(|line| !line.is_empty())?;
+        Some(line.chars().take(LINE).collect())
     }
 }

@@ -18,6 +18,9 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 }
 
 fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
+    if view.has_failed_as_a_whole() {
+        return None;
+    }
     let terminated = container.terminated()?;
     let is_finished = container.status["state"]["terminated"].is_object() && terminated.exit_code() == 0;
     if is_finished && view.phase() == "Running" {
@@ -45,7 +48,7 @@ fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
     } else if let Some(kind) = killed_by(view, container, terminated) {
         by_probe(view, container, kind)
     } else {
-        let message = match (terminated.message(), view.last_words(container.name)) {
+        let message = match (terminated.message(), view.last_line(container.name)) {
             ("", None) => String::new(),
             ("", Some(line)) => format!("; its last line: {line}"),
             (message, _) => format!(": {message}"),

@@ -10,7 +10,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let Some(terminated) = container.terminated() else { return Vec::new() };
     let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
     let last =
-        view.last_words(container.name).map(|line| format!("; its last line: {line}")).unwrap_or_default();
+        view.last_line(container.name).map(|line| format!("; its last line: {line}")).unwrap_or_default();
     let text = format!("the init container fails with {how}, so the application does not start{last}");
     let starts_first = view.sidecar.is_some()
         && view.containers.iter().position(|each| each.role == Role::Sidecar)

@@ -37,10 +37,11 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     match ready["status"].as_str() {
         Some("True") => pressure(view, name).into_iter().collect(),
         status => {
-            let message = ready["message"].as_str().unwrap_or_default();
+            let message = ready["message"].as_str().filter(|message| !message.is_empty());
+            let message = message.map(|message| format!(": {message}")).unwrap_or_default();
             let text = match status {
-                Some("Unknown") => format!("the node {name} does not report its state: {message}"),
-                _ => format!("the node {name} is not ready: {message}"),
+                Some("Unknown") => format!("the node {name} does not report its state{message}"),
+                _ => format!("the node {name} is not ready{message}"),
             };
             vec![Finding::broken(
                 Code::Node,

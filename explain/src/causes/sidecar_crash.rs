@@ -5,11 +5,13 @@ use crate::finding::{Code, Finding};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let Some(container) = view.sidecar_container().filter(|container| container.is_crashing()) else {
+    let Some(container) =
+        view.sidecar_container().filter(|container| container.is_crashing() && !view.has_failed_as_a_whole())
+    else {
         return Vec::new();
     };
     let Some(terminated) = container.terminated() else { return Vec::new() };
-    let message = match (terminated.message(), view.last_words(container.name)) {
+    let message = match (terminated.message(), view.last_line(container.name)) {
         ("", None) => String::new(),
         ("", Some(line)) => format!(": {line}"),
         (message, _) => format!(": {message}"),

@@ -1,6 +1,7 @@
 //! The Pod is not ready, and no cause was found.
 
 use crate::finding::{Code, Finding};
+use crate::situation::{Fetched, ProbeResult};
 use crate::view::View;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -15,5 +16,13 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         Some(format!("; the container {} waits: {reason}", container.name))
     });
     let text = format!("the Pod is not ready{message}{}", waiting.unwrap_or_default());
-    vec![Finding::unknown(Code::Unknown, text, "look at kubectl describe pod, and at the log of kubelet")]
+    let situation = view.situation;
+    let is_refused = situation.events == Fetched::Forbidden
+        || situation.answers.iter().any(|answer| answer.result == ProbeResult::Forbidden);
+    let advice = if is_refused {
+        "add the rules that are named below to your role, and try again"
+    } else {
+        "look at kubectl describe pod, and at the log of kubelet"
+    };
+    vec![Finding::unknown(Code::Unknown, text, advice)]
 }

@@ -10,7 +10,8 @@ pub(super) fn table(rows: Vec<[String; 8]>) -> String {
     let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 8] = std::array::from_fn(width);
     let line = |row: &[String; 8]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let plain = |cell: &str| cell.replace(char::is_control, " ");
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{:width$}", plain(cell)));
         let line = cells.collect::<Vec<_>>().join("  ");
         format!("{}\n", line.trim_end())
     };
