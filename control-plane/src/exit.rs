@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use serving::exit::Failure;
 
-/// Returns the exit code of a command, which is `Ok` with a code of its own, after writing the lines
-/// of a failure to stderr.
+/// Returns the exit code of a command, after writing the lines of a failure to stderr.
 pub fn of_command(result: Result<u8, Failure>) -> ExitCode {
     let failure = match result {
         Ok(code) => return ExitCode::from(code),

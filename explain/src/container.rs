@@ -60,7 +60,7 @@ impl<'a> Container<'a> {
         waiting.is_object().then(|| (text("reason"), text("message")))
     }
 
-    /// Returns how the last run ended: the current state if it is not running, else the one before.
+    /// Returns how the last run ended: the current state if it is not running, else the last state.
     pub(crate) fn terminated(&self) -> Option<Terminated<'a>> {
         let states = [&self.status["state"]["terminated"], &self.status["lastState"]["terminated"]];
         states.into_iter().find(|state| state.is_object()).map(Terminated)
@@ -87,7 +87,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// How a run of a container ended.
+/// The end of one run of a container, as kubelet reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminated<'a>(&'a Value);
 

@@ -16,9 +16,9 @@ pub struct Event {
     pub container: String,
     pub message: String,
     pub count: u64,
-    /// RFC 3339.
+    /// The time of the first occurrence, RFC 3339.
     pub first: String,
-    /// RFC 3339.
+    /// The time of the newest occurrence, RFC 3339.
     pub last: String,
 }
 

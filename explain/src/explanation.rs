@@ -1,4 +1,4 @@
-//! What is wrong with one Pod.
+//! The explanation of one Pod: verdict, main cause, and everything that supports them.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::sidecar::Sidecar;
 use crate::situation::{Fetched, ProbeResult, Situation};
 use crate::view::View;
 
-/// How many of the newest warnings are shown.
+/// Maximum number of warnings that are shown; these are the newest.
 const EVENTS: usize = 5;
 
 /// The result for a Pod or a workload, and the exit code of the command.
@@ -83,7 +83,7 @@ pub struct Explanation {
     pub missing_rules: Vec<Rule>,
 }
 
-/// Explains one Pod.
+/// Explains one Pod from what was read about it.
 pub fn explain(situation: &Situation) -> Explanation {
     let missing_rules = missing_rules(situation);
     let Some(pod) = situation.pod.found() else {

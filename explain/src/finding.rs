@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// How a finding affects the verdict.
+/// The effect of a finding on the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -150,7 +150,7 @@ pub struct Finding {
     /// The container that it is about; empty if it is about the whole object.
     pub container: String,
     pub text: String,
-    /// What to do about it.
+    /// What an operator can do about it, in one sentence.
     pub advice: String,
 }
 

@@ -170,7 +170,7 @@ fn of_configuration(situation: &Situation, pod: &Value) -> Option<(String, Strin
     match label {
         Some(false) if !asks => opt_in(),
         None if !asks => pair(
-            "the Pod has no label of its own, and the labels of its namespace could not be read",
+            "the Pod has no label itself, and the labels of its namespace could not be read",
             "grant the permission that is named below",
         ),
         _ if situation.webhook.found().is_some() => pair(

@@ -17,17 +17,17 @@ use crate::situation::{ProbeResult, Situation};
 /// The body of Envoy's response to a client that exceeds its rate limit.
 const RATE_LIMITED: &str = "local_rate_limited";
 
-/// Where kubelet sends a probe.
+/// The receiver of a probe that kubelet sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Destination {
-    /// To the filter in the sidecar, which sends it to the application.
+    /// The filter in the sidecar, which sends it to the application.
     Sidecar,
-    /// To a port of the Pod, as declared.
+    /// The declared port of the Pod.
     Application,
-    /// It is a command in the container.
+    /// A command that kubelet runs in the container.
     Command,
-    /// To another host.
+    /// A host other than the Pod.
     OtherHost,
 }
 
@@ -60,7 +60,7 @@ pub struct ProbeRow {
     pub reason: Option<&'static str>,
     /// One line about the state.
     pub text: String,
-    /// Since when it fails, RFC 3339.
+    /// The time since which it fails, RFC 3339.
     pub since: Option<String>,
     /// How often it failed: since the start of Envoy, or as often as events say.
     pub failures: Option<u64>,

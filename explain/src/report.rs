@@ -22,7 +22,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Pods with the same findings form a group.
     pub pods: Vec<PodGroup>,
-    /// How many Pods were not looked at.
+    /// Number of Pods that were not looked at.
     pub omitted: usize,
     /// Rules of RBAC without which something could not be read.
     pub missing_rules: Vec<Rule>,

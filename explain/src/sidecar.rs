@@ -9,7 +9,7 @@ use crate::container::{Container, Role};
 use crate::metrics::samples;
 use crate::situation::Situation;
 
-/// What the sidecar says about itself.
+/// The state of the sidecar: its readiness, its restarts, and the exits of Envoy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sidecar {

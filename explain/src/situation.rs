@@ -31,7 +31,7 @@ impl<T> Fetched<T> {
     }
 }
 
-/// What was read about one Pod.
+/// All results of the requests about one Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Situation {
@@ -44,7 +44,7 @@ pub struct Situation {
     pub events: Fetched<Vec<Value>>,
     pub namespace_object: Fetched<Value>,
     pub node: Fetched<Value>,
-    /// The MutatingWebhookConfiguration.
+    /// The MutatingWebhookConfiguration of the webhook.
     pub webhook: Fetched<Value>,
     pub answers: Vec<ProbeAnswer>,
     /// `/healthz/ready?verbose` of the sidecar.

@@ -10,7 +10,7 @@ use crate::report::{PodGroup, Report};
 use crate::sidecar::Sidecar;
 use table::table;
 
-/// How many names of a group are shown.
+/// Maximum number of names of a group that are shown.
 const NAMES: usize = 3;
 
 /// Renders a report; `now` is the time of the requests, RFC 3339.

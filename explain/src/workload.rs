@@ -8,7 +8,7 @@ use crate::finding::{Code, Finding};
 use crate::object::{Kind, ObjectName};
 use crate::situation::{Fetched, Situation};
 
-/// What was read about a workload.
+/// All results of the requests about a workload.
 #[derive(Clone, Debug)]
 pub struct WorkloadSituation {
     pub object: ObjectName,
@@ -18,7 +18,7 @@ pub struct WorkloadSituation {
     pub replica_sets: Fetched<Vec<Value>>,
     /// Its Pods; `Found` has those that were read, which may be only the first.
     pub pods: Fetched<Vec<Situation>>,
-    /// How many more Pods it has.
+    /// Number of its Pods that were not read.
     pub omitted: usize,
     /// The events of the workload and of its ReplicaSets.
     pub events: Fetched<Vec<Value>>,

@@ -20,7 +20,7 @@ const LINES: usize = 5;
 const EVENTS: u32 = 500;
 const PODS: (&str, &str) = ("", "pods");
 
-/// What is the same for all Pods of a report.
+/// Values that are the same for all Pods of a report.
 pub(super) struct PodContext<'a> {
     /// The time of the requests, RFC 3339.
     pub(super) now: &'a str,
@@ -47,7 +47,7 @@ impl Shared {
     }
 }
 
-/// Reads one Pod.
+/// Reads one Pod and what it refers to.
 ///
 /// # Errors
 /// Fails if the API server does not respond.

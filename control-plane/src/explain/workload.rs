@@ -16,12 +16,12 @@ use serving::exit::Failure;
 
 /// How many Pods are looked at, those that are not ready first.
 const PODS: usize = 50;
-/// How many Pods are read at a time.
+/// Maximum number of Pods that are read at the same time.
 const CONCURRENT: usize = 8;
 /// Maximum number of events of the namespace.
 const EVENTS: u32 = 5000;
 
-/// Reads a workload.
+/// Reads a workload and everything that its report needs.
 ///
 /// # Errors
 /// Fails if the API server does not respond.

@@ -1,4 +1,4 @@
-//! A probe fails.
+//! Finds probes that fail now, or failed shortly before.
 
 use probe::reason::Reason;
 
