@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,8 @@ pub(crate) enum Scripted {
     Response(u16, String),
     /// The connection stays open without a response.
     Silence,
+    /// The Pod's proxy sends what follows, `:PORT/proxy/PATH`, to this address.
+    Forward(IpAddr),
 }
 
 impl Scripted {
@@ -38,7 +40,8 @@ impl Scripted {
     }
 }
 
-/// Responses by path without the query; any other path is answered with 404.
+/// Responses by path without the query; any other path is answered with 404. A Pod's proxy is
+/// `/api/v1/namespaces/shop/pods/web:`.
 pub(crate) type Routes = BTreeMap<String, Scripted>;
 
 /// A scripted API server; its threads end with the process.
@@ -70,6 +73,11 @@ impl ApiServer {
 
     pub(crate) fn set(&self, path: &str, response: Scripted) {
         self.routes.lock().expect("no panic while locked").insert(path.to_owned(), response);
+    }
+
+    /// Sends requests for the ports of the Pod at `path` to another address.
+    pub(crate) fn forward(&self, path: &str, to: IpAddr) {
+        self.set(&format!("{path}:"), Scripted::Forward(to));
     }
 
     /// Returns the paths of all requests with their queries, in any order.
@@ -123,8 +131,21 @@ fn serve(stream: TcpStream, routes: &Mutex<Routes>, log: &Mutex<Vec<String>>) {
         let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
         log.lock().expect("no panic while locked").push(target.clone());
         let path = target.split('?').next().unwrap_or_default();
-        let scripted = routes.lock().expect("no panic while locked").get(path).cloned();
+        let scripted = {
+            let routes = routes.lock().expect("no panic while locked");
+            let pod = || routes.get(&format!("{}:", path.split_once(':')?.0));
+            routes.get(path).or_else(pod).cloned()
+        };
         let (status, body) = match scripted {
+            Some(Scripted::Forward(ip)) => {
+                if let Ok(response) = forward(ip, &target) {
+                    let _ = writer.write_all(&response);
+                    return;
+                }
+                let refused = "error trying to reach service: dial tcp: connect: connection refused";
+                let Scripted::Response(status, body) = Scripted::status(503, refused) else { return };
+                (status, body)
+            }
             Some(Scripted::Response(status, body)) => (status, body),
             Some(Scripted::Silence) => continue,
             None => {
@@ -137,4 +158,18 @@ fn serve(stream: TcpStream, routes: &Mutex<Routes>, log: &Mutex<Vec<String>>) {
             return;
         }
     }
+}
+
+/// Requests the path of a Pod and returns the response as it is.
+fn forward(ip: IpAddr, target: &str) -> io::Result<Vec<u8>> {
+    let (port, path) = target
+        .split_once(':')
+        .and_then(|(_, rest)| rest.split_once("/proxy"))
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut stream = TcpStream::connect(SocketAddr::new(ip, port))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {ip}\r\nconnection: close\r\n\r\n")?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    Ok(response)
 }

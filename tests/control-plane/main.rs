@@ -9,6 +9,7 @@ mod discovery_memory;
 mod discovery_process;
 mod discovery_support;
 mod explain;
+mod explain_sidecar;
 mod explain_support;
 mod failed_mount;
 mod inject;
