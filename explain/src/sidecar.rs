@@ -28,6 +28,8 @@ pub struct Sidecar {
     pub last_exit: Option<String>,
     /// How often Envoy has exited inside the running container, by cause.
     pub envoy_exits: BTreeMap<String, u64>,
+    /// How Envoy exited the last time, by the log of the agent.
+    pub last_envoy_exit: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,5 +67,13 @@ pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Optio
         restarts: container.restarts(),
         last_exit,
         envoy_exits: exits.unwrap_or_default(),
+        last_envoy_exit: situation.sidecar_log.found().and_then(|log| last_envoy_exit(log)),
     })
+}
+
+/// Finds the agent's last line `envoy exited unexpectedly status=terminated by SIGKILL seconds=24.4`.
+fn last_envoy_exit(log: &str) -> Option<String> {
+    let lines = log.lines().rev().filter(|line| line.contains("envoy exited unexpectedly"));
+    let statuses = lines.filter_map(|line| line.split_once("status=")?.1.split_once(" seconds="));
+    statuses.map(|(status, _)| status.to_owned()).next()
 }

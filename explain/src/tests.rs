@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::object::ObjectName;
+use crate::container::list;
+use crate::object::{Kind, ObjectName};
 use crate::report::Report;
 use crate::situation::{Fetched, Situation};
 use crate::{Code, Verdict, WorkloadSituation, text};
@@ -227,4 +228,48 @@ fn rate_limit_of_the_client_is_no_failure() {
     let report =
         report("base: injected\nset: {/answers/0/result/response: {status: 429, body: local_rate_limited}}");
     assert_eq!(report.verdict, Verdict::Healthy);
+}
+
+/// The page's roles allow every request.
+#[test]
+fn the_roles_of_the_page_are_complete() {
+    let page = include_str!("../../docs/explain.md");
+    let (_, block) = page.split_once("```yaml\n").expect("a block of YAML");
+    let (block, _) = block.split_once("```").expect("the end of the block");
+    let mut allowed: Vec<(bool, String, String, String)> = Vec::new();
+    for role in block.split("---\n").map(yaml) {
+        let texts = |value: &Value| -> Vec<String> {
+            list(value).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        for rule in list(&role["rules"]) {
+            for (resource, verb) in texts(&rule["resources"]).into_iter().flat_map(|resource| {
+                texts(&rule["verbs"]).into_iter().map(move |verb| (resource.clone(), verb))
+            }) {
+                allowed.push((role["kind"] == "Role", texts(&rule["apiGroups"]).concat(), resource, verb));
+            }
+        }
+    }
+    let mut needed = report(
+        "base: injected\nset: {/pod: forbidden, /events: forbidden, /node: forbidden, /webhook: forbidden, /namespaceObject: forbidden, /metrics: forbidden, /sidecarLog: forbidden}",
+    )
+    .missing_rules;
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Pod) {
+        needed.extend(
+            report(&format!(
+                "workload: {{object: {}/web, value: forbidden, replicaSets: forbidden, events: forbidden}}",
+                kind.word()
+            ))
+            .missing_rules,
+        );
+    }
+    assert!(needed.len() >= 15, "{needed:?}");
+    for rule in needed {
+        let wanted =
+            (rule.namespaced, rule.api_group.to_owned(), rule.resource.to_owned(), rule.verb.to_owned());
+        assert!(allowed.contains(&wanted), "{rule}");
+    }
+    assert!(
+        allowed.contains(&(true, String::new(), "pods".to_owned(), "list".to_owned())),
+        "the Pods of a workload"
+    );
 }

@@ -89,6 +89,8 @@ async fn states_of_a_real_sidecar() {
     assert!(killed.success());
     let exits = || explain(&server, &sidecar, false)["pods"][0]["sidecar"]["envoyExits"].clone();
     wait::until("an exit of Envoy is counted", async || exits() == json!({"signal": 1})).await;
+    let report = explain(&server, &sidecar, false);
+    assert_eq!(report["pods"][0]["sidecar"]["lastEnvoyExit"], "terminated by SIGKILL", "{report:#}");
 
     sidecar.until(200, "ready").await;
     sidecar.local("POST /drain", "").await;

@@ -63,6 +63,8 @@ fn envoy_exits(view: &View<'_>) -> Option<Finding> {
     let sidecar = view.sidecar.as_ref().filter(|sidecar| !sidecar.envoy_exits.is_empty())?;
     let exits: Vec<String> =
         sidecar.envoy_exits.iter().map(|(cause, count)| format!("{count} ({cause})")).collect();
+    let last =
+        sidecar.last_envoy_exit.as_ref().map(|exit| format!("; the last time {exit}")).unwrap_or_default();
     let advice = if sidecar.envoy_exits.contains_key("hung") {
         "Envoy hung, and the agent replaced it: give the sidecar more CPU, and read its log"
     } else {
@@ -71,7 +73,7 @@ fn envoy_exits(view: &View<'_>) -> Option<Finding> {
     Some(
         Finding::note(
             Code::EnvoyRestarts,
-            format!("Envoy has exited inside the sidecar: {}", exits.join(", ")),
+            format!("Envoy has exited inside the sidecar: {}{last}", exits.join(", ")),
             advice,
         )
         .about(&sidecar.container),
