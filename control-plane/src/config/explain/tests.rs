@@ -27,7 +27,7 @@ fn invalid_flags_are_rejected() {
     for (words, expected) in [
         ("", "KIND/NAME"),
         ("service/web", "is not one of pod"),
-        ("pod web more", "unexpected argument"),
+        ("pod web more", "no more were expected"),
         ("pod/web --namespace A/B", "--namespace = \"A/B\""),
         ("pod/web --webhook-config ../x", "--webhook-config"),
         ("pod/web --timeout 0s", "--timeout"),
