@@ -96,13 +96,18 @@ fn report(text: &str) -> Report {
         Value::Null => Fetched::Found(Vec::new()),
         value => serde_json::from_value(value.clone()).expect("the result of a request"),
     };
-    let pods = workload["pods"].as_array().map_or(&[][..], Vec::as_slice);
+    let pods = match &workload["pods"] {
+        Value::String(_) => {
+            serde_json::from_value(workload["pods"].clone()).expect("the result of a request")
+        }
+        pods => Fetched::Found(list(pods).iter().map(situation).collect()),
+    };
     Report::of_workload(&WorkloadSituation {
         object: ObjectName::parse(workload["object"].as_str().expect("a name")).expect("a name"),
         namespace: "shop".to_owned(),
         value: serde_json::from_value(workload["value"].clone()).expect("the result of a request"),
         replica_sets: fetched("replicaSets"),
-        pods: Fetched::Found(pods.iter().map(situation).collect()),
+        pods,
         omitted: workload["omitted"].as_u64().and_then(|omitted| usize::try_from(omitted).ok()).unwrap_or(0),
         events: fetched("events"),
     })

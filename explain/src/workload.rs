@@ -54,7 +54,7 @@ pub(crate) fn findings(situation: &WorkloadSituation) -> Vec<Finding> {
     findings.extend(failed_job(workload));
     findings.extend(not_wanted(situation, workload));
     if findings.is_empty() {
-        findings.extend(missing(situation, workload));
+        findings.extend(unread(situation).or_else(|| missing(situation, workload)));
     }
     findings.extend(rollout(situation, workload));
     findings
@@ -138,6 +138,16 @@ fn not_wanted(situation: &WorkloadSituation, workload: &Value) -> Option<Finding
         _ => return None,
     };
     Some(Finding::broken(Code::NoReplicas, text, format!("kubectl scale {} --replicas=1", situation.object)))
+}
+
+/// Without its Pods nothing is known about a workload.
+fn unread(situation: &WorkloadSituation) -> Option<Finding> {
+    let (text, advice) = match &situation.pods {
+        Fetched::Found(_) => return None,
+        Fetched::Failed(error) => (format!("its Pods could not be read: {error}"), "try again"),
+        _ => ("you may not list its Pods".to_owned(), "add the rule that is named below to your role"),
+    };
+    Some(Finding::unknown(Code::NotReadable, text, advice))
 }
 
 fn missing(situation: &WorkloadSituation, workload: &Value) -> Option<Finding> {
