@@ -155,15 +155,10 @@ fn of_configuration(situation: &Situation, pod: &Value) -> Option<(String, Strin
                 "install it, or use app-health inject; --webhook-config names another one",
             );
         }
-        Fetched::Found(webhook) => {
-            let namespace_labels = &namespace?["metadata"]["labels"];
-            let entries = list(&webhook["webhooks"]).iter().filter(|entry| {
-                selects(&entry["namespaceSelector"], namespace_labels)
-                    && selects(&entry["objectSelector"], &pod["metadata"]["labels"])
-            });
-            if entries.count() > 0 {
-                return None;
-            }
+        Fetched::Found(webhook)
+            if namespace.is_some_and(|namespace| is_selected(webhook, namespace, pod)) =>
+        {
+            return None;
         }
         _ => {}
     }
@@ -173,12 +168,20 @@ fn of_configuration(situation: &Situation, pod: &Value) -> Option<(String, Strin
             "the Pod has no label itself, and the labels of its namespace could not be read",
             "grant the permission that is named below",
         ),
-        _ if situation.webhook.found().is_some() => pair(
+        Some(_) if situation.webhook.found().is_some() => pair(
             "no entry of the webhook's configuration selects the Pod",
             "compare its namespaceSelector and objectSelector with the labels",
         ),
         _ => None,
     }
+}
+
+/// Returns true if an entry of the webhook's configuration selects the Pod.
+fn is_selected(webhook: &Value, namespace: &Value, pod: &Value) -> bool {
+    list(&webhook["webhooks"]).iter().any(|entry| {
+        selects(&entry["namespaceSelector"], &namespace["metadata"]["labels"])
+            && selects(&entry["objectSelector"], &pod["metadata"]["labels"])
+    })
 }
 
 fn of_time(situation: &Situation, pod: &Value) -> (String, String) {
