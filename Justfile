@@ -261,8 +261,7 @@ envoy-validate: (it "envoy" "config")
 # Rewrite golden files and generated pages from the current code; review the diff
 [group('test')]
 bless: _filters
-    UPDATE_GOLDEN=1 cargo test --locked --package injector --lib
-    UPDATE_GOLDEN=1 cargo test --locked --package lint --lib
+    UPDATE_GOLDEN=1 cargo test --locked --package injector --package lint --package explain --lib
     UPDATE_GOLDEN=1 cargo test --locked --package agent-tests --test agent -- reference
 
 # Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300

@@ -3,6 +3,7 @@
 //! kubelet sets variables with such names for Services.
 
 pub mod discovery;
+pub mod explain;
 pub mod lint;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use discovery::{DiscoveryArgs, WorkloadsArgs};
+use explain::ExplainArgs;
 use injector::flags::SettingsArgs;
 use lint::LintArgs;
 
@@ -20,11 +22,12 @@ use lint::LintArgs;
 #[command(
     name = "app-health",
     version,
-    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; lints probes; serves the health of virtual machines over xDS.",
+    about = "Rewrites Pods so that the filter inside Envoy answers kubelet's probes; lints probes, and explains why Pods are not healthy; serves the health of virtual machines over xDS.",
     after_help = "Examples:\n  \
         app-health inject -f shop.yaml | kubectl apply -f -   inject manually\n  \
         app-health inject -f shop.yaml --diff                 show what would change\n  \
         app-health lint -R manifests                          report problems of probes and hooks\n  \
+        app-health explain deployment/web -n shop             find out why Pods are not healthy\n  \
         app-health webhook                                    serve the admission webhook in the cluster\n  \
         app-health discovery --config-dir mesh                serve the health of virtual machines to Envoy\n  \
         app-health workloads --watch                          watch the state of the workloads"
@@ -40,6 +43,8 @@ pub enum Command {
     Inject(InjectArgs),
     /// Report problems of probes and hooks, in files or in a cluster, and what `inject` would warn about
     Lint(Box<LintArgs>),
+    /// Explain why a Pod or the Pods of a workload are not healthy, and what to do about it
+    Explain(ExplainArgs),
     /// Serve the mutating admission webhook: HTTPS POST /inject
     Webhook(WebhookArgs),
     /// Serve endpoints to Envoy over xDS, without those that agents report as unhealthy

@@ -1,6 +1,7 @@
 //! Turns arguments and environment variables into validated configuration.
 
 mod discovery;
+mod explain;
 mod lint;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use serving::environment::Environment;
 use serving::exit::Failure;
 
 pub use discovery::WorkloadsConfig;
+pub use explain::ExplainConfig;
 pub use lint::{LintConfig, LintInput, Scope};
 
 /// Name of the variable that holds this Pod's namespace, set through the downward API.

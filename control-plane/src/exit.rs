@@ -6,8 +6,11 @@ use std::process::ExitCode;
 use serving::exit::Failure;
 
 /// Returns the exit code of a command, after writing the lines of a failure to stderr.
-pub fn of_command(result: Result<(), Failure>) -> ExitCode {
-    let Err(failure) = result else { return ExitCode::SUCCESS };
+pub fn of_command(result: Result<u8, Failure>) -> ExitCode {
+    let failure = match result {
+        Ok(code) => return ExitCode::from(code),
+        Err(failure) => failure,
+    };
     for line in failure.to_string().lines() {
         stderr_line(line);
     }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use app_health::args::{Args, Command};
-use app_health::config::{InjectConfig, LintConfig, WebhookConfig, WorkloadsConfig};
+use app_health::config::{ExplainConfig, InjectConfig, LintConfig, WebhookConfig, WorkloadsConfig};
 use app_health::discovery::command::DiscoveryConfig;
-use app_health::{discovery, exit, inject, lint, webhook, workloads};
+use app_health::{discovery, exit, explain, inject, lint, webhook, workloads};
 use serving::environment::Environment;
 use serving::exit::Failure;
 
@@ -17,12 +17,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn command(command: Command, environment: &Environment) -> Result<(), Failure> {
+/// Runs a command and returns its exit code.
+fn command(command: Command, environment: &Environment) -> Result<u8, Failure> {
     match command {
-        Command::Inject(args) => inject::run(InjectConfig::new(args, environment)?),
-        Command::Lint(args) => lint::run(LintConfig::new(*args)?),
-        Command::Webhook(args) => webhook::run(WebhookConfig::new(args, environment)?),
-        Command::Discovery(args) => discovery::command::run(DiscoveryConfig::new(*args, environment)?),
-        Command::Workloads(args) => workloads::run(WorkloadsConfig::new(args)?),
+        Command::Inject(args) => inject::run(InjectConfig::new(args, environment)?)?,
+        Command::Lint(args) => lint::run(LintConfig::new(*args)?)?,
+        Command::Explain(args) => return explain::run(ExplainConfig::new(args)?),
+        Command::Webhook(args) => webhook::run(WebhookConfig::new(args, environment)?)?,
+        Command::Discovery(args) => discovery::command::run(DiscoveryConfig::new(*args, environment)?)?,
+        Command::Workloads(args) => workloads::run(WorkloadsConfig::new(args)?)?,
     }
+    Ok(0)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::root;
 
 /// Every crate of the product, with the crates of the product that it may depend on.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("pacing", &[]),
     ("probe", &[]),
     ("filter", &["probe"]),
@@ -17,15 +17,19 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("xds-proxy", &["pacing"]),
     ("injector", &["probe"]),
     ("lint", &["injector"]),
+    ("explain", &["injector", "probe"]),
     ("discovery", &["pacing", "probe", "workload-health"]),
     ("serving", &["pacing"]),
     ("agent", &["pacing", "probe", "serving", "workload-health", "xds-proxy"]),
-    ("control-plane", &["discovery", "injector", "lint", "pacing", "probe", "serving", "workload-health"]),
+    (
+        "control-plane",
+        &["discovery", "explain", "injector", "lint", "pacing", "probe", "serving", "workload-health"],
+    ),
 ];
 
 /// Crates whose manifests name no crate for I/O.
-const PURE: [&str; 8] =
-    ["pacing", "probe", "filter", "workload-health", "xds-proxy", "injector", "lint", "discovery"];
+const PURE: [&str; 9] =
+    ["pacing", "probe", "filter", "workload-health", "xds-proxy", "injector", "lint", "explain", "discovery"];
 const IO: [&str; 9] =
     ["hyper", "hyper-util", "kube", "nix", "proxy-wasm", "socket2", "tokio", "tokio-util", "tonic"];
 

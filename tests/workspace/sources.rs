@@ -14,7 +14,7 @@ fn no_file_is_called_mod() {
 #[test]
 fn the_environment_is_read_in_one_file() {
     let reads = |path: &PathBuf| std::fs::read_to_string(path).expect("a source").contains("std::env");
-    let pure = ["probe", "filter", "pacing", "workload-health", "injector", "lint", "discovery"];
+    let pure = ["probe", "filter", "pacing", "workload-health", "injector", "lint", "explain", "discovery"];
     for folder in pure.into_iter().chain(["serving", "agent", "control-plane"]) {
         let readers: Vec<PathBuf> =
             files(&root().join(folder).join("src"), ".rs").into_iter().filter(reads).collect();

@@ -13,9 +13,10 @@ fn durations_require_a_unit() {
 fn every_flag_has_an_environment_variable() {
     use clap::CommandFactory as _;
     for command in Args::command().get_subcommands() {
-        for flag in
-            command.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
-        {
+        let is_flag = |flag: &&clap::Arg| {
+            !flag.is_positional() && !matches!(flag.get_id().as_str(), "help" | "version")
+        };
+        for flag in command.get_arguments().filter(is_flag) {
             let variable = flag.get_env().expect("an environment variable").to_string_lossy().into_owned();
             let long = flag.get_long().expect("a long name").to_ascii_uppercase().replace('-', "_");
             let expected = if long == "STATUS_PORT" { "STATUSPORT".to_owned() } else { long };

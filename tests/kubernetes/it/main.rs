@@ -12,6 +12,7 @@ mod node_alone_docs;
 mod node_alone_strict_mtls;
 mod node_costs;
 mod node_events;
+mod node_explain;
 mod node_hold;
 mod node_kinds;
 mod node_liveness;

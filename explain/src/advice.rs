@@ -1,0 +1,68 @@
+//! What to do about each reason of a failed probe. A test compares it with docs/answers.md.
+
+use probe::reason::Reason;
+
+/// Returns the column "what to do" of docs/answers.md; empty for a success.
+pub(crate) fn of_reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Ok => "",
+        Reason::OkRedirect => "point the probe at the final page",
+        Reason::Application => "look at the application's log",
+        Reason::BadRequest => "kubelet sends neither: find out which client sent it",
+        Reason::Forbidden => "if it is kubelet, allow its address",
+        Reason::UnknownProbe => "compare the path with ISTIO_KUBE_APP_PROBERS, byte for byte",
+        Reason::Method => "kubelet sends GET: find out which client sent it",
+        Reason::Busy => "the application answers more slowly than this client probes; raise periodSeconds",
+        Reason::Refused => {
+            "check the port. Does the application listen on the Pod's address, or on 127.0.0.1 only?"
+        }
+        Reason::Overloaded => "many slow probes run at once: look at their timeouts",
+        Reason::Timeout => "raise it, or find out what the application waits for",
+        Reason::Closed => "the application crashed, or uses another protocol on this port",
+        Reason::GrpcNotServing => "look at the application's log",
+        Reason::GrpcUnknown => "the server has not set its status yet",
+        Reason::GrpcServiceUnknown => "compare service with what the server registers",
+        Reason::GrpcUnimplemented => "register grpc.health.v1.Health",
+        Reason::Tls => "does the port support TLS 1.2 or newer?",
+        Reason::GrpcError => "another gRPC status, a malformed frame, or no gRPC at all",
+        Reason::Protocol => {
+            "the application uses another protocol, its headers are truncated, or they exceed 1 MiB or 1000 lines"
+        }
+        Reason::Redirect => "more than ten requests, an invalid Location, or a port of the proxy",
+        Reason::Unreachable => "is the Pod's address correct? For IPv6: is ::6 an address of lo?",
+        Reason::Configuration => "compare your configuration with the rendered bootstrap",
+    }
+}
+
+/// Returns the advice as it is shown without the rest of the page's row, to which "it" may refer.
+pub(crate) fn sentence(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Timeout => "raise timeoutSeconds, or find out what the application waits for",
+        Reason::GrpcUnknown => "the server has not set its status yet: does it set it at all?",
+        Reason::GrpcError => {
+            "does the port serve gRPC? It is another gRPC status, a malformed frame, or no gRPC at all"
+        }
+        Reason::Redirect => {
+            "point the probe at the final page: it is more than ten requests, an invalid Location, or a port of the proxy"
+        }
+        reason => of_reason(reason),
+    }
+}
+
+/// Returns the reason of a status that only the filter sends.
+pub(crate) fn reason_of_status(status: u16) -> Reason {
+    let sent_by_applications = [400, 403, 404, 405, 503];
+    let own = Reason::ALL.into_iter().filter(|reason| !reason.is_success() && *reason != Reason::Application);
+    let mut matching =
+        own.filter(|reason| reason.status() == status && !sent_by_applications.contains(&status));
+    matching.next().unwrap_or(Reason::Application)
+}
+
+/// Returns the reason with which a response body of the filter begins: `refused: nothing …`.
+pub(crate) fn reason_of_body(status: u16, body: &str) -> Option<Reason> {
+    let (word, _) = body.split_once(':')?;
+    Reason::ALL.into_iter().find(|reason| reason.word() == word && reason.status() == status)
+}
+
+#[cfg(test)]
+mod tests;

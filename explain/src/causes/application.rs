@@ -1,0 +1,108 @@
+//! A container of the application exits.
+
+use crate::clock::Timestamp;
+use crate::container::{Container, Role, Terminated};
+use crate::finding::{Code, Finding};
+use crate::requests::ProbeKind;
+use crate::view::View;
+
+/// How long a container that was restarted repeatedly still counts as crashing, in seconds: kubelet
+/// resets its back-off after this time.
+const RECENT: u64 = 600;
+/// How long the runtime may take to report the end of a killed container, in seconds.
+const STOP: u64 = 30;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let applications = view.containers.iter().filter(|container| container.role == Role::Application);
+    applications.filter_map(|container| of(view, container)).collect()
+}
+
+fn of(view: &View<'_>, container: &Container<'_>) -> Option<Finding> {
+    if view.has_failed_as_a_whole() {
+        return None;
+    }
+    let terminated = container.terminated()?;
+    let is_finished = container.status["state"]["terminated"].is_object() && terminated.exit_code() == 0;
+    if is_finished && view.phase() == "Running" {
+        return Some(
+            Finding::note(Code::Completed, "the container has completed with 0", "").about(container.name),
+        );
+    }
+    if !container.is_crashing() && !is_restarting(view, container, terminated) {
+        return None;
+    }
+    // A container that cannot be started is another cause.
+    if matches!(terminated.exit_code(), 126..=128) && terminated.message().contains("failed to") {
+        return None;
+    }
+    let finding = if terminated.is_out_of_memory() {
+        let limit = container.spec["resources"]["limits"]["memory"]
+            .as_str()
+            .map(|limit| format!(" of {limit}"))
+            .unwrap_or_default();
+        Finding::broken(
+            Code::OutOfMemory,
+            format!("the container was killed because it exceeded its memory limit{limit}"),
+            "raise the limit, or find out what needs the memory",
+        )
+    } else if let Some(kind) = killed_by(view, container, terminated) {
+        by_probe(view, container, kind)
+    } else {
+        let message = match (terminated.message(), view.last_line(container.name)) {
+            ("", None) => String::new(),
+            ("", Some(line)) => format!("; its last line: {line}"),
+            (message, _) => format!(": {message}"),
+        };
+        let (text, advice) = if terminated.exit_code() == 0 {
+            (
+                "the application exits with 0, and kubelet restarts it",
+                "a container must keep running, or belong to a Job",
+            )
+        } else {
+            ("the application crashes", "look at its log with --previous")
+        };
+        let how = if terminated.exit_code() == 0 {
+            String::new()
+        } else {
+            format!(" with {}", terminated.describe())
+        };
+        Finding::broken(Code::Application, format!("{text}{how}{message}"), advice)
+    };
+    Some(finding.about(container.name))
+}
+
+/// Returns true if the container runs now, but will hardly continue to: kubelet has restarted it
+/// more than once, the last time recently.
+fn is_restarting(view: &View<'_>, container: &Container<'_>, terminated: Terminated<'_>) -> bool {
+    let recent = view.seconds_since(terminated.finished_at()).is_some_and(|seconds| seconds < RECENT);
+    container.restarts() > 1 && recent
+}
+
+/// Returns the probe after whose failures kubelet killed the container, if it did.
+fn killed_by(view: &View<'_>, container: &Container<'_>, terminated: Terminated<'_>) -> Option<ProbeKind> {
+    let killed = view
+        .events
+        .iter()
+        .rev()
+        .find(|event| event.reason == "Killing" && event.container == container.name)?;
+    let seconds = Timestamp::parse(&killed.last)?.seconds_until(Timestamp::parse(terminated.finished_at())?);
+    let grace = view.pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(30);
+    if seconds > grace + STOP {
+        return None;
+    }
+    let kinds =
+        [(ProbeKind::Liveness, "failed liveness probe"), (ProbeKind::Startup, "failed startup probe")];
+    kinds.into_iter().find(|(_, words)| killed.message.contains(words)).map(|(kind, _)| kind)
+}
+
+/// The probe explains more than the exit code, which is that of kubelet's signal.
+fn by_probe(view: &View<'_>, container: &Container<'_>, kind: ProbeKind) -> Finding {
+    let failure = super::probe::last_failure(view, container.name, kind);
+    let why = failure.as_ref().map(|(text, _)| format!(": {text}")).unwrap_or_default();
+    let advice = failure.map_or_else(|| "look at the events of the probe".to_owned(), |(_, advice)| advice);
+    Finding::broken(
+        Code::Probe,
+        format!("kubelet kills the container because its {} probe fails{why}", kind.word()),
+        advice,
+    )
+}

@@ -1,0 +1,38 @@
+//! An init container fails, so the application does not start.
+
+use crate::container::Role;
+use crate::finding::{Code, Finding};
+use crate::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let mut init = view.containers.iter().filter(|container| container.role == Role::Init);
+    let Some(container) = init.find(|container| container.is_crashing()) else { return waiting(view) };
+    let Some(terminated) = container.terminated() else { return Vec::new() };
+    let how = if terminated.is_out_of_memory() { "out of memory".to_owned() } else { terminated.describe() };
+    let last =
+        view.last_line(container.name).map(|line| format!("; its last line: {line}")).unwrap_or_default();
+    let text = format!("the init container fails with {how}, so the application does not start{last}");
+    let starts_first = view.sidecar.is_some()
+        && view.containers.iter().position(|each| each.role == Role::Sidecar)
+            > view.containers.iter().position(|each| each.name == container.name);
+    let advice = if starts_first {
+        "look at its log with --previous; it runs before the sidecar, so it has no proxy"
+    } else {
+        "look at its log with --previous"
+    };
+    vec![Finding::broken(Code::Init, text, advice).about(container.name)]
+}
+
+/// An init container that runs for long.
+fn waiting(view: &View<'_>) -> Vec<Finding> {
+    let mut init = view.containers.iter().filter(|container| container.role == Role::Init);
+    let running = init.find(|container| {
+        let started = container.status["state"]["running"]["startedAt"].as_str();
+        started.and_then(|stamp| view.seconds_since(stamp)).is_some_and(|seconds| seconds >= 60)
+    });
+    let finding = running.map(|container| {
+        let text = "the init container has been running for over a minute, and the application waits for it";
+        Finding::broken(Code::Init, text, "look at its log: what does it wait for?").about(container.name)
+    });
+    finding.into_iter().collect()
+}

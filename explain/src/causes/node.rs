@@ -1,0 +1,67 @@
+//! The node of the Pod does not work.
+
+use serde_json::Value;
+
+use crate::container::list;
+use crate::finding::{Code, Finding};
+use crate::situation::Fetched;
+use crate::view::View;
+
+/// Returns whether the node is ready; `None` if that is not known.
+pub(super) fn is_ready(view: &View<'_>) -> Option<bool> {
+    let node = view.situation.node.found()?;
+    let ready = condition(node, "Ready")?;
+    Some(ready["status"] == "True")
+}
+
+fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a Value> {
+    list(&node["status"]["conditions"]).iter().find(|condition| condition["type"] == kind)
+}
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    if matches!(view.phase(), "Succeeded" | "Failed") {
+        return Vec::new();
+    }
+    let name = view.pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    if view.situation.node == Fetched::NotFound {
+        let text = format!("the node {name} of the Pod no longer exists");
+        return vec![Finding::broken(
+            Code::Node,
+            text,
+            "the Pod is deleted by the garbage collector; its controller creates another",
+        )];
+    }
+    let Some(ready) = view.situation.node.found().and_then(|node| condition(node, "Ready")) else {
+        return Vec::new();
+    };
+    match ready["status"].as_str() {
+        Some("True") => pressure(view, name).into_iter().collect(),
+        status => {
+            let message = ready["message"].as_str().filter(|message| !message.is_empty());
+            let message = message.map(|message| format!(": {message}")).unwrap_or_default();
+            let text = match status {
+                Some("Unknown") => format!("the node {name} does not report its state{message}"),
+                _ => format!("the node {name} is not ready{message}"),
+            };
+            vec![Finding::broken(
+                Code::Node,
+                text,
+                "look at the node: kubectl describe node, the log of kubelet, the network plugin",
+            )]
+        }
+    }
+}
+
+/// A node under pressure evicts Pods; running ones work for now.
+fn pressure(view: &View<'_>, name: &str) -> Option<Finding> {
+    let node = view.situation.node.found()?;
+    let kinds = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| condition(node, kind).is_some_and(|found| found["status"] == "True"))?;
+    Some(Finding::note(
+        Code::Node,
+        format!("the node {name} has {kind}, and may evict the Pod"),
+        "free resources of the node",
+    ))
+}

@@ -1,0 +1,98 @@
+//! Finds probes that fail now, or failed shortly before.
+
+use probe::reason::Reason;
+
+use crate::advice;
+use crate::container::Role;
+use crate::finding::{Code, Finding};
+use crate::probes::{Destination, ProbeRow, State, failures, is_copied};
+use crate::requests::ProbeKind;
+use crate::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    if view.is_terminating() {
+        return Vec::new();
+    }
+    let mut findings: Vec<Finding> =
+        view.probes.iter().filter(|row| row.state == State::Failing).map(|row| failing(view, row)).collect();
+    findings.extend(
+        view.probes.iter().filter(|row| row.state != State::Failing).filter_map(|row| recovered(view, row)),
+    );
+    findings
+}
+
+fn failing(view: &View<'_>, row: &ProbeRow) -> Finding {
+    let text = format!("the {} probe fails: {}", row.probe.word(), row.text);
+    let container = view.containers.iter().find(|container| container.name == row.container);
+    if let Some(container) = container
+        && is_copied(container.name, row.probe, &container.spec[row.probe.field()])
+    {
+        let advice = "the probe goes to the path of another container: apply the original manifest instead of a copy of an injected Pod";
+        return Finding::broken(Code::Probe, text, advice).about(&row.container);
+    }
+    if row.probe == ProbeKind::Startup {
+        return startup(view, row).about(&row.container);
+    }
+    // kubelet has not reached the threshold yet, or the failure has just begun.
+    let finding = Finding::broken(Code::Probe, text, row.advice.clone());
+    finding.about(&row.container)
+}
+
+/// A startup probe may fail for a while; only then kubelet kills the container.
+fn startup(view: &View<'_>, row: &ProbeRow) -> Finding {
+    let spec = view.containers.iter().find(|container| container.name == row.container);
+    let number = |key: &str, default: u64| {
+        spec.and_then(|container| container.spec[row.probe.field()][key].as_u64())
+            .filter(|number| *number > 0)
+            .unwrap_or(default)
+    };
+    let allowed =
+        number("initialDelaySeconds", 0) + number("periodSeconds", 10) * number("failureThreshold", 3);
+    let text = format!(
+        "the startup probe has not succeeded yet, and kubelet kills the container {allowed} s after its start: {}",
+        row.text
+    );
+    Finding::broken(Code::Startup, text, row.advice.clone())
+}
+
+/// The probe passes now, but kubelet has not seen enough successes, or it fails from time to time.
+fn recovered(view: &View<'_>, row: &ProbeRow) -> Option<Finding> {
+    let container = view.containers.iter().find(|container| container.name == row.container)?;
+    if row.probe != ProbeKind::Readiness
+        || container.is_ready()
+        || !container.is_running()
+        || row.state != State::Passing
+    {
+        return None;
+    }
+    let (text, advice) = match last_failure(view, &row.container, row.probe) {
+        Some((failure, advice)) => (format!("the readiness probe passes now, but kubelet counts the container as not ready; it last failed with: {failure}"), advice),
+        None => ("the readiness probe passes now, and kubelet counts the container as not ready; it sends the next probe within its period".to_owned(), "wait for a period; if it stays so, look at the events".to_owned()),
+    };
+    Some(Finding::broken(Code::ProbeRecovered, text, advice).about(&row.container))
+}
+
+/// Returns text and advice for the newest event about a failure of this probe.
+pub(super) fn last_failure(view: &View<'_>, container: &str, kind: ProbeKind) -> Option<(String, String)> {
+    let row = view.probes.iter().find(|row| row.container == container && row.probe == kind)?;
+    let event = failures::last_event(container, kind, &view.events)?;
+    let status = failures::status_of(event).filter(|_| row.destination == Destination::Sidecar);
+    Some(match status {
+        Some(status) => match advice::reason_of_status(status) {
+            Reason::Application => {
+                (format!("the application answers {status}"), "look at the application's log".to_owned())
+            }
+            reason => (
+                format!("{status} {}: {}", reason.word(), reason.text()),
+                advice::sentence(reason).to_owned(),
+            ),
+        },
+        None => (failures::message_of(event).to_owned(), failures::advice_of(event).to_owned()),
+    })
+}
+
+/// Returns true if a container of the application has this probe.
+pub(super) fn has_probe(view: &View<'_>, kind: ProbeKind) -> bool {
+    let mut applications = view.containers.iter().filter(|container| container.role == Role::Application);
+    applications.any(|container| container.spec[kind.field()].is_object())
+}

@@ -1,0 +1,47 @@
+//! The sidecar's container exits.
+
+use crate::container::Terminated;
+use crate::finding::{Code, Finding};
+use crate::view::View;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let Some(container) =
+        view.sidecar_container().filter(|container| container.is_crashing() && !view.has_failed_as_a_whole())
+    else {
+        return Vec::new();
+    };
+    let Some(terminated) = container.terminated() else { return Vec::new() };
+    let message = match (terminated.message(), view.last_line(container.name)) {
+        ("", None) => String::new(),
+        ("", Some(line)) => format!(": {line}"),
+        (message, _) => format!(": {message}"),
+    };
+    let text = format!("the sidecar exits with {}{message}", describe(terminated));
+    vec![Finding::broken(Code::SidecarCrash, text, advice(terminated)).about(container.name)]
+}
+
+fn describe(terminated: Terminated<'_>) -> String {
+    if terminated.is_out_of_memory() {
+        "exit code 137, out of memory".to_owned()
+    } else {
+        terminated.describe()
+    }
+}
+
+/// Returns what to do about the exit codes of the agent, which docs/configuration.md lists.
+fn advice(terminated: Terminated<'_>) -> &'static str {
+    match terminated.exit_code() {
+        _ if terminated.is_out_of_memory() => {
+            "raise the memory limit of the sidecar in the template, or remove it"
+        }
+        64 | 78 => {
+            "a setting of the sidecar is invalid: correct the template or the Pod's annotations, and create the Pod again"
+        }
+        70 => "Envoy has exited repeatedly: read the log of the sidecar with --previous",
+        71 => "a port of the sidecar is in use, or a permission is missing: which container uses the port?",
+        73 => "the state directory cannot be written: it needs a volume at /var/run/app-health",
+        127 | 126 => "the image of the sidecar does not contain the agent: check --image of the webhook",
+        137 => "it was killed: by its liveness probe, or by the node; look at the events",
+        _ => "read the log of the sidecar with --previous",
+    }
+}

@@ -1,0 +1,139 @@
+//! A container of a Pod: what was declared, and its state.
+
+use serde_json::Value;
+
+use injector::PROBERS_ENV;
+use injector::settings::SIDECAR_NAME;
+
+/// A port on which no application listens and the sidecar is ready.
+pub(crate) const READY_PORT: u64 = 15021;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It must succeed before the application starts.
+    Init,
+    /// The container that runs Envoy with the filter.
+    Sidecar,
+    /// The application, or another sidecar.
+    Application,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Container<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) role: Role,
+    pub(crate) spec: &'a Value,
+    /// Null if kubelet has not reported it yet.
+    pub(crate) status: &'a Value,
+}
+
+impl<'a> Container<'a> {
+    /// Returns all containers, in the order in which they start.
+    pub(crate) fn all(pod: &'a Value) -> Vec<Self> {
+        let lists = [("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")];
+        let of_list = |(specs, statuses): (&str, &str)| {
+            let statuses = list(&pod["status"][statuses]);
+            let container = |spec: &'a Value| {
+                let name = spec["name"].as_str().unwrap_or_default();
+                let status = statuses.iter().find(|status| status["name"] == name).unwrap_or(&Value::Null);
+                let ends = specs == "initContainers" && spec["restartPolicy"] != "Always";
+                let role = match () {
+                    () if is_sidecar(spec) => Role::Sidecar,
+                    () if ends => Role::Init,
+                    () => Role::Application,
+                };
+                Self { name, role, spec, status }
+            };
+            list(&pod["spec"][specs]).iter().map(container).collect::<Vec<_>>()
+        };
+        lists.into_iter().flat_map(of_list).collect()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.status["state"]["running"].is_object()
+    }
+
+    /// Returns the reason and the message of the state `waiting`.
+    pub(crate) fn waiting(&self) -> Option<(&'a str, &'a str)> {
+        let waiting = &self.status["state"]["waiting"];
+        let text = |key| waiting[key].as_str().unwrap_or_default();
+        waiting.is_object().then(|| (text("reason"), text("message")))
+    }
+
+    /// Returns how the last run ended: the current state if it is not running, else the last state.
+    pub(crate) fn terminated(&self) -> Option<Terminated<'a>> {
+        let states = [&self.status["state"]["terminated"], &self.status["lastState"]["terminated"]];
+        states.into_iter().find(|state| state.is_object()).map(Terminated)
+    }
+
+    pub(crate) fn restarts(&self) -> u64 {
+        self.status["restartCount"].as_u64().unwrap_or(0)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.status["ready"] == true
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.status["started"] == true
+    }
+
+    /// Returns true if the container does not run now because its last run ended in a failure, or
+    /// if kubelet delays its next start.
+    pub(crate) fn is_crashing(&self) -> bool {
+        let failed = |state: &Value| state["exitCode"].as_i64().is_some_and(|code| code != 0);
+        self.waiting().is_some_and(|(reason, _)| reason == "CrashLoopBackOff")
+            || failed(&self.status["state"]["terminated"])
+    }
+}
+
+/// The end of one run of a container, as kubelet reports it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminated<'a>(&'a Value);
+
+impl<'a> Terminated<'a> {
+    pub(crate) fn exit_code(self) -> i64 {
+        self.0["exitCode"].as_i64().unwrap_or(0)
+    }
+
+    pub(crate) fn is_out_of_memory(self) -> bool {
+        self.0["reason"] == "OOMKilled"
+    }
+
+    /// Returns the first line of the termination message; empty if there is none.
+    pub(crate) fn message(self) -> &'a str {
+        self.0["message"].as_str().unwrap_or_default().trim().lines().next().unwrap_or_default()
+    }
+
+    pub(crate) fn finished_at(self) -> &'a str {
+        self.0["finishedAt"].as_str().unwrap_or_default()
+    }
+
+    /// Returns `exit code 1`, or `exit code 137 (SIGKILL)`.
+    pub(crate) fn describe(self) -> String {
+        let code = self.exit_code();
+        let signal = match code {
+            132 => " (SIGILL)",
+            134 => " (SIGABRT)",
+            135 => " (SIGBUS)",
+            136 => " (SIGFPE)",
+            137 => " (SIGKILL)",
+            139 => " (SIGSEGV)",
+            143 => " (SIGTERM)",
+            126 => " (the command cannot be executed)",
+            127 => " (the command was not found)",
+            _ => "",
+        };
+        format!("exit code {code}{signal}")
+    }
+}
+
+fn is_sidecar(spec: &Value) -> bool {
+    let has_table = || list(&spec["env"]).iter().any(|variable| variable["name"] == PROBERS_ENV);
+    spec["name"] == SIDECAR_NAME || has_table()
+}
+
+/// Returns the elements of a list; none if it is not a list.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,65 @@
+//! The events of a Pod or of its owner.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+
+/// One event, in the order of their last occurrence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub reason: String,
+    /// The container that it is about; empty if it is about the Pod.
+    pub container: String,
+    pub message: String,
+    pub count: u64,
+    /// The time of the first occurrence, RFC 3339.
+    pub first: String,
+    /// The time of the newest occurrence, RFC 3339.
+    pub last: String,
+}
+
+impl Event {
+    /// Returns the events sorted by their last occurrence, the newest last.
+    pub(crate) fn all(items: &[Value]) -> Vec<Self> {
+        let mut events: Vec<Self> = items.iter().map(Self::read).collect();
+        events.sort_by_key(|event| Timestamp::parse(&event.last));
+        events
+    }
+
+    fn read(item: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let first_of = |values: [&Value; 4]| {
+            text(values.into_iter().find(|value| value.is_string()).unwrap_or(&Value::Null))
+        };
+        let (series, created) = (&item["series"], &item["metadata"]["creationTimestamp"]);
+        let path = item["involvedObject"]["fieldPath"].as_str().unwrap_or_default();
+        let container = path.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}'));
+        Self {
+            kind: text(&item["type"]),
+            reason: text(&item["reason"]),
+            container: container.unwrap_or_default().to_owned(),
+            message: text(&item["message"]),
+            count: series["count"].as_u64().or_else(|| item["count"].as_u64()).unwrap_or(1).max(1),
+            first: first_of([&item["firstTimestamp"], &item["eventTime"], created, created]),
+            last: first_of([
+                &series["lastObservedTime"],
+                &item["lastTimestamp"],
+                &item["eventTime"],
+                created,
+            ]),
+        }
+    }
+
+    pub(crate) fn is_warning(&self) -> bool {
+        self.kind == "Warning"
+    }
+
+    /// Returns the first line of the message.
+    pub(crate) fn line(&self) -> &str {
+        self.message.trim().lines().next().unwrap_or_default()
+    }
+}

@@ -1,0 +1,280 @@
+//! The table of a Pod's probes: what was declared, where each is sent, what it answers.
+
+mod declared;
+pub(crate) mod failures;
+
+use probe::path::ProbePath;
+use probe::reason::Reason;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::advice;
+use crate::container::{Container, Role};
+use crate::event::Event;
+use crate::requests::{ProbeKind, is_rewritten, is_sent, named_port};
+use crate::situation::{ProbeResult, Situation};
+
+/// The body of Envoy's response to a client that exceeds its rate limit.
+const RATE_LIMITED: &str = "local_rate_limited";
+
+/// The receiver of a probe that kubelet sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Destination {
+    /// The filter in the sidecar, which sends it to the application.
+    Sidecar,
+    /// The declared port of the Pod.
+    Application,
+    /// A command that kubelet runs in the container.
+    Command,
+    /// A host other than the Pod.
+    OtherHost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Passing,
+    Failing,
+    /// kubelet does not send it at present.
+    Waiting,
+    /// It could not be requested, and nothing else says what it answers.
+    Unknown,
+}
+
+/// One probe of one container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeRow {
+    pub container: String,
+    pub probe: ProbeKind,
+    /// The probe as it was written, in the form of `kubectl describe`.
+    pub declared: String,
+    pub destination: Destination,
+    /// Where it is sent, for example `:15020/app-health/app/readyz`.
+    pub sent_to: String,
+    pub state: State,
+    /// The HTTP status that kubelet gets, if there is one.
+    pub status: Option<u16>,
+    /// The word of docs/answers.md for a rewritten probe.
+    pub reason: Option<&'static str>,
+    /// One line about the state.
+    pub text: String,
+    /// The time since which it fails, RFC 3339.
+    pub since: Option<String>,
+    /// How often it failed: since the start of Envoy, or as often as events say.
+    pub failures: Option<u64>,
+    /// How long the response took, measured through the API server.
+    pub milliseconds: Option<u64>,
+    pub timeout_milliseconds: u64,
+    pub advice: String,
+}
+
+impl ProbeRow {
+    /// Returns true if the response took more than half of its timeout.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.state == State::Passing
+            && self.milliseconds.is_some_and(|taken| taken.saturating_mul(2) > self.timeout_milliseconds)
+    }
+}
+
+/// Returns a row for each probe of each container except the sidecar.
+pub(crate) fn rows(
+    situation: &Situation,
+    pod: &Value,
+    containers: &[Container<'_>],
+    events: &[Event],
+) -> Vec<ProbeRow> {
+    let others = containers.iter().filter(|container| container.role != Role::Sidecar);
+    let all = others.flat_map(|container| ProbeKind::ALL.map(|kind| (container, kind)));
+    let declared = all.filter(|(container, kind)| container.spec[kind.field()].is_object());
+    declared.map(|(container, kind)| row(situation, pod, container, kind, events)).collect()
+}
+
+fn row(
+    situation: &Situation,
+    pod: &Value,
+    container: &Container<'_>,
+    kind: ProbeKind,
+    events: &[Event],
+) -> ProbeRow {
+    let sent = &container.spec[kind.field()];
+    let original = declared::original(pod, container, kind);
+    let declared = original.as_ref().unwrap_or(sent);
+    let (destination, sent_to) = destination(container, sent);
+    let seconds = declared["timeoutSeconds"].as_u64().filter(|seconds| *seconds > 0).unwrap_or(1);
+    let mut row = ProbeRow {
+        container: container.name.to_owned(),
+        probe: kind,
+        declared: declared::describe(declared),
+        destination,
+        sent_to,
+        state: State::Unknown,
+        status: None,
+        reason: None,
+        text: String::new(),
+        since: None,
+        failures: failures::count(situation, container.name, kind, events),
+        milliseconds: None,
+        timeout_milliseconds: seconds.saturating_mul(1000),
+        advice: String::new(),
+    };
+    let answer =
+        situation.answers.iter().find(|answer| answer.container == container.name && answer.kind == kind);
+    match answer {
+        _ if !is_sent(container, kind) => not_sent(&mut row, container, kind),
+        None => from_kubelet(&mut row, container, kind, events),
+        Some(answer) => {
+            row.milliseconds = Some(answer.milliseconds);
+            match &answer.result {
+                // The limit concerns this client, not kubelet.
+                ProbeResult::Response { status: 429, body } if body == RATE_LIMITED => {
+                    from_kubelet(&mut row, container, kind, events);
+                }
+                ProbeResult::Response { status, body } => response(&mut row, *status, body),
+                ProbeResult::Unreachable(reason) => {
+                    row.milliseconds = None;
+                    unreachable(&mut row, reason, container, kind, events);
+                }
+                ProbeResult::Forbidden | ProbeResult::Failed(_) => {
+                    row.milliseconds = None;
+                    from_kubelet(&mut row, container, kind, events);
+                }
+            }
+        }
+    }
+    if row.state == State::Failing {
+        row.since = failures::since(situation, container.name, kind, events);
+    }
+    row
+}
+
+fn destination(container: &Container<'_>, sent: &Value) -> (Destination, String) {
+    let number = |port: &Value| match port {
+        Value::String(name) => {
+            named_port(container, name).map_or_else(|| name.clone(), |port| port.to_string())
+        }
+        port => port.to_string(),
+    };
+    let of = |handler: &Value, path: &str| {
+        let destination = match (handler["host"].as_str(), is_rewritten(sent)) {
+            (Some(host), _) if !host.is_empty() => {
+                return (Destination::OtherHost, format!("{host}:{}{path}", number(&handler["port"])));
+            }
+            (_, true) => Destination::Sidecar,
+            (_, false) => Destination::Application,
+        };
+        (destination, format!(":{}{path}", number(&handler["port"])))
+    };
+    match sent {
+        sent if sent["httpGet"].is_object() => {
+            of(&sent["httpGet"], sent["httpGet"]["path"].as_str().unwrap_or("/"))
+        }
+        sent if sent["tcpSocket"].is_object() => of(&sent["tcpSocket"], ""),
+        sent if sent["grpc"].is_object() => of(&sent["grpc"], ""),
+        _ => (Destination::Command, "a command in the container".to_owned()),
+    }
+}
+
+fn not_sent(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind) {
+    if kind == ProbeKind::Startup && container.is_started() {
+        row.state = State::Passing;
+        row.text = "succeeded".to_owned();
+        return;
+    }
+    row.state = State::Waiting;
+    row.text =
+        if container.is_running() { "waits for the startup probe" } else { "the container does not run" }
+            .to_owned();
+}
+
+fn response(row: &mut ProbeRow, status: u16, body: &str) {
+    row.status = Some(status);
+    if (200..400).contains(&status) {
+        row.state = State::Passing;
+        row.text = status.to_string();
+        return;
+    }
+    row.state = State::Failing;
+    if row.destination == Destination::Sidecar {
+        let reason = advice::reason_of_body(status, body).unwrap_or(Reason::Application);
+        set_reason(row, reason, status);
+    } else {
+        row.text = format!("the application answers {status}");
+        advice::of_reason(Reason::Application).clone_into(&mut row.advice);
+    }
+}
+
+fn set_reason(row: &mut ProbeRow, reason: Reason, status: u16) {
+    row.reason = Some(reason.word());
+    row.text = match reason {
+        Reason::Application => format!("the application answers {status}"),
+        reason => format!("{status} {}: {}", reason.word(), reason.text()),
+    };
+    advice::sentence(reason).clone_into(&mut row.advice);
+}
+
+/// A connection that the API server is refused, kubelet is refused too. Any other failure may concern
+/// the API server alone.
+fn unreachable(
+    row: &mut ProbeRow,
+    reason: &str,
+    container: &Container<'_>,
+    kind: ProbeKind,
+    events: &[Event],
+) {
+    if !reason.contains("connection refused") {
+        return from_kubelet(row, container, kind, events);
+    }
+    row.state = State::Failing;
+    let (text, advice) = match row.destination {
+        Destination::Sidecar => (
+            "nothing listens on the port of the sidecar",
+            "read the log of the sidecar, with --previous if it was restarted",
+        ),
+        _ => ("nothing listens on the declared port", advice::of_reason(Reason::Refused)),
+    };
+    text.clone_into(&mut row.text);
+    advice.clone_into(&mut row.advice);
+}
+
+/// Concludes from the container's status and the events what kubelet sees.
+fn from_kubelet(row: &mut ProbeRow, container: &Container<'_>, kind: ProbeKind, events: &[Event]) {
+    let last = failures::last_event(container.name, kind, events);
+    let is_failing = match kind {
+        ProbeKind::Readiness => !container.is_ready(),
+        ProbeKind::Startup => !container.is_started(),
+        ProbeKind::Liveness => false,
+    };
+    match last {
+        Some(event) if is_failing => {
+            row.state = State::Failing;
+            match failures::status_of(event) {
+                Some(status) if row.destination == Destination::Sidecar => {
+                    row.status = Some(status);
+                    set_reason(row, advice::reason_of_status(status), status);
+                }
+                status => {
+                    row.status = status;
+                    failures::message_of(event).clone_into(&mut row.text);
+                    failures::advice_of(event).clone_into(&mut row.advice);
+                }
+            }
+        }
+        _ if kind == ProbeKind::Readiness && container.is_ready() => {
+            row.state = State::Passing;
+            "kubelet counts it as passed".clone_into(&mut row.text);
+        }
+        _ if kind == ProbeKind::Liveness && last.is_none() => {
+            row.state = State::Passing;
+            "no failure recorded".clone_into(&mut row.text);
+        }
+        _ => "not known".clone_into(&mut row.text),
+    }
+}
+
+/// Returns true if a rewritten probe of this container and kind is sent to the path of another one.
+pub(crate) fn is_copied(container: &str, kind: ProbeKind, sent: &Value) -> bool {
+    let path = sent["httpGet"]["path"].as_str().and_then(ProbePath::parse);
+    path.is_some_and(|path| path.container() != container || path.kind().word() != kind.label())
+}

@@ -1,0 +1,79 @@
+//! The state of the sidecar: readiness, restarts, exits of Envoy.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::container::{Container, Role};
+use crate::metrics::samples;
+use crate::situation::Situation;
+
+/// The state of the sidecar: its readiness, its restarts, and the exits of Envoy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sidecar {
+    /// The container's name.
+    pub container: String,
+    /// Whether it is ready, by its own account, else by kubelet's.
+    pub ready: bool,
+    /// `starting`, `ready`, `not-ready`, `draining` or `terminating`, if it could be asked.
+    pub phase: Option<String>,
+    pub envoy: Option<String>,
+    /// Why it is not ready: condition and reason.
+    pub pending: Vec<PendingCondition>,
+    /// How often kubelet has restarted the container.
+    pub restarts: u64,
+    /// How the last run of the container ended, and its termination message.
+    pub last_exit: Option<String>,
+    /// How often Envoy has exited inside the running container, by cause.
+    pub envoy_exits: BTreeMap<String, u64>,
+    /// How Envoy exited the last time, by the log of the agent.
+    pub last_envoy_exit: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PendingCondition {
+    pub condition: String,
+    pub reason: String,
+}
+
+pub(crate) fn read(situation: &Situation, containers: &[Container<'_>]) -> Option<Sidecar> {
+    let container = containers.iter().find(|container| container.role == Role::Sidecar)?;
+    let view = situation.readiness.found();
+    let text = |key: &str| view.and_then(|view| view[key].as_str()).map(str::to_owned);
+    let pending = view.map(|view| crate::container::list(&view["pending"])).unwrap_or_default();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let pending = pending
+        .iter()
+        .map(|each| PendingCondition { condition: word(&each["condition"]), reason: word(&each["reason"]) });
+    let exits = situation.metrics.found().map(|text| {
+        let exits = samples(text).filter(|sample| sample.name == "app_health_agent_envoy_exits_total");
+        exits
+            .filter(|sample| sample.value > 0)
+            .map(|sample| (sample.label("cause").to_owned(), sample.value))
+            .collect()
+    });
+    let last_exit = container.terminated().map(|terminated| match terminated.message() {
+        "" => terminated.describe(),
+        message => format!("{}: {message}", terminated.describe()),
+    });
+    Some(Sidecar {
+        container: container.name.to_owned(),
+        ready: view.and_then(|view| view["ready"].as_bool()).unwrap_or(container.is_ready()),
+        phase: text("phase"),
+        envoy: text("envoy"),
+        pending: pending.collect(),
+        restarts: container.restarts(),
+        last_exit,
+        envoy_exits: exits.unwrap_or_default(),
+        last_envoy_exit: situation.sidecar_log.found().and_then(|log| last_envoy_exit(log)),
+    })
+}
+
+/// Finds the agent's last line `envoy exited unexpectedly status=terminated by SIGKILL seconds=24.4`.
+fn last_envoy_exit(log: &str) -> Option<String> {
+    let lines = log.lines().rev().filter(|line| line.contains("envoy exited unexpectedly"));
+    let statuses = lines.filter_map(|line| line.split_once("status=")?.1.split_once(" seconds="));
+    statuses.map(|(status, _)| status.to_owned()).next()
+}
