@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 /// Returns the policy that allows this page its own style, its own script, and requests to the server
 /// that it comes from. `page` has exactly one `<style>` and one `<script>`, without attributes.
-pub fn policy(page: &str) -> Result<String, String> {
+pub(crate) fn policy(page: &str) -> Result<String, String> {
     let hash = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         match (page.split(&open).collect::<Vec<_>>().as_slice(), page.matches(&close).count()) {

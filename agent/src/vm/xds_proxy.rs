@@ -6,6 +6,7 @@ mod frames;
 mod secrets;
 mod server;
 mod task;
+mod type_table;
 mod upstream;
 mod view;
 
@@ -27,6 +28,7 @@ use crate::state_dir;
 use crate::vm::report::{Certificates, DiscoveryConfig, HealthLink};
 use cache_file::CacheFile;
 use task::{ProxyTask, Surroundings};
+pub use type_table::type_table;
 pub use view::to_json;
 
 /// Capacity of the queue of new streams.

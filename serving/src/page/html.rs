@@ -43,8 +43,7 @@ pub fn render(table: &Table, now: Duration) -> String {
     for row in rows {
         html.push_str("<tr>");
         for (index, cell) in row.iter().enumerate() {
-            let (open, close) =
-                if index == 0 { ("<th scope=\"row\">", "</th>") } else { ("<td>", "</td>") };
+            let (open, close) = if index == 0 { ("<th scope=\"row\">", "</th>") } else { ("<td>", "</td>") };
             let _ = write!(html, "{open}{}{close}", render_cell(cell, now));
         }
         html.push_str("</tr>");
