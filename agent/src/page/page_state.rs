@@ -210,7 +210,8 @@ fn filter_table(
         None => rows.push(row("form of the filter", "unknown, the agent did not render it".to_owned())),
     }
     if let Ok(history) = probes {
-        rows.push(row("requests for undeclared probes", history.stats().unknown.to_string()));
+        let unknown = history.stats().unknown.to_string();
+        rows.push(row("requests for undeclared probes, with the agent's own checks", unknown));
         rows.push(row("rejected configurations", history.stats().rejected.to_string()));
     }
     Table {
