@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
+use hyper::header::{FORWARDED, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
+use serving::local_host::has_local_host;
 use serving::page::is_same_origin;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -183,16 +184,7 @@ fn is_direct(headers: &HeaderMap) -> bool {
         name.starts_with("x-envoy-")
             || [FORWARDED.as_str(), VIA.as_str(), ORIGIN.as_str(), "x-forwarded-for"].contains(&name)
     };
-    let host = |value: &hyper::header::HeaderValue| value.to_str().is_ok_and(is_local_host);
-    !headers.keys().any(|name| is_trace(name.as_str())) && headers.get_all(HOST).iter().all(host)
-}
-
-/// Returns true for `localhost` or a loopback address, with or without a port.
-fn is_local_host(host: &str) -> bool {
-    let Ok(authority) = host.parse::<hyper::http::uri::Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    !authority.as_str().contains('@') && (name.eq_ignore_ascii_case("localhost") || is_loopback)
+    !headers.keys().any(|name| is_trace(name.as_str())) && has_local_host(headers)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod exit;
 pub mod files;
 pub mod http_server;
+pub mod local_host;
 pub mod log_limiter;
 pub mod page;
 pub mod runtime;

@@ -13,7 +13,7 @@ use hyper::header::{
 };
 
 use crate::http_server::{Body, Response};
-pub use events::{EventStreams, Events, StreamPermit, event};
+pub use events::{EventSource, EventStreams, Events, StreamPermit, event};
 pub use html::{escape, render};
 pub use table::{Cell, Results, Table, Tone};
 

@@ -34,12 +34,12 @@ impl StatusPage {
     pub(super) fn subscribe(&self) -> Events {
         let mut updates = self.updates();
         match &*updates {
-            Some(Updates { events, .. }) => events.subscribe(),
+            Some(Updates { events, .. }) => events.subscribe().into(),
             None => {
                 let (sender, events) = watch::channel(Bytes::new());
                 *updates = Some(Updates { events: sender, newest: None });
                 tokio::spawn(self.clone().update());
-                events
+                events.into()
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::set_common;
@@ -28,8 +28,34 @@ pub struct EventStreams(Arc<Semaphore>);
 #[derive(Debug)]
 pub struct StreamPermit(OwnedSemaphorePermit);
 
-/// The newest event for all streams, encoded by [`event`]. An empty one is not sent.
-pub type Events = watch::Receiver<Bytes>;
+/// The events of one stream.
+pub trait EventSource: Send + 'static {
+    /// Waits for the next event, encoded by [`event`]; `None` ends the stream. It is cancel safe.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+/// The newest event for all streams. An empty one is not sent.
+#[derive(Debug)]
+pub struct Events(watch::Receiver<Bytes>);
+
+impl From<watch::Receiver<Bytes>> for Events {
+    fn from(mut events: watch::Receiver<Bytes>) -> Self {
+        events.mark_changed();
+        Self(events)
+    }
+}
+
+impl EventSource for Events {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            self.0.changed().await.ok()?;
+            let newest = self.0.borrow_and_update().clone();
+            if !newest.is_empty() {
+                return Some(newest);
+            }
+        }
+    }
+}
 
 /// Encodes an event; `data` has no line breaks.
 pub fn event(name: &str, data: impl Display) -> Bytes {
@@ -49,9 +75,8 @@ impl EventStreams {
 }
 
 impl StreamPermit {
-    /// Sends the newest event whenever it changes, until the client disconnects or `closing` is
-    /// cancelled.
-    pub fn stream(self, events: Events, closing: CancellationToken) -> Response {
+    /// Sends events until there are no more, the client disconnects, or `closing` is cancelled.
+    pub fn stream(self, events: impl EventSource, closing: CancellationToken) -> Response {
         let (chunks, body) = Body::chunks(1);
         tokio::spawn(async move {
             let _permit = self.0;
@@ -70,27 +95,13 @@ impl StreamPermit {
     }
 }
 
-async fn send(mut events: Events, chunks: &Chunks) {
+async fn send(mut events: impl EventSource, chunks: &Chunks) {
     let mut next = Bytes::from_static(b"retry: 2000\n\n");
-    events.mark_changed();
-    loop {
-        if !matches!(timeout(WRITE_TIMEOUT, chunks.send(next)).await, Ok(Ok(()))) {
-            return;
-        }
-        let keep_alive = Instant::now() + KEEP_ALIVE;
-        next = loop {
-            tokio::select! {
-                changed = events.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    let newest = events.borrow_and_update().clone();
-                    if !newest.is_empty() {
-                        break newest;
-                    }
-                }
-                () = sleep_until(keep_alive) => break Bytes::from_static(b": keep-alive\n\n"),
-            }
+    while matches!(timeout(WRITE_TIMEOUT, chunks.send(next)).await, Ok(Ok(()))) {
+        next = match timeout(KEEP_ALIVE, events.next()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => return,
+            Err(_) => Bytes::from_static(b": keep-alive\n\n"),
         };
     }
 }
