@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use kit::caller::{self, Answer};
 use kit::events::EventStream;
@@ -17,12 +18,15 @@ const MACHINES: usize = 10_000;
 const STREAMS: usize = 8;
 const LOCAL: &str = "Host: localhost\r\n";
 
-/// Writes a configuration with this many machines, the last one with this address.
-fn write_machines(discovery: &Discovery, number: usize, last: &str) {
+/// Number of machines of one file, which may have 1 MiB at most.
+const MACHINES_PER_FILE: usize = 1000;
+
+/// Writes the file with these machines; the addresses begin with `network`.
+fn write_machines(discovery: &Discovery, machines: Range<usize>, network: u8) {
     let mut text = String::new();
-    for machine in 1..=number {
-        let own = format!("10.{}.{}.{}", machine >> 16, machine >> 8 & 255, machine & 255);
-        let address = if machine == number { last } else { own.as_str() };
+    let file = format!("mesh/machines-{}.yaml", machines.start);
+    for machine in machines {
+        let address = format!("{network}.{}.{}.{}", machine >> 16, machine >> 8 & 255, machine & 255);
         let _ = writeln!(
             text,
             "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\n\
@@ -30,7 +34,7 @@ fn write_machines(discovery: &Discovery, number: usize, last: &str) {
              spec: {{ address: {address}, labels: {{ app: payments }} }}"
         );
     }
-    let (new, used) = (discovery.folder.join("machines.new"), discovery.folder.join("mesh/machines.yaml"));
+    let (new, used) = (discovery.folder.join("machines.new"), discovery.folder.join(file));
     fs::write(&new, text).and_then(|()| fs::rename(new, used)).expect("a writable folder");
 }
 
@@ -49,34 +53,39 @@ fn number(event: &Value, list: &str) -> usize {
 #[tokio::test]
 async fn all_machines_arrive_in_parts_and_then_only_what_changes() {
     let discovery = Discovery::start("page", &[]);
-    write_machines(&discovery, MACHINES, "10.200.0.1");
+    for first in (0..MACHINES).step_by(MACHINES_PER_FILE) {
+        write_machines(&discovery, first..first + MACHINES_PER_FILE, 10);
+    }
+    // One more file has a single machine, which changes below.
+    write_machines(&discovery, MACHINES..MACHINES + 1, 10);
+    let all = MACHINES + 1;
     let mut events = open(discovery.monitoring).await;
-    let counted = |event: &Value| event["counts"]["all"] == MACHINES;
+    let counted = |event: &Value| event["counts"]["all"] == all;
     events.until("the number of machines", counted).await;
     // A page that is opened now begins with all machines.
     let mut events = open(discovery.monitoring).await;
     let (mut rows, mut parts) = (0, 0);
-    while rows < MACHINES {
+    while rows < all {
         let part = events.until("a part of the machines", |event| event["rows"].is_array()).await;
         assert_eq!(part["reset"] == true, parts == 0, "only the first part discards rows");
         assert!(number(&part, "rows") <= 500, "{}", number(&part, "rows"));
         rows += number(&part, "rows");
         parts += 1;
-        assert_eq!(part["more"] == true, rows < MACHINES);
+        assert_eq!(part["more"] == true, rows < all);
     }
-    assert_eq!(rows, MACHINES);
+    assert_eq!(rows, all);
 
-    write_machines(&discovery, MACHINES, "10.200.0.2");
+    write_machines(&discovery, MACHINES..all, 11);
     let change = events.until("the changed machine", |event| number(event, "rows") > 0).await;
     assert_eq!(number(&change, "rows"), 1, "{change:#}");
-    assert_eq!(change["rows"][0]["address"], "10.200.0.2");
-    write_machines(&discovery, MACHINES - 1, "10.200.0.3");
+    assert_eq!(change["rows"][0]["address"], "11.0.39.16");
+    write_machines(&discovery, MACHINES..MACHINES, 11);
     let change = events.until("the removed machine", |event| number(event, "gone") > 0).await;
-    assert_eq!(change["gone"][0], format!("shop/m{MACHINES:05}"));
+    assert_eq!(change["gone"][0], format!("shop/m{MACHINES}"));
 
     // Without JavaScript, the page shows a part of them.
     let page = get(&discovery, "GET /", LOCAL).await;
-    assert!(page.complete && page.text().contains("The first 200 of 9999"), "{}", page.text());
+    assert!(page.complete && page.text().contains("The first 200 of 10000"), "{}", page.text());
     assert!(page.body.len() <= 60 << 10, "{} bytes", page.body.len());
 }
 

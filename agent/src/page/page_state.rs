@@ -26,7 +26,7 @@ pub(super) struct PageState {
     pub(super) tables: Vec<Table>,
 }
 
-/// What the contents are computed from.
+/// The values from which the contents are computed.
 pub(super) struct Sources<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// Age of the stored xDS configuration that Envoy uses.

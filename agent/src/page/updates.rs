@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of the query for a page that is being opened, which must not wait for a busy Envoy.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// What the task publishes.
+/// The task publishes its results here.
 pub(super) struct Updates {
     events: watch::Sender<Bytes>,
     newest: Option<Arc<PageState>>,

@@ -14,7 +14,7 @@ const PART: usize = 500;
 /// Number of removed rows that are remembered. Beyond it, pages begin again.
 const REMOVED: usize = 10_000;
 
-/// How far a page has read.
+/// The last change that a page has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
     /// Generation of the rows.

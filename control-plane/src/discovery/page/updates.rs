@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// small share of the registry's time.
 const READ_SHARE: u32 = 20;
 
-/// What the task publishes.
+/// The task publishes its results here.
 pub(super) struct Updates {
     contents: Arc<Mutex<Contents>>,
     /// Increases with each change of the contents.
