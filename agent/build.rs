@@ -1,9 +1,13 @@
 //! Prepares what the binary embeds: the bootstrap template as JSON, so that the binary links no
-//! YAML parser, and both forms of the filter. Links the unwinder into the binary.
+//! YAML parser, the security policy of the status page, and both forms of the filter. Links the unwinder
+//! into the binary.
 //!
 //! The forms are built separately, because they have other targets and profiles. This script reads
 //! them from files and fails if a file is missing or older than its sources, so that no binary embeds
 //! a stale filter.
+
+#[path = "../serving/build/page_policy.rs"]
+mod page_policy;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,6 +62,7 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     if let Err(reason) = static_unwinder(&out)
         .and_then(|()| template(workspace, &out))
+        .and_then(|()| page_policy(workspace, &out))
         .and_then(|()| FORMS.iter().try_for_each(|form| embed(form, workspace, &out)))
     {
         println!("cargo::error={reason}");
@@ -83,6 +88,16 @@ fn template(workspace: &Path, out: &Path) -> Result<(), String> {
         serde_saphyr::from_str(&yaml).map_err(|error| format!("{}: {error}", file.display()))?;
     fs::write(out.join("bootstrap.json"), json.to_string())
         .map_err(|error| format!("bootstrap.json: {error}"))
+}
+
+fn page_policy(workspace: &Path, out: &Path) -> Result<(), String> {
+    let file = workspace.join("agent/src/page/page.html");
+    println!("cargo::rerun-if-changed={}", file.display());
+    let policy = fs::read_to_string(&file)
+        .map_err(|error| error.to_string())
+        .and_then(|page| page_policy::policy(&page))
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    fs::write(out.join("page_policy.txt"), policy).map_err(|error| format!("page_policy.txt: {error}"))
 }
 
 fn embed(form: &Form, workspace: &Path, out: &Path) -> Result<(), String> {

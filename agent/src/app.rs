@@ -24,6 +24,7 @@ use crate::local_peer::LocalPeers;
 use crate::local_server::{self, LocalServer};
 use crate::log::LogLevelHandle;
 use crate::metrics::Metrics;
+use crate::page::{self, StatusPage};
 use crate::poller::{self, PollTargets};
 use crate::readiness::{Observation, Policy};
 use crate::readiness_server::{LIVE_PATH, READY_PATH, ReadinessServer};
@@ -134,6 +135,7 @@ async fn serve(
     signals: Signals,
     log: LogLevelHandle,
 ) -> Result<(), Failure> {
+    let configuration = page::rows(&config);
     let policy = Policy {
         dynamic: config.dynamic,
         data_path: config.data_path.is_some(),
@@ -171,6 +173,14 @@ async fn serve(
     let answers = move |request| server.clone().answer(request);
     let name = named("ready", &[READY_PATH, LIVE_PATH]);
     let mut readiness = tokio::spawn(http_server::serve(ready, Plaintext, name, stages.clone(), answers));
+    let page = StatusPage::new(
+        state.clone(),
+        debug_info.clone(),
+        admin.clone(),
+        configuration,
+        view.clone(),
+        stages.closing.clone(),
+    );
     let server = LocalServer {
         state: state.clone(),
         commands: command,
@@ -179,6 +189,7 @@ async fn serve(
         scraper: Scraper::new(metrics.clone(), config.metrics, admin.clone()),
         log,
         vm: view,
+        page,
     };
     let answers = move |request| server.clone().answer(request);
     let name = named("local", &local_server::PATHS);

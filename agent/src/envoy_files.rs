@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::{EnvoyConfigSource, SidecarConfig};
+use crate::declared_probe::{DeclaredProbe, declared_probes};
 use crate::exit::Failure;
 use crate::filter_choice::FilterChoice;
 use crate::state_dir::{self, StateDirError};
@@ -28,6 +29,7 @@ pub struct DebugInfo {
     pub filter: Option<FilterChoice>,
     /// Rendered bootstrap without secrets.
     pub bootstrap: Option<Arc<str>>,
+    pub probes: Arc<[DeclaredProbe]>,
 }
 
 /// A configuration with the wasm form of the filter, for an Envoy that rejects the native one.
@@ -58,6 +60,7 @@ pub fn write(source: &EnvoyConfigSource) -> Result<EnvoyFiles, Failure> {
     let debug_info = source.sidecar().map_or_else(DebugInfo::default, |sidecar| DebugInfo {
         filter: Some(sidecar.filter_choice),
         bootstrap: Some(sidecar.bootstrap.render_without_secrets().into()),
+        probes: declared_probes(&sidecar.bootstrap.plugin_configuration()).into(),
     });
     Ok(EnvoyFiles { arguments: arguments(source)?, debug_info })
 }

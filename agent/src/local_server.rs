@@ -1,12 +1,14 @@
-//! The agent's local server on port 15004: drain, quit, debug and metrics. It accepts requests from
+//! The agent's local server on port 15004: status page, drain, quit, debug and metrics. It accepts requests from
 //! this host only, and rejects those that a proxy forwarded or a browser sent.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::{FORWARDED, HOST, ORIGIN, VIA};
+use hyper::header::{FORWARDED, ORIGIN, VIA};
 use hyper::{HeaderMap, Method, StatusCode};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, not_found, text};
+use serving::local_host::has_local_host;
+use serving::page::is_same_origin;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -16,6 +18,7 @@ use crate::envoy::admin_client;
 use crate::envoy_files::DebugInfo;
 use crate::filter_choice::FilterChoice;
 use crate::log::LogLevelHandle;
+use crate::page::StatusPage;
 use crate::readiness::{Observation, Phase};
 use crate::scrape::Scraper;
 use crate::state::AgentState;
@@ -23,7 +26,8 @@ use crate::supervisor::LocalCommand;
 use crate::vm::VmView;
 
 /// Paths of this port, as they appear in metrics.
-pub const PATHS: [&str; 10] = [DRAIN, UNDRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, XDS, LOG, MERGED, OWN];
+pub const PATHS: [&str; 12] =
+    [PAGE, EVENTS, DRAIN, UNDRAIN, QUIT, STATE, BOOTSTRAP, HEALTH, XDS, LOG, MERGED, OWN];
 pub const DRAIN: &str = "/drain";
 pub const UNDRAIN: &str = "/undrain";
 /// Path that terminates the agent; the name is Istio's.
@@ -31,6 +35,8 @@ pub const QUIT: &str = "/quitquitquit";
 /// Interval between two queries for open connections, and the timeout of each query.
 const COUNT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: u64 = 3_600_000;
+const PAGE: &str = "/";
+const EVENTS: &str = "/events";
 const STATE: &str = "/debug/state";
 const BOOTSTRAP: &str = "/debug/bootstrap";
 const HEALTH: &str = "/debug/vm-health";
@@ -49,6 +55,7 @@ pub struct LocalServer {
     pub scraper: Scraper,
     pub log: LogLevelHandle,
     pub vm: VmView,
+    pub page: StatusPage,
 }
 
 /// Parses `wait=N`, which ranges from 1 ms to one hour.
@@ -66,13 +73,15 @@ impl LocalServer {
         let (method, allow) = match request.path() {
             DRAIN | UNDRAIN | QUIT => (Method::POST, "POST"),
             LOG => (Method::PUT, "PUT"),
-            STATE | BOOTSTRAP | HEALTH | XDS | MERGED | OWN => (Method::GET, "GET"),
+            PAGE | EVENTS | STATE | BOOTSTRAP | HEALTH | XDS | MERGED | OWN => (Method::GET, "GET"),
             _ => return not_found(),
         };
         if request.method != method {
             return not_allowed(allow);
         }
         match request.path() {
+            PAGE => self.page.html().await,
+            EVENTS => self.events(&request),
             DRAIN => {
                 self.state.apply(Observation::Draining);
                 let response = self.command(LocalCommand::Drain).await;
@@ -114,6 +123,15 @@ impl LocalServer {
             OWN => self.scraper.own(),
             _ => self.log_level(request.query()),
         }
+    }
+
+    fn events(&self, request: &HttpRequest) -> Response {
+        if !is_same_origin(&request.headers) {
+            return text(StatusCode::FORBIDDEN, "not for pages of other sites\n");
+        }
+        // The page limits its streams, which would otherwise take the connections of other requests.
+        request.slot.release();
+        self.page.events()
     }
 
     async fn command(&self, command: LocalCommand) -> Response {
@@ -166,16 +184,7 @@ fn is_direct(headers: &HeaderMap) -> bool {
         name.starts_with("x-envoy-")
             || [FORWARDED.as_str(), VIA.as_str(), ORIGIN.as_str(), "x-forwarded-for"].contains(&name)
     };
-    let host = |value: &hyper::header::HeaderValue| value.to_str().is_ok_and(is_local_host);
-    !headers.keys().any(|name| is_trace(name.as_str())) && headers.get_all(HOST).iter().all(host)
-}
-
-/// Returns true for `localhost` or a loopback address, with or without a port.
-fn is_local_host(host: &str) -> bool {
-    let Ok(authority) = host.parse::<hyper::http::uri::Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    !authority.as_str().contains('@') && (name.eq_ignore_ascii_case("localhost") || is_loopback)
+    !headers.keys().any(|name| is_trace(name.as_str())) && has_local_host(headers)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod process;
 #[cfg_attr(not(feature = "vm"), path = "metrics/vm_absent.rs")]
 pub mod vm;
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -41,6 +42,16 @@ pub enum ExitCause {
     /// The agent killed it because it did not respond.
     Hung,
     Unexpected(ExitReason),
+}
+
+impl fmt::Display for ExitCause {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Requested => formatter.write_str("stopped by the agent"),
+            Self::Hung => formatter.write_str("killed by the agent, because it did not respond"),
+            Self::Unexpected(reason) => write!(formatter, "unexpectedly, {reason}"),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::envoy_version::lacks_fixes;
-use crate::metrics::Metrics;
+use crate::metrics::{ExitCause, Metrics};
+use crate::process_history::{ProcessEvent, ProcessHistory};
 use crate::readiness::{Condition, Observation, Phase, Policy, Readiness, Silence, Snapshot};
 
 /// Shared readiness state and its subscribers.
@@ -20,6 +21,7 @@ pub struct AgentState {
     stale: Mutex<Option<(Duration, Duration)>>,
     /// Why the xDS configuration could not be stored.
     store_error: Mutex<Option<String>>,
+    processes: Mutex<ProcessHistory>,
     started: Instant,
     metrics: Arc<Metrics>,
 }
@@ -36,6 +38,7 @@ impl AgentState {
             silence,
             stale: Mutex::default(),
             store_error: Mutex::default(),
+            processes: Mutex::default(),
             started: Instant::now(),
             metrics,
         }
@@ -109,10 +112,26 @@ impl AgentState {
                 let next = Arc::new(ready.snapshot().clone());
                 log(snapshot, &next, now);
                 self.metrics.observe(snapshot, &next, now);
+                self.processes().observe(snapshot, &next, now);
                 *snapshot = next;
             }
             changed
         });
+    }
+
+    /// Records why Envoy exited.
+    pub fn envoy_exited(&self, cause: ExitCause) {
+        self.metrics.envoy_exited(cause);
+        self.processes().explain_exit(cause.to_string());
+    }
+
+    /// Returns the last starts and exits of Envoy, oldest first.
+    pub fn process_events(&self) -> Vec<ProcessEvent> {
+        self.processes().events()
+    }
+
+    fn processes(&self) -> MutexGuard<'_, ProcessHistory> {
+        self.processes.lock().expect("nothing panics while it holds this lock")
     }
 
     fn ready(&self) -> MutexGuard<'_, Readiness> {

@@ -261,7 +261,7 @@ impl Supervisor {
     async fn stop_envoy(&mut self, grace: Duration) {
         let EnvoyState::Running(process, _) = &mut self.envoy else { return };
         if let Some(reason) = envoy_state::stop(process, grace, &mut self.signals).await {
-            self.state.metrics().envoy_exited(ExitCause::Requested);
+            self.state.envoy_exited(ExitCause::Requested);
             info!(status = %reason, "envoy exited");
         }
     }

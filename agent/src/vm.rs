@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serving::page::Table;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -104,6 +105,15 @@ impl VmView {
     pub fn to_json(&self) -> Option<Bytes> {
         let stream = self.stream.as_ref().map(|stream| stream.borrow().to_json(Instant::now()));
         self.health.as_ref().map(|health| health.view(&stream.unwrap_or_default()))
+    }
+
+    /// Returns the tables of the status page about the workload and its discovery server.
+    pub fn tables(&self) -> Vec<Table> {
+        let Some(health) = &self.health else { return Vec::new() };
+        let stream =
+            self.stream.as_ref().map(|stream| report::stream_table(&stream.borrow(), health.started()));
+        let xds = self.xds.as_ref().map(|view| xds_proxy::type_table(&view.borrow()));
+        [Some(health.table()), stream, xds].into_iter().flatten().collect()
     }
 
     /// Returns the response body of `GET /debug/xds`; `None` without the xDS proxy.

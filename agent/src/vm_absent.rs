@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serving::page::Table;
 
 use crate::awaited_pids::AwaitedPids;
 use crate::exit::Failure;
@@ -33,6 +34,10 @@ impl VmView {
 
     pub fn xds_json(&self) -> Option<Bytes> {
         None
+    }
+
+    pub fn tables(&self) -> Vec<Table> {
+        Vec::new()
     }
 }
 

@@ -8,6 +8,7 @@ use comfy_table::Table;
 use super::demo::{Demo, GRACE, MACHINES};
 use kit::app::switched::Behavior;
 use kit::vm::documents::HOST;
+use kit::vm::machine::Machine;
 
 /// The current state of a machine.
 pub struct Row {
@@ -79,12 +80,17 @@ fn keys(row: &Row) -> String {
 pub fn footer(demo: &Demo, events: &[&str]) -> String {
     let events =
         if events.is_empty() { "        no events yet: press a key".to_owned() } else { events.join("\n") };
+    let agents = demo.machines.iter().map(Machine::admin_address);
+    let pages = [demo.discovery.monitoring()].into_iter().chain(agents);
+    let pages: Vec<String> = pages.map(|address| format!("http://{address}/")).collect();
+    let pages = pages.join(" ");
     format!(
         "\nevents\n{events}\n\n\
          Each agent probes its application every second; after two consecutive failures Envoy sends it no more requests.\n\
          An agent that was killed has {} s to reconnect.\n\n\
          keys: 1 2 3 make the application fail, 4 5 6 make it hang, 7 8 9 kill its agent; the same key reverts it; q quits\n\
          send a request yourself:   curl -i --header 'Host: {HOST}' http://{}/\n\
+         pages in a browser:        {pages}\n\
          as an operator would:      target/debug/app-health workloads --url http://{} --watch\n\
          logs:                      {}\n",
         GRACE.as_secs(),

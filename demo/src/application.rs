@@ -121,11 +121,13 @@ impl Application {
             "\nreadiness on http://localhost:{}/healthz/ready: {readiness}\n\
              toggle a container: its number and Enter ({}), or curl http://{}/flip/web\n\
              send a probe: curl -i http://localhost:{}/app-health/web/readyz\n\
+             page of the agent: {}\n\
              end: q and Enter, or Ctrl-C\n",
             sidecar.ready_address.port(),
             numbered.join(", "),
             self.flip_address,
             sidecar.probe_address.port(),
+            sidecar.page(),
         )
     }
 }

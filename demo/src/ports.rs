@@ -10,6 +10,8 @@ pub(crate) struct Ports {
     pub(crate) probes: u16,
     /// Readiness of the agent.
     pub(crate) ready: u16,
+    /// The agent's page, on loopback.
+    pub(crate) local: u16,
     /// Envoy's own metrics.
     pub(crate) stats: u16,
     /// The container `web`: http.
@@ -57,6 +59,7 @@ impl Ports {
         Ok(Self {
             probes: choose(any, 15020, "Envoy's probe listener")?,
             ready: choose(any, 15021, "the agent's /healthz/ready")?,
+            local: choose(Ipv4Addr::LOCALHOST.into(), 15004, "the agent's page")?,
             stats: choose(any, 15090, "Envoy's metrics")?,
             web: choose(pod_ip, 18080, "the container web")?,
             legacy: choose(pod_ip, 18081, "the container legacy")?,

@@ -26,6 +26,8 @@ pub(crate) struct Sidecar {
     pub(crate) probe_address: SocketAddr,
     /// The address of `/healthz/ready`.
     pub(crate) ready_address: SocketAddr,
+    /// The address of the agent's page.
+    page_address: SocketAddr,
     agent: Child,
 }
 
@@ -51,7 +53,8 @@ impl Sidecar {
         command.arg("run").arg("--state-dir").arg(&state);
         command.arg("--envoy").arg(workspace.join(".tools/bin/envoy"));
         command.arg("--instance-ip").arg(pod_ip.to_string());
-        command.arg("--local-address").arg(format!("unix:{}", state.join("agent.sock").display()));
+        let page_address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), ports.local);
+        command.arg("--local-address").arg(page_address.to_string());
         for (flag, port) in [
             ("--probe-address", ports.probes),
             ("--ready-address", ports.ready),
@@ -66,8 +69,12 @@ impl Sidecar {
         command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
         let agent = command.spawn().map_err(|error| format!("app-health-agent: {error}"))?;
         let local = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-        let mut sidecar =
-            Self { probe_address: local(ports.probes), ready_address: local(ports.ready), agent };
+        let mut sidecar = Self {
+            probe_address: local(ports.probes),
+            ready_address: local(ports.ready),
+            page_address,
+            agent,
+        };
         sidecar.until_ready().await.map_err(|reason| failure(&reason, &log_file))?;
         Ok(sidecar)
     }
@@ -87,6 +94,11 @@ impl Sidecar {
             },
             () = tokio::time::sleep(START) => Err(format!("not ready within {START:?}")),
         }
+    }
+
+    /// Returns the URL of the agent's page.
+    pub(crate) fn page(&self) -> String {
+        format!("http://{}/", self.page_address)
     }
 
     /// Returns status and body of `/healthz/ready` as one line.

@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::unistd::Pid;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
@@ -45,15 +46,25 @@ fn is_alive(pid: Pid) -> bool {
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
+/// Requests the page at this address.
+async fn get(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("the page's port is open");
+    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("a connection");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.expect("a response in UTF-8");
+    response
+}
+
 #[tokio::test]
 async fn all_verdicts_are_correct_even_if_ports_are_in_use() {
     let _one = ONE.lock().await;
     // A port that another process uses already is as good.
-    let _taken = [15020, 15021, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    let _taken = [15020, 15021, 15004, 15090].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
     let output = demo(&["--once"]).wait_with_output().await.expect("the demo can be waited for");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{stdout}");
-    for port in ["15020", "15021", "15090"] {
+    for port in ["15020", "15021", "15004", "15090"] {
         assert!(stdout.contains(&format!("port {port} cannot be used")), "{stdout}");
     }
     for (probe, status) in [("web/readyz", "200"), ("legacy/readyz", "503"), ("db/readyz", "200")] {
@@ -68,10 +79,13 @@ async fn a_killed_demo_leaves_no_process() {
     let mut demo = demo(&[]);
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
     let mut output = String::new();
-    while !output.contains("/app-health/web/readyz") {
+    while !output.contains("page of the agent: http://") {
         let line = lines.next_line().await.expect("the demo prints text");
         output += &line.unwrap_or_else(|| panic!("the demo ended: {output}"));
     }
+    let (_, address) = output.rsplit_once("page of the agent: http://").expect("the address of the page");
+    let page = get(address.trim_end_matches('/')).await;
+    assert!(page.contains("<th scope=\"row\">web/readyz</th>"), "{page}");
     let children = descendants(demo.id().expect("the demo runs"));
     let envoy = |pid: &Pid| {
         let program = std::fs::read_link(Path::new("/proc").join(pid.to_string()).join("exe"));

@@ -1,11 +1,13 @@
-//! What both binaries need to run as a server or a command: a limited HTTP server, PEM files and
-//! TLS, values that follow their files, signals, exit codes, the runtime and the environment.
+//! What both binaries need to run as a server or a command: a limited HTTP server, status pages, PEM
+//! files and TLS, values that follow their files, signals, exit codes, the runtime and the environment.
 
 pub mod environment;
 pub mod exit;
 pub mod files;
 pub mod http_server;
+pub mod local_host;
 pub mod log_limiter;
+pub mod page;
 pub mod runtime;
 pub mod shutdown;
 pub mod source;

@@ -13,6 +13,7 @@ mod full_disk;
 mod hang;
 mod local;
 mod metrics;
+mod page;
 mod reference;
 mod run;
 mod stages;

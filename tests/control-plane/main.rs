@@ -15,6 +15,7 @@ mod failed_mount;
 mod inject;
 mod lint;
 mod mass_silence;
+mod page;
 mod slow_readers;
 mod webhook;
 mod webhook_cert_manager;

@@ -30,15 +30,17 @@ async fn the_scripted_demo_succeeds() {
 
 #[tokio::test]
 async fn keys_control_the_demo() {
+    let first = net::loopbacks(5);
     let mut demo = Command::new(kit::agent::binary_of("demo-vm"));
-    demo.args(["--addresses", &net::loopbacks(5).to_string()]).kill_on_drop(true);
+    demo.args(["--addresses", &first.to_string()]).kill_on_drop(true);
     demo.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut demo = demo.spawn().expect("the demo starts");
     let mut keys = demo.stdin.take().expect("a pipe");
     let mut lines = BufReader::new(demo.stdout.take().expect("a pipe")).lines();
+    let pages = format!("http://{first}:15014/ http://");
     // The effects of a key may appear in any order.
     let steps: [(&[&str], &str); 4] = [
-        (&["payments-1: added to Envoy", "payments-3: added to Envoy"], "1"),
+        (&["payments-1: added to Envoy", "payments-3: added to Envoy", &pages], "1"),
         (&["payments-1: application responds with 503", "payments-1: removed from Envoy"], "9"),
         (&["payments-3: agent killed", "payments-3: removed from Envoy"], "1"),
         (&["payments-1: added to Envoy, "], "q"),

@@ -69,11 +69,17 @@ pub async fn query_data_path(
 /// that it is unknown.
 pub async fn open_connections(url: &HttpUrl, timeout: Duration) -> Option<u64> {
     let limit = AdminRequest::Stats.limit();
-    let response = get(url, admin::OPEN_CONNECTIONS, limit, timeout, || ()).await?.ok()?;
+    admin::open_connections(&text(url, admin::OPEN_CONNECTIONS, limit, timeout).await?)
+}
+
+/// Returns the body of a response with status 200; `None` if there is no such response within `timeout`,
+/// or if it has more than `limit` bytes.
+pub async fn text(url: &HttpUrl, path: &str, limit: usize, timeout: Duration) -> Option<String> {
+    let response = get(url, path, limit, timeout, || ()).await?.ok()?;
     if response.status != 200 || response.truncated {
         return None;
     }
-    admin::open_connections(std::str::from_utf8(&response.body).ok()?)
+    String::from_utf8(response.body).ok()
 }
 
 /// Sends a POST request to the admin interface and returns true if it was answered with 200 in

@@ -113,7 +113,7 @@ impl Supervisor {
             _ => Duration::ZERO,
         };
         self.state.apply(Observation::Exited);
-        self.state.metrics().envoy_exited(match () {
+        self.state.envoy_exited(match () {
             () if self.is_hung => ExitCause::Hung,
             () if self.is_replaced || self.drain.is_shutting_down() => ExitCause::Requested,
             () => ExitCause::Unexpected(reason),

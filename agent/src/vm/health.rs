@@ -16,6 +16,7 @@ mod publisher;
 pub mod source;
 mod target;
 mod tls;
+mod workload_table;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use serving::page::Table;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -86,6 +88,11 @@ impl HealthHandle {
         let gone = || "the agent is terminating".to_owned();
         self.pushes.send(PushedProbe { probe, result }).await.map_err(|_| gone())?;
         received.await.map_err(|_| gone())?
+    }
+
+    /// Returns the table of the status page about the workload.
+    pub fn table(&self) -> Table {
+        workload_table::workload_table(&self.snapshots.borrow())
     }
 
     /// Returns the response body of `GET /debug/vm-health`. `stream` describes the connection to

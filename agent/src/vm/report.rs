@@ -7,6 +7,7 @@ pub mod connection;
 mod health_link;
 mod stream_handle;
 mod stream_status;
+mod stream_table;
 pub mod tls;
 pub mod token;
 pub mod xds;
@@ -34,6 +35,7 @@ pub use config::{DiscoveryConfig, DiscoveryServer};
 pub use health_link::HealthLink;
 use stream_handle::{Event, StreamHandle};
 pub use stream_status::StreamStatus;
+pub use stream_table::stream_table;
 use workload_health::reporter::{Attempt, Disconnect, Effect, Input, Reporter, ReporterSettings};
 use xds::{Request, Response};
 

@@ -7,6 +7,7 @@ mod frames;
 mod secrets;
 mod server;
 mod task;
+mod type_table;
 mod upstream;
 mod view;
 
@@ -30,6 +31,7 @@ use crate::vm::report::{Certificates, DiscoveryConfig, HealthLink};
 use cache_file::CacheFile;
 use cache_writer::CacheWriter;
 use task::{ProxyTask, Surroundings};
+pub use type_table::type_table;
 pub use view::to_json;
 
 /// Capacity of the queue of new streams.

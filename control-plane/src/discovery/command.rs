@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use super::config_dir::{self, Configured, WatchSettings};
 use super::debug_endpoints::MonitoringHandlers;
 use super::metrics::Metrics;
+use super::page::StatusPage;
 use super::registry::{self, RegistryConfig};
 use super::server::{self as ads, ServerLimits, Shared};
 use super::store::redb::{self, StoreError};
@@ -166,6 +167,7 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         warn!("--plaintext-listen is not a loopback address: clients are not authenticated");
     }
 
+    let leaving = Stages::default();
     let (failed_mount, failed_mount_receiver) = watch::channel(None);
     let handlers = MonitoringHandlers {
         debug_allow_remote,
@@ -175,10 +177,11 @@ async fn serve(config: DiscoveryConfig) -> Result<(), Failure> {
         pending: Pending::new([CONFIGURATION, STORE]),
         failed_mount: failed_mount_receiver,
         metrics: metrics.clone(),
+        page: StatusPage::new(settings.instance.clone(), store.name(), leaving.closing.clone()),
     };
     let pending = handlers.pending.clone();
     let loaded = Arc::new(OnceLock::new());
-    let (watched, leaving) = (loaded.clone(), Stages::default());
+    let watched = loaded.clone();
     let watch = move |request| handlers.clone().handle(request, watched.get().cloned());
     let server = monitoring_port::server(metrics.servers.clone());
     tokio::spawn(http_server::serve(monitoring, Plaintext, server, leaving.clone(), watch));

@@ -1,5 +1,5 @@
-//! HTTP handlers of the monitoring port: `/debug/workloads`, and readiness with the list of
-//! degradations.
+//! HTTP handlers of the monitoring port: the status page, `/debug/workloads`, and readiness with the
+//! list of degradations.
 
 use std::sync::Arc;
 
@@ -8,15 +8,23 @@ use hyper::{Method, StatusCode};
 use tokio::sync::watch;
 
 use crate::discovery::metrics::Metrics;
+use crate::discovery::page::{PageSources, StatusPage};
 use crate::discovery::registry::Handle;
 use crate::discovery::server::Shared;
 use crate::monitoring::{self, Pending, READY};
 use discovery::entries::Input;
+use discovery::objects::Key;
 use discovery::view::{Filter, WorkloadsResponse};
 use serving::http_server::{HttpRequest, Response, json, not_allowed, text};
+use serving::local_host::has_local_host;
+use serving::page::is_same_origin;
 use workload_health::health_report::printable;
 
+const PAGE: &str = "/";
+const EVENTS: &str = "/events";
 const WORKLOADS: &str = "/debug/workloads";
+/// The last changes of a machine's condition.
+const HISTORY: &str = "/debug/workloads/history";
 /// Releases held endpoints.
 const RELEASE: &str = "/debug/workloads/release";
 
@@ -34,6 +42,7 @@ pub struct MonitoringHandlers {
     /// Why the configuration cannot be read at the start.
     pub failed_mount: watch::Receiver<Option<String>>,
     pub metrics: Arc<Metrics>,
+    pub page: StatusPage,
 }
 
 /// Registry and server state; `None` until store and configuration are loaded.
@@ -43,6 +52,7 @@ impl MonitoringHandlers {
     /// Handles a request to the monitoring port.
     pub async fn handle(self, request: HttpRequest, loaded: Loaded) -> Response {
         match (request.path(), loaded) {
+            (PAGE | EVENTS | HISTORY, loaded) => self.page(&request, loaded).await,
             (WORKLOADS, loaded) => self.workloads(&request, loaded).await,
             (RELEASE, loaded) => self.release(&request, loaded).await,
             (READY, Some((registry, _))) if self.pending.reasons().is_empty() => {
@@ -94,6 +104,40 @@ impl MonitoringHandlers {
         text(StatusCode::OK, format!("released {released} held endpoints\n"))
     }
 
+    async fn page(&self, request: &HttpRequest, loaded: Loaded) -> Response {
+        let is_local = request.peer.is_local() && has_local_host(&request.headers);
+        if !self.debug_allow_remote && !is_local {
+            return forbidden(
+                "only available from this machine; --debug-allow-remote allows all addresses\n",
+            );
+        }
+        if request.method != Method::GET {
+            return not_allowed("GET");
+        }
+        let Some((registry, shared)) = loaded else {
+            return text(StatusCode::SERVICE_UNAVAILABLE, self.pending.reasons().join("\n") + "\n");
+        };
+        let sources = PageSources { registry, shared };
+        match request.path() {
+            PAGE => self.page.html(&sources).await,
+            _ if !is_same_origin(&request.headers) => forbidden("not for pages of other sites\n"),
+            EVENTS => {
+                // The page limits its streams, which would otherwise take the connections of health
+                // checks.
+                request.slot.release();
+                self.page.events(sources)
+            }
+            _ => match key(request.query()) {
+                Some(key) => {
+                    let history = sources.registry.history(key).await;
+                    let body = serde_json::to_vec(&history).expect("the history is JSON");
+                    json(StatusCode::OK, Bytes::from(body))
+                }
+                None => text(StatusCode::BAD_REQUEST, "the query must be namespace=NAME&name=NAME\n"),
+            },
+        }
+    }
+
     async fn workloads(&self, request: &HttpRequest, loaded: Loaded) -> Response {
         if !self.debug_allow_remote && !request.peer.is_local() {
             return forbidden(
@@ -129,6 +173,12 @@ impl MonitoringHandlers {
 /// Answers why a request to change something is rejected.
 fn forbidden(text_of: &'static str) -> Response {
     text(StatusCode::FORBIDDEN, text_of)
+}
+
+/// Parses the query `namespace=shop&name=pay-1`. The names of Kubernetes need no escapes.
+fn key(query: &str) -> Option<Key> {
+    let (namespace, name) = query.split_once('&')?;
+    Some(Key::new(namespace.strip_prefix("namespace=")?, name.strip_prefix("name=")?))
 }
 
 /// Parses a query such as `namespace=shop&state=False`. Returns the name of an unknown parameter as

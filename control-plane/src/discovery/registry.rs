@@ -1,6 +1,7 @@
 //! The task that owns the entries. It passes messages of streams, store and configuration to the
 //! state machine in [`discovery::entries`], executes the resulting effects, and publishes snapshots.
 
+mod condition_history;
 mod events;
 mod handle;
 
@@ -19,6 +20,7 @@ use tracing::{info, warn};
 use super::config_dir::Configured;
 use super::metrics::{self, Metrics};
 use super::store::{Store, Write};
+use condition_history::ConditionHistory;
 use discovery::debounce::Debounce;
 use discovery::entries::{Brake, Effect, Entries, Input, Kept, Settings, StreamCommand, StreamId, Timestamp};
 use discovery::objects::{Config, Key, LastEndpoint};
@@ -26,6 +28,7 @@ use discovery::snapshot::{Snapshot, SnapshotSettings};
 use discovery::view::RegistryView;
 use handle::Message;
 
+pub use condition_history::ConditionChange;
 pub use handle::Handle;
 
 /// Capacity of the channel from the streams to the registry. Streams wait while it is full.
@@ -88,6 +91,7 @@ pub fn start(parts: RegistryConfig, closing: CancellationToken) -> (Handle, Join
         configured: configured.clone(),
         logged_errors: Vec::new(),
         metrics,
+        history: ConditionHistory::default(),
     };
     registry.configure();
     registry.publish();
@@ -118,6 +122,7 @@ struct Registry {
     /// The configuration errors that were logged last.
     logged_errors: Vec<String>,
     metrics: Arc<Metrics>,
+    history: ConditionHistory,
 }
 
 impl Registry {
@@ -177,6 +182,9 @@ impl Registry {
                     self.senders.remove(&stream);
                 }
                 self.step(input);
+            }
+            Message::History(key, sender) => {
+                let _ = sender.send(self.history.of(&key));
             }
             Message::View(sender) => {
                 let _ = sender.send(RegistryView {
@@ -240,7 +248,10 @@ impl Registry {
                 self.writes.push(key, Write { sequence: write, record, session });
             }
             Effect::Changed { .. } => self.change(),
-            Effect::Event(event) => events::record_event(&event, &self.metrics),
+            Effect::Event(event) => {
+                events::record_event(&event, &self.metrics);
+                self.history.record(&event, wall());
+            }
         }
     }
 

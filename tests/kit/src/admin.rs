@@ -1,6 +1,7 @@
 //! A scripted Envoy admin port whose behavior can be changed at any time.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ struct Shared {
     mood: Mutex<Mood>,
     metrics: String,
     started_told: Mutex<Option<Instant>>,
+    metrics_queries: AtomicUsize,
 }
 
 impl ScriptedAdmin {
@@ -51,13 +53,23 @@ impl ScriptedAdmin {
     pub async fn start(mood: Mood, metrics: String) -> Self {
         let listener = TcpListener::bind((net::loopback(), 0)).await.expect("cannot bind a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let shared = Arc::new(Shared { mood: Mutex::new(mood), metrics, started_told: Mutex::default() });
+        let shared = Arc::new(Shared {
+            mood: Mutex::new(mood),
+            metrics,
+            started_told: Mutex::default(),
+            metrics_queries: AtomicUsize::new(0),
+        });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self { address, shared, _accepting: AbortOnDropHandle::new(accepting) }
     }
 
     pub fn set(&self, mood: Mood) {
         *self.shared.mood.lock().expect("the mutex is not poisoned") = mood;
+    }
+
+    /// Returns how many requests for `/stats/prometheus` it has received.
+    pub fn metrics_queries(&self) -> usize {
+        self.shared.metrics_queries.load(Ordering::Relaxed)
     }
 
     /// Returns when the port last began to report started workers, if it did so since the last
@@ -84,6 +96,9 @@ async fn answer(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let path = head.split(' ').nth(1).unwrap_or_default();
+    if path.starts_with("/stats/prometheus") {
+        shared.metrics_queries.fetch_add(1, Ordering::Relaxed);
+    }
     let mood = *shared.mood.lock().expect("the mutex is not poisoned");
     match mood {
         Mood::Serves | Mood::Starts => say(&mut stream, path, mood, shared).await,

@@ -75,7 +75,7 @@ pub async fn send(address: SocketAddr, bytes: &[u8]) -> Answer {
 /// Sends a GET over a Unix socket and returns the body.
 pub async fn get_unix(socket: &Path, path: &str) -> std::io::Result<String> {
     let stream = UnixStream::connect(socket).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     Ok(exchange(stream, request.as_bytes()).await.text())
 }
 

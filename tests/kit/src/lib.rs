@@ -9,6 +9,7 @@ pub mod caller;
 pub mod container_tools;
 pub mod docker;
 pub mod envoy;
+pub mod events;
 pub mod example;
 pub mod launcher;
 pub mod load;

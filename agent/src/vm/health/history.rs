@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use serving::page::Results;
 use workload_health::{HealthReason, Outcome};
 
 use super::HealthSnapshot;
@@ -45,6 +46,28 @@ impl History {
 
     pub(super) fn set_counters(&mut self, counters: (u32, u32)) {
         self.counters = counters;
+    }
+
+    /// Returns the number of successes and of failures.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        (self.successes, self.failures)
+    }
+
+    /// Returns why the last file or pushed probe was rejected.
+    pub(super) fn config_error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Returns the last results as runs of equal ones, oldest first.
+    pub(super) fn results(&self) -> Results {
+        let mut runs = Results::new();
+        for ProbeRecord { reason, text, .. } in self.last.iter().rev() {
+            match runs.last_mut() {
+                Some((last, count, _)) if last == reason.word() => *count += 1,
+                _ => runs.push((reason.word().to_owned(), 1, text.is_none())),
+            }
+        }
+        runs
     }
 
     pub(super) fn probe_ended(&mut self, outcome: &Outcome, at: Duration, took: Duration) {

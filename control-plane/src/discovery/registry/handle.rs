@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::ConditionChange;
 use crate::discovery::config_dir::Configured;
 use discovery::entries::{Identity, Input, Node, StreamCommand, StreamId};
+use discovery::objects::Key;
 use discovery::snapshot::Snapshot;
 use discovery::view::RegistryView;
 
@@ -26,6 +28,7 @@ pub(super) enum Message {
     Opened(Input, StreamId, mpsc::Sender<StreamCommand>),
     Input(Input),
     View(oneshot::Sender<RegistryView>),
+    History(Key, oneshot::Sender<Vec<ConditionChange>>),
 }
 
 impl Handle {
@@ -58,6 +61,13 @@ impl Handle {
         let (sender, view) = oneshot::channel();
         self.send_message(Message::View(sender)).await;
         view.await.unwrap_or_default()
+    }
+
+    /// Returns the last changes of a machine's condition, oldest first.
+    pub async fn history(&self, key: Key) -> Vec<ConditionChange> {
+        let (sender, history) = oneshot::channel();
+        self.send_message(Message::History(key, sender)).await;
+        history.await.unwrap_or_default()
     }
 
     /// Returns true if agents must connect to another replica.

@@ -1,0 +1,134 @@
+//! Tests of discovery's status page on the monitoring port.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use kit::caller::{self, Answer};
+use kit::events::EventStream;
+use kit::wait;
+use serde_json::Value;
+
+use crate::discovery_support::Discovery;
+
+/// Number of machines of the large mesh.
+const MACHINES: usize = 10_000;
+/// Number of pages that may be open at the same time.
+const STREAMS: usize = 8;
+const LOCAL: &str = "Host: localhost\r\n";
+
+/// Number of machines of one file, which may have 1 MiB at most.
+const MACHINES_PER_FILE: usize = 1000;
+
+/// Writes the file with these machines; the addresses begin with `network`.
+fn write_machines(discovery: &Discovery, machines: Range<usize>, network: u8) {
+    let mut text = String::new();
+    let file = format!("mesh/machines-{}.yaml", machines.start);
+    for machine in machines {
+        let address = format!("{network}.{}.{}.{}", machine >> 16, machine >> 8 & 255, machine & 255);
+        let _ = writeln!(
+            text,
+            "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\n\
+             metadata: {{ name: m{machine:05}, namespace: shop }}\n\
+             spec: {{ address: {address}, labels: {{ app: payments }} }}"
+        );
+    }
+    let (new, used) = (discovery.folder.join("machines.new"), discovery.folder.join(file));
+    fs::write(&new, text).and_then(|()| fs::rename(new, used)).expect("a writable folder");
+}
+
+async fn get(discovery: &Discovery, request: &str, lines: &str) -> Answer {
+    caller::send(discovery.monitoring, format!("{request} HTTP/1.1\r\n{lines}\r\n").as_bytes()).await
+}
+
+async fn open(monitoring: SocketAddr) -> EventStream {
+    EventStream::open(monitoring, "/events").await.expect("a stream")
+}
+
+fn number(event: &Value, list: &str) -> usize {
+    event[list].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test]
+async fn all_machines_arrive_in_parts_and_then_only_what_changes() {
+    let discovery = Discovery::start("page", &[]);
+    for first in (0..MACHINES).step_by(MACHINES_PER_FILE) {
+        write_machines(&discovery, first..first + MACHINES_PER_FILE, 10);
+    }
+    // One more file has a single machine, which changes below.
+    write_machines(&discovery, MACHINES..MACHINES + 1, 10);
+    let all = MACHINES + 1;
+    let mut events = open(discovery.monitoring).await;
+    let counted = |event: &Value| event["counts"]["all"] == all;
+    events.until("the number of machines", counted).await;
+    // A page that is opened now begins with all machines.
+    let mut events = open(discovery.monitoring).await;
+    let (mut rows, mut parts) = (0, 0);
+    while rows < all {
+        let part = events.until("a part of the machines", |event| event["rows"].is_array()).await;
+        assert_eq!(part["reset"] == true, parts == 0, "only the first part discards rows");
+        assert!(number(&part, "rows") <= 500, "{}", number(&part, "rows"));
+        rows += number(&part, "rows");
+        parts += 1;
+        assert_eq!(part["more"] == true, rows < all);
+    }
+    assert_eq!(rows, all);
+
+    write_machines(&discovery, MACHINES..all, 11);
+    let change = events.until("the changed machine", |event| number(event, "rows") > 0).await;
+    assert_eq!(number(&change, "rows"), 1, "{change:#}");
+    assert_eq!(change["rows"][0]["address"], "11.0.39.16");
+    write_machines(&discovery, MACHINES..MACHINES, 11);
+    let change = events.until("the removed machine", |event| number(event, "gone") > 0).await;
+    assert_eq!(change["gone"][0], format!("shop/m{MACHINES}"));
+
+    // Without JavaScript, the page shows a part of them.
+    let page = get(&discovery, "GET /", LOCAL).await;
+    assert!(page.complete && page.text().contains("The first 200 of 10000"), "{}", page.text());
+    assert!(page.body.len() <= 60 << 10, "{} bytes", page.body.len());
+}
+
+#[tokio::test]
+async fn the_page_is_protected() {
+    let discovery = Discovery::start("page-headers", &[]);
+    wait::until("discovery is ready", async || get(&discovery, "GET /", LOCAL).await.status == 200).await;
+    let page = get(&discovery, "GET /", LOCAL).await;
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+    for (name, value) in [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer")] {
+        assert_eq!(page.header(name), Some(value), "{name}");
+    }
+    let history = "GET /debug/workloads/history";
+    let machine = format!("{history}?namespace=shop&name=none");
+    for (request, lines, status) in [
+        ("POST /", LOCAL, 405),
+        ("POST /events", LOCAL, 405),
+        ("GET /", "Host: evil.example\r\n", 403),
+        ("GET /events", "Host: evil.example\r\n", 403),
+        ("GET /events", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
+        (machine.as_str(), LOCAL, 200),
+        (history, LOCAL, 400),
+    ] {
+        assert_eq!(get(&discovery, request, lines).await.status, status, "{request} {lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_open_pages_is_limited() {
+    let discovery = Discovery::start("page-limit", &[]);
+    wait::until("discovery is ready", async || get(&discovery, "GET /", LOCAL).await.status == 200).await;
+    let mut open_pages = Vec::new();
+    for _ in 0..STREAMS {
+        open_pages.push(open(discovery.monitoring).await);
+    }
+    let refused = EventStream::open(discovery.monitoring, "/events").await;
+    assert!(refused.as_ref().is_err_and(|status| status.contains("503")), "{:?}", refused.err());
+    open_pages.pop();
+    wait::until("the place is free again", async || {
+        EventStream::open(discovery.monitoring, "/events").await.is_ok()
+    })
+    .await;
+    // Open pages take no connection of the health checks.
+    assert_eq!(get(&discovery, "GET /healthz/live", LOCAL).await.status, 200);
+}
