@@ -11,6 +11,7 @@ mod discovery_support;
 mod failed_mount;
 mod inject;
 mod mass_silence;
+mod monitoring;
 mod slow_readers;
 mod webhook;
 mod webhook_cert_manager;

@@ -12,6 +12,7 @@ pub mod envoy;
 pub mod example;
 pub mod launcher;
 pub mod load;
+pub mod monitoring;
 pub mod net;
 pub mod not_tested;
 pub mod oracle;
