@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use kit::monitoring::{
-    self, Alert, Expression, Series, TARGET_LABELS, alerts, dashboards, elements, exported, grouping_labels, panel_expressions,
-    series_of, variable_queries, yaml,
+    self, Alert, Expression, Series, TARGET_LABELS, alerts, dashboards, elements, exported, grouping_labels,
+    panel_expressions, series_of, variable_queries, yaml,
 };
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::application::{Application, READY_PATH};
@@ -57,7 +57,8 @@ fn webhook_metrics() -> String {
 /// Starts an agent with an Envoy whose process was killed once, on a machine of this discovery.
 async fn sidecar(discovery: &Discovery, application: SocketAddr) -> Sidecar {
     let server = discovery.plaintext().to_string();
-    let probers = format!(r#"{{"/app-health/app/readyz": {{"httpGet": {{"path": "{READY_PATH}", "port": {PORT}}}}}}}"#);
+    let probers =
+        format!(r#"{{"/app-health/app/readyz": {{"httpGet": {{"path": "{READY_PATH}", "port": {PORT}}}}}}}"#);
     let sidecar = Builder::again("monitoring", application.ip())
         .args(&["--proxy-xds", "--discovery", &server, "--discovery-plaintext", "--envoy-readiness", "off"])
         .args(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP])
@@ -105,7 +106,9 @@ async fn every_metric_and_label_is_exported() {
     let expressions = expressions();
     let wanted: Vec<(String, Series)> = expressions
         .iter()
-        .flat_map(|expression| series_of(&expression.text).into_iter().map(|series| (expression.origin.clone(), series)))
+        .flat_map(|expression| {
+            series_of(&expression.text).into_iter().map(|series| (expression.origin.clone(), series))
+        })
         .collect();
     let mut found = Metrics::new();
     // Some metrics appear when a counter is first raised, or when Envoy merges its histograms.

@@ -94,11 +94,8 @@ pub fn exported(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let tokens = tokens(line);
         let Some(metric) = tokens.first() else { continue };
-        let labels = if tokens.get(1).is_some_and(|next| next == "{") {
-            names(&tokens, 1)
-        } else {
-            BTreeSet::new()
-        };
+        let labels =
+            if tokens.get(1).is_some_and(|next| next == "{") { names(&tokens, 1) } else { BTreeSet::new() };
         metrics.entry(metric.clone()).or_default().extend(labels);
     }
     metrics
