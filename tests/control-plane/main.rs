@@ -16,6 +16,7 @@ mod inject;
 mod lint;
 mod mass_silence;
 mod page;
+mod monitoring;
 mod slow_readers;
 mod webhook;
 mod webhook_cert_manager;

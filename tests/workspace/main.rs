@@ -1,9 +1,10 @@
 //! Tests of the workspace's own rules: the dependencies between crates, the layout of sources, and the
-//! links and recipe names in documents.
+//! links and recipe names in documents, and alerts and dashboards.
 
 mod dependencies;
 mod documents;
 mod module_cycles;
+mod monitoring;
 mod sources;
 
 use std::path::{Path, PathBuf};

@@ -13,6 +13,7 @@ pub mod events;
 pub mod example;
 pub mod launcher;
 pub mod load;
+pub mod monitoring;
 pub mod net;
 pub mod not_tested;
 pub mod oracle;

@@ -1,4 +1,5 @@
-//! Parses metrics with Prometheus' own parsers, by the program `promtool`.
+//! Parses metrics, and checks rules and configurations, with Prometheus' own code in the program
+//! `promtool`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ impl Promtool {
         let found = [ours].into_iter().chain(machine).find(|path| path.exists());
         if found.is_none() {
             not_tested::report(
-                "merged metrics by Prometheus' own parsers",
+                "metrics and alerts with Prometheus' own code",
                 "no promtool (Debian's package prometheus)",
             );
         }
@@ -50,6 +51,20 @@ impl Promtool {
         let words = words(&output);
         // Exit code 3 reports messages of the linter only.
         if matches!(output.status.code(), Some(0 | 3)) { Ok(words) } else { Err(words) }
+    }
+
+    /// Runs promtool in `folder` and returns what it prints.
+    ///
+    /// # Errors
+    /// What it prints, if it exits with a failure.
+    ///
+    /// # Panics
+    /// If promtool cannot be run.
+    pub fn run(&self, folder: &Path, arguments: &[&str]) -> Result<String, String> {
+        let output =
+            Command::new(&self.0).args(arguments).current_dir(folder).output().expect("promtool starts");
+        let words = words(&output);
+        if output.status.success() { Ok(words) } else { Err(words) }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use envoy_types::pb::google::rpc::Status;
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::Request;
@@ -120,6 +121,17 @@ impl EnvoyStream {
             version_info: response.version_info.clone(),
             response_nonce: response.nonce.clone(),
             resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..DiscoveryRequest::default()
+        });
+    }
+
+    /// Rejects a response with this text, and requests the same resources.
+    pub fn reject(&self, response: &DiscoveryResponse, names: &[&str], text: &str) {
+        self.request(DiscoveryRequest {
+            type_url: response.type_url.clone(),
+            response_nonce: response.nonce.clone(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            error_detail: Some(Status { message: text.to_owned(), ..Status::default() }),
             ..DiscoveryRequest::default()
         });
     }
