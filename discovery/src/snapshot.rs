@@ -165,7 +165,7 @@ impl Snapshot {
             }
             changed.extend(outbound.names().cloned());
         }
-        // A namespace needs resources of its own only if it sees other clusters than all others do.
+        // A namespace needs separate resources only if it sees other clusters than all others do.
         let own = self.clusters.values().flat_map(|clusters| {
             let shared = visible_cluster(clusters, &Viewer::default());
             let is_shared = move |own: &Cluster| shared.is_some_and(|shared| std::ptr::eq(own, shared));

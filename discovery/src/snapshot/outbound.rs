@@ -18,9 +18,9 @@ use plan::{Forwarding, Plan};
 
 #[derive(Debug)]
 pub(super) struct Outbound {
-    /// What clients of all other namespaces receive.
+    /// The resources for clients of all other namespaces.
     shared: OutboundResources,
-    /// What clients of a namespace receive that sees other services than `shared` contains.
+    /// The resources for clients of each namespace that sees other services than `shared` contains.
     namespaces: BTreeMap<String, OutboundResources>,
     conflicts: BTreeSet<String>,
 }

@@ -20,7 +20,7 @@ pub(in crate::snapshot) struct Upstream<'a> {
     pub(in crate::snapshot) cluster: &'a str,
 }
 
-/// Where a listener forwards to.
+/// The clusters that a listener forwards to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Forwarding<'a> {
     /// Each request, to the cluster of its host.
