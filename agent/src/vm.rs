@@ -26,7 +26,7 @@ use health::{HealthConfig, HealthHandle};
 use report::{DiscoveryConfig, StreamStatus};
 use xds_proxy::{ProxyConfig, RunningProxy};
 
-/// How long the exit waits for the disk.
+/// Time limit, at the exit, for writing the xDS cache to the disk.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

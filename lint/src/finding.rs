@@ -4,7 +4,7 @@ use injector::workload::PodLocation;
 
 use crate::Rule;
 
-/// Where a document comes from.
+/// The file or the cluster that a document was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The path of the file as given, `stdin`, or empty for an object of the cluster.
@@ -33,7 +33,7 @@ pub struct Finding {
     /// The path of the field in the document, for example
     /// `spec.template.spec.containers[0].livenessProbe.timeoutSeconds`.
     pub path: String,
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
 }
 

@@ -6,7 +6,7 @@ mod probes;
 pub use injection::*;
 pub use probes::*;
 
-/// How serious a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing; often right as it is.

@@ -12,7 +12,7 @@ use crate::{Finding, Options, lint};
 /// The result for one file.
 #[derive(Clone, Debug, Default)]
 pub struct StreamReport {
-    /// In the order of documents and lines.
+    /// The findings, ordered by document and line.
     pub findings: Vec<Finding>,
     /// Findings that an annotation suppresses.
     pub suppressed: usize,

@@ -62,7 +62,7 @@ pub struct LintArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LintFormat {
-    /// Lines for people.
+    /// A line for each finding, for a terminal.
     Text,
     /// One object with all findings.
     Json,

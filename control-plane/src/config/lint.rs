@@ -16,7 +16,7 @@ pub struct LintConfig {
     pub strict: bool,
 }
 
-/// What is linted.
+/// The documents that are linted: files, directories or a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LintInput {
     Files {

@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum pause after failed writes; the pause doubles from [`INTERVAL`] on.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// What is written.
+/// The content of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
     /// The configuration and its age.

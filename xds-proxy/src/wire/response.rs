@@ -40,7 +40,7 @@ pub struct DeltaResource<'a> {
 }
 
 impl Response {
-    /// Reads a response.
+    /// Reads the fields of a response that the proxy needs.
     ///
     /// # Errors
     /// If the message is no response, or its version, nonce or type URL is longer than 64 KiB.

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Number of changes that are kept of each machine.
 const CAPACITY: usize = 8;
 
-/// One change.
+/// A change of the condition of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionChange {

@@ -28,7 +28,7 @@ fn read(rows: &Rows, cursor: &mut Cursor) -> (Vec<String>, Vec<String>, usize) {
         let texts = |value: &Value| value.as_str().expect("a string").to_owned();
         names.extend(part["rows"].as_array().expect("rows").iter().map(|row| texts(&row["name"])));
         gone.extend(part["gone"].as_array().expect("keys").iter().map(texts));
-        assert!(parts == 0 || more, "a part follows only if the one before says so");
+        assert!(parts == 0 || more, "a part follows only if the previous one says so");
         more = part["more"] == true;
         parts += 1;
     }
