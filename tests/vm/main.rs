@@ -6,6 +6,7 @@ mod endpoints;
 mod last_endpoint;
 mod live_edit;
 mod mass_silence;
+mod page;
 mod prober_capture;
 mod prober_http;
 mod prober_kinds;
