@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use crate::discovery_support::Discovery;
 
-/// Number of machines of the large mesh.
-const MACHINES: usize = 10_000;
+/// Number of machines of the large mesh. A unit test of the rows has more: a debug build reads the
+/// documents slowly.
+const MACHINES: usize = 2_000;
 /// Number of pages that may be open at the same time.
 const STREAMS: usize = 8;
 const LOCAL: &str = "Host: localhost\r\n";
@@ -78,14 +79,14 @@ async fn all_machines_arrive_in_parts_and_then_only_what_changes() {
     write_machines(&discovery, MACHINES..all, 11);
     let change = events.until("the changed machine", |event| number(event, "rows") > 0).await;
     assert_eq!(number(&change, "rows"), 1, "{change:#}");
-    assert_eq!(change["rows"][0]["address"], "11.0.39.16");
+    assert_eq!(change["rows"][0]["address"], "11.0.7.208");
     write_machines(&discovery, MACHINES..MACHINES, 11);
     let change = events.until("the removed machine", |event| number(event, "gone") > 0).await;
-    assert_eq!(change["gone"][0], format!("shop/m{MACHINES}"));
+    assert_eq!(change["gone"][0], format!("shop/m{MACHINES:05}"));
 
     // Without JavaScript, the page shows a part of them.
     let page = get(&discovery, "GET /", LOCAL).await;
-    assert!(page.complete && page.text().contains("The first 200 of 10000"), "{}", page.text());
+    assert!(page.complete && page.text().contains("The first 200 of 2000"), "{}", page.text());
     assert!(page.body.len() <= 60 << 10, "{} bytes", page.body.len());
 }
 

@@ -7,6 +7,7 @@ mod last_endpoint;
 mod live_edit;
 mod mass_silence;
 mod outbound;
+mod page;
 mod prober_capture;
 mod prober_http;
 mod prober_kinds;

@@ -29,7 +29,7 @@ pub struct SidecarArgs {
         default_value = "[::]:15090"
     )]
     pub stats_address: OrOff<SocketAddr>,
-    /// Listener of the agent for this machine (drain, quit, debug, merged metrics): a loopback
+    /// Listener of the agent for this machine (status page, drain, quit, merged metrics): a loopback
     /// host:port or unix:PATH
     #[arg(long, env = "APP_HEALTH_LOCAL_ADDRESS", value_name = "ADDRESS", default_value = "127.0.0.1:15004")]
     pub local_address: LocalAddress,

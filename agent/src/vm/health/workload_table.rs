@@ -1,6 +1,6 @@
 //! The table of the status page about the workload.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use serving::page::{Cell, Table, Tone};
 use workload_health::State;
 
@@ -29,7 +29,7 @@ pub(super) fn workload_table(snapshot: &HealthSnapshot) -> Table {
         rows.insert(2, row("last probe", Cell::At { at }));
     }
     if let Some(probe) = probe {
-        rows.push(row("probe", Cell::text(without_queries(probe).to_string())));
+        rows.push(row("probe", Cell::text(without_secrets(probe).to_string())));
     }
     if let Some(error) = history.config_error() {
         rows.push(row("rejected configuration", Cell::status(Tone::Bad, error)));
@@ -43,16 +43,23 @@ pub(super) fn workload_table(snapshot: &HealthSnapshot) -> Table {
     }
 }
 
-/// Returns the probe without the queries of its paths, which may contain secrets.
-fn without_queries(probe: &Value) -> Value {
+/// Returns the probe without queries of paths and arguments of commands, which may contain secrets. Its
+/// headers have no values already.
+fn without_secrets(probe: &Value) -> Value {
     match probe {
         Value::Object(fields) => fields
             .iter()
             .map(|(key, value)| match value {
                 Value::String(path) if key == "path" => (key.clone(), without_query(path).into()),
-                other => (key.clone(), without_queries(other)),
+                Value::Array(command) if key == "command" && command.len() > 1 => {
+                    (key.clone(), json!([command.first(), "…"]))
+                }
+                other => (key.clone(), without_secrets(other)),
             })
             .collect(),
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,3 +39,6 @@ pub fn stream_table(status: &StreamStatus, started: Instant) -> Table {
         rows,
     }
 }
+
+#[cfg(test)]
+mod tests;
