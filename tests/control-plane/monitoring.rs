@@ -1,14 +1,15 @@
 //! The metrics and labels of the alerts and dashboards in `envoy-config/monitoring/` are those that an
 //! agent with its Envoy, discovery and the webhook export.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
 
+use kit::app::switched::Behavior;
 use kit::monitoring::{
-    self, Alert, Expression, Series, TARGET_LABELS, alerts, dashboards, elements, exported, grouping_labels,
-    panel_expressions, series_of, variable_queries, yaml,
+    self, Alert, Exported, Expression, Series, TARGET_LABELS, alerts, dashboards, elements, exported,
+    grouping_labels, panel_expressions, series_of, variable_queries, yaml,
 };
 use kit::sidecar::{Builder, Sidecar};
 use kit::vm::application::{Application, READY_PATH};
@@ -17,11 +18,10 @@ use kit::vm::discovery::Discovery;
 use kit::vm::documents::{GROUP, NAMESPACE, PORT, group, probe, service};
 use kit::vm::envoy_stream::EnvoyStream;
 use kit::{caller, envoy, net, wait};
+use serde_json::json;
 
 use crate::discovery_support::CDS;
 use crate::webhook_support::Webhook;
-
-type Metrics = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the expressions of all alerts and panels, and the queries of variables.
 fn expressions() -> Vec<Expression> {
@@ -57,14 +57,16 @@ fn webhook_metrics() -> String {
 /// Starts an agent with an Envoy whose process was killed once, on a machine of this discovery.
 async fn sidecar(discovery: &Discovery, application: SocketAddr) -> Sidecar {
     let server = discovery.plaintext().to_string();
-    let probers =
-        format!(r#"{{"/app-health/app/readyz": {{"httpGet": {{"path": "{READY_PATH}", "port": {PORT}}}}}}}"#);
+    let probers = json!({
+        "/app-health/app/readyz": {"httpGet": {"path": READY_PATH, "port": PORT}},
+        "/app-health/app/livez": {"tcpSocket": {"port": PORT}},
+    });
     let sidecar = Builder::again("monitoring", application.ip())
         .args(&["--proxy-xds", "--discovery", &server, "--discovery-plaintext", "--envoy-readiness", "off"])
         .args(&["--group", GROUP, "--namespace", NAMESPACE, "--service-account", GROUP])
         // A port of the proxy, which is ignored as a target, and reported in a metric.
         .args(&["--envoy-restart", "always", "--metrics-target", "15020"])
-        .env("ISTIO_KUBE_APP_PROBERS", &probers)
+        .env("ISTIO_KUBE_APP_PROBERS", &probers.to_string())
         .start();
     sidecar.until(200, "ready").await;
     let envoy = sidecar.envoy_pid().to_string();
@@ -75,11 +77,40 @@ async fn sidecar(discovery: &Discovery, application: SocketAddr) -> Sidecar {
     sidecar
 }
 
-/// Returns the metrics in `wanted` that are missing in `found`, and the labels that are.
-fn missing(wanted: &[(String, Series)], found: &Metrics) -> Vec<String> {
+/// Starts discovery with an agent and its Envoy, and causes every event that a counter of theirs needs
+/// to appear.
+async fn machine() -> (Discovery, Application, Sidecar) {
+    let folder = envoy::folder("monitoring");
+    let certificate = Authority::new().issue(&folder, "discovery", DISCOVERY_NAME);
+    let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&certificate);
+    discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
+    let application = Application::start("monitoring", SocketAddr::new(net::loopback(), PORT)).await;
+    let sidecar = sidecar(&discovery, application.address).await;
+    let answer = caller::probe(envoy::probe_listener(sidecar.ip), "/app-health/app/readyz").await;
+    assert_eq!(answer.status, 200, "{answer:?}\n{}", sidecar.log());
+    application.set_behavior(Behavior::Failing);
+
+    let mut client = EnvoyStream::open_tcp(discovery.plaintext(), CDS, &[]).await;
+    let response = client.response().await;
+    client.reject(&response, &[], "no such field");
+    caller::send(discovery.secure(), b"not TLS").await;
+    replace(&certificate.certificate, "not PEM");
+    // The counter of the rejected response appears before the client disconnects.
+    let is_rejected = async || discovery.metrics().await.contains("app_health_discovery_nacks_total{");
+    wait::until("the rejected response is counted", is_rejected).await;
+    (discovery, application, sidecar)
+}
+
+/// Returns the series of `wanted` that are missing in `found`: the metric, a label, or the value of a
+/// label.
+fn missing(wanted: &[(String, Series)], found: &Exported) -> Vec<String> {
     let is_missing = |series: &Series| {
         let Some(labels) = found.get(&series.metric) else { return true };
-        series.labels.iter().any(|label| !labels.contains(label) && !TARGET_LABELS.contains(&label.as_str()))
+        let mut own = series.labels.iter().filter(|(label, _)| !TARGET_LABELS.contains(&label.as_str()));
+        own.any(|(label, value)| {
+            let values = labels.get(label);
+            values.is_none_or(|values| value.as_ref().is_some_and(|value| !values.contains(value)))
+        })
     };
     let missing = wanted.iter().filter(|(_, series)| is_missing(series));
     missing.map(|(origin, series)| format!("{origin}: {} {:?}", series.metric, series.labels)).collect()
@@ -88,32 +119,18 @@ fn missing(wanted: &[(String, Series)], found: &Metrics) -> Vec<String> {
 #[tokio::test]
 async fn every_metric_and_label_is_exported() {
     let webhook = webhook_metrics();
-
-    let folder = envoy::folder("monitoring");
-    let certificate = Authority::new().issue(&folder, "discovery", DISCOVERY_NAME);
-    let mut discovery = Discovery::new(&folder, &[group(&probe()), service()]).tls(&certificate);
-    discovery.start().await.unwrap_or_else(|error| panic!("{error}"));
-    let application = Application::start("monitoring", SocketAddr::new(net::loopback(), PORT)).await;
-    let sidecar = sidecar(&discovery, application.address).await;
-    let mut client = EnvoyStream::open_tcp(discovery.plaintext(), CDS, &[]).await;
-    let response = client.response().await;
-    client.reject(&response, &[], "no such field");
-    caller::send(discovery.secure(), b"GET / HTTP/1.1\r\n\r\n").await;
-    replace(&certificate.certificate, "not PEM");
-    let listener = envoy::probe_listener(sidecar.ip);
-    assert_eq!(caller::probe(listener, "/app-health/app/readyz").await.status, 200);
+    let (discovery, _application, sidecar) = machine().await;
 
     let expressions = expressions();
-    let wanted: Vec<(String, Series)> = expressions
-        .iter()
-        .flat_map(|expression| {
-            series_of(&expression.text).into_iter().map(|series| (expression.origin.clone(), series))
-        })
-        .collect();
-    let mut found = Metrics::new();
-    // Some metrics appear when a counter is first raised, or when Envoy merges its histograms.
+    let mut wanted = Vec::new();
+    for Expression { origin, text } in &expressions {
+        wanted.extend(series_of(text).into_iter().map(|series| (origin.clone(), series)));
+    }
+    assert!(wanted.len() > 100, "{} series", wanted.len());
+    let mut found = Exported::new();
+    // Agents probe once a second, and Envoy merges its histograms from time to time.
     let are_exported = async || {
-        let agent = caller::probe(listener, "/stats/prometheus").await.text();
+        let agent = caller::probe(envoy::probe_listener(sidecar.ip), "/stats/prometheus").await.text();
         found = exported(&[&webhook, &agent, &discovery.metrics().await].map(String::as_str).concat());
         missing(&wanted, &found).is_empty().then(|| found.clone())
     };
@@ -122,19 +139,19 @@ async fn every_metric_and_label_is_exported() {
         None => panic!("not exported: {:#?}\n{}", missing(&wanted, &found), sidecar.log()),
     };
 
-    for expression in &expressions {
-        let metrics = series_of(&expression.text);
-        for label in grouping_labels(&expression.text) {
-            let has_label = |series: &Series| found[&series.metric].contains(&label);
+    for Expression { origin, text } in &expressions {
+        let metrics = series_of(text);
+        for label in grouping_labels(text) {
+            let has_label = |series: &Series| found[&series.metric].contains_key(&label);
             let is_known = TARGET_LABELS.contains(&label.as_str()) || metrics.iter().any(has_label);
-            assert!(is_known, "{}: no metric has the label {label}", expression.origin);
+            assert!(is_known, "{origin}: no metric has the label {label}");
         }
     }
     let tested = tested_series();
     assert!(tested.len() > 40, "{} series", tested.len());
     for series in tested {
-        let is_own = |label: &&String| !TARGET_LABELS.contains(&label.as_str());
-        let own: BTreeSet<String> = series.labels.iter().filter(is_own).cloned().collect();
-        assert_eq!(Some(&own), found.get(&series.metric), "{}", series.metric);
+        let labels = series.labels.keys().filter(|label| !TARGET_LABELS.contains(&label.as_str()));
+        let exported: BTreeSet<&String> = found[&series.metric].keys().collect();
+        assert_eq!(labels.collect::<BTreeSet<&String>>(), exported, "{}", series.metric);
     }
 }

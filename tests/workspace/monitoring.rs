@@ -103,10 +103,13 @@ fn dashboards_are_complete() {
             let description = panel["description"].as_str().unwrap_or_default();
             assert!(description.ends_with('.'), "{name}, {title}: {description}");
             assert!(elements(&panel["targets"]).next().is_some(), "{name}, {title}: no target");
-            for datasource in [panel, &panel["targets"][0]].map(|part| &part["datasource"]["uid"]) {
-                assert_eq!(datasource, "${datasource}", "{name}, {title}");
-            }
         }
+        let variables = elements(&dashboard["templating"]["list"]);
+        let is_datasource = |variable: &&Value| variable["type"] == "datasource";
+        assert!(variables.filter(is_datasource).any(|variable| variable["name"] == "datasource"), "{name}");
+        let text = dashboard.to_string();
+        let named = text.matches("\"datasource\":{").count();
+        assert_eq!(text.matches("\"uid\":\"${datasource}\"").count(), named, "{name}: a fixed data source");
     }
     assert_eq!(uids.len(), 3);
 }

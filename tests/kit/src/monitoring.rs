@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use series::{Series, exported, grouping_labels, series_of};
+pub use series::{Exported, Series, exported, grouping_labels, series_of};
 
 use crate::envoy::workspace;
 

@@ -2,81 +2,109 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A metric with names of labels.
+/// A metric with labels. A label has a value if the selector requires exactly this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     pub metric: String,
-    pub labels: BTreeSet<String>,
+    pub labels: BTreeMap<String, Option<String>>,
 }
+
+/// The values of each label of each metric.
+pub type Exported = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// The keywords before a list of labels in parentheses.
 const GROUPING: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 /// The beginnings of the names of all metrics of this project.
 const PREFIXES: [&str; 2] = ["app_health_", "envoy_"];
 
-/// Splits an expression into names and single characters. Strings and numbers are omitted.
-fn tokens(expression: &str) -> Vec<String> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Name(String),
+    /// The content of a string, with its escapes.
+    Text(String),
+    Symbol(char),
+}
+
+impl Token {
+    fn name(&self) -> Option<&str> {
+        if let Self::Name(name) = self { Some(name) } else { None }
+    }
+
+    fn is(&self, symbol: char) -> bool {
+        *self == Self::Symbol(symbol)
+    }
+}
+
+/// Splits an expression into tokens. Numbers are omitted.
+fn tokens(expression: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut chars = expression.chars().peekable();
     while let Some(char) = chars.next() {
         if char == '"' {
+            let mut text = String::new();
             while let Some(char) = chars.next().filter(|char| *char != '"') {
+                text.push(char);
                 if char == '\\' {
-                    chars.next();
+                    text.extend(chars.next());
                 }
             }
+            tokens.push(Token::Text(text));
         } else if char.is_ascii_alphanumeric() || char == '_' {
             let mut word = String::from(char);
             while let Some(char) = chars.next_if(|char| char.is_ascii_alphanumeric() || *char == '_') {
                 word.push(char);
             }
             if !char.is_ascii_digit() {
-                tokens.push(word);
+                tokens.push(Token::Name(word));
             }
         } else if !char.is_whitespace() {
-            tokens.push(char.to_string());
+            tokens.push(Token::Symbol(char));
         }
     }
     tokens
 }
 
-/// Returns true for a name, as opposed to a single character such as a brace.
-fn is_name(token: &str) -> bool {
-    token.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+/// Returns the tokens in the parentheses or braces that open at `open`, or none if nothing opens there.
+fn enclosed(tokens: &[Token], open: usize) -> &[Token] {
+    let rest = tokens.get(open..).unwrap_or_default();
+    if !rest.first().is_some_and(|token| token.is('(') || token.is('{')) {
+        return &[];
+    }
+    let end = rest.iter().position(|token| token.is(')') || token.is('}'));
+    &rest[1..end.unwrap_or(rest.len())]
 }
 
-/// Returns the index after the parenthesis or brace that closes the one at `open`.
-fn end(tokens: &[String], open: usize) -> usize {
-    let closes = |token: &String| token == ")" || token == "}";
-    tokens[open..].iter().position(closes).map_or(tokens.len(), |length| open + length + 1)
+/// Returns the labels in the braces that open at `open`.
+fn labels(tokens: &[Token], open: usize) -> BTreeMap<String, Option<String>> {
+    let inside = enclosed(tokens, open);
+    let value = |index: usize| match inside.get(index + 1..index + 3) {
+        Some([Token::Symbol('='), Token::Text(value)]) => Some(value.clone()),
+        _ => None,
+    };
+    let names = inside.iter().enumerate().filter_map(|(index, token)| Some((index, token.name()?)));
+    names.map(|(index, name)| (name.to_owned(), value(index))).collect()
 }
 
-/// Returns the names from `start` to the closing parenthesis or brace.
-fn names(tokens: &[String], open: usize) -> BTreeSet<String> {
-    tokens[open..end(tokens, open)].iter().filter(|token| is_name(token)).cloned().collect()
+/// Returns the labels by which the keyword at `index` groups or joins series.
+fn grouping(tokens: &[Token], index: usize) -> &[Token] {
+    let is_keyword = tokens[index].name().is_some_and(|name| GROUPING.contains(&name));
+    if is_keyword { enclosed(tokens, index + 1) } else { &[] }
 }
 
-/// Returns true if the token is followed by an opening parenthesis and lists labels.
-fn is_grouping(tokens: &[String], index: usize) -> bool {
-    GROUPING.contains(&tokens[index].as_str()) && tokens.get(index + 1).is_some_and(|next| next == "(")
-}
-
-/// Returns every selector of this project's metrics in an expression, with the labels that it matches.
+/// Returns every selector of this project's metrics in an expression.
 pub fn series_of(expression: &str) -> Vec<Series> {
     let tokens = tokens(expression);
     let mut found = Vec::new();
     let mut index = 0;
     while index < tokens.len() {
-        let has_matchers = tokens.get(index + 1).is_some_and(|next| next == "{");
-        if is_grouping(&tokens, index) {
-            index = end(&tokens, index + 1);
-            continue;
+        let name = tokens[index].name().unwrap_or_default();
+        if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            found.push(Series { metric: name.to_owned(), labels: labels(&tokens, index + 1) });
         }
-        if PREFIXES.iter().any(|prefix| tokens[index].starts_with(prefix)) {
-            let labels = if has_matchers { names(&tokens, index + 1) } else { BTreeSet::new() };
-            found.push(Series { metric: tokens[index].clone(), labels });
-        }
-        index = if has_matchers { end(&tokens, index + 1) } else { index + 1 };
+        let is_selector = tokens.get(index + 1).is_some_and(|token| token.is('{'));
+        let is_grouping = !grouping(&tokens, index).is_empty();
+        let skipped = if is_selector || is_grouping { enclosed(&tokens, index + 1).len() + 2 } else { 0 };
+        index += 1 + skipped;
     }
     found
 }
@@ -84,19 +112,20 @@ pub fn series_of(expression: &str) -> Vec<Series> {
 /// Returns the labels by which an expression groups or joins series.
 pub fn grouping_labels(expression: &str) -> BTreeSet<String> {
     let tokens = tokens(expression);
-    let lists = (0..tokens.len()).filter(|index| is_grouping(&tokens, *index));
-    lists.flat_map(|index| names(&tokens, index + 1)).collect()
+    let lists = (0..tokens.len()).flat_map(|index| grouping(&tokens, index));
+    lists.filter_map(Token::name).map(str::to_owned).collect()
 }
 
-/// Returns the labels of every metric that has a sample in this text.
-pub fn exported(text: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// Returns every metric that has a sample in this text.
+pub fn exported(text: &str) -> Exported {
+    let mut metrics = Exported::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let tokens = tokens(line);
-        let Some(metric) = tokens.first() else { continue };
-        let labels =
-            if tokens.get(1).is_some_and(|next| next == "{") { names(&tokens, 1) } else { BTreeSet::new() };
-        metrics.entry(metric.clone()).or_default().extend(labels);
+        let Some(metric) = tokens.first().and_then(Token::name) else { continue };
+        let values = metrics.entry(metric.to_owned()).or_default();
+        for (label, value) in labels(&tokens, 1) {
+            values.entry(label).or_default().extend(value);
+        }
     }
     metrics
 }
