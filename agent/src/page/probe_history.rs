@@ -26,7 +26,7 @@ impl ProbeHistory {
     pub(super) fn update(&mut self, stats: EnvoyStats, epoch: u32) {
         let before = std::mem::replace(&mut self.stats, stats);
         match self.epoch.replace(epoch) {
-            None => return,
+            None => {}
             Some(same) if same == epoch => self.record(&before),
             Some(_) => self.record(&EnvoyStats::default()),
         }
