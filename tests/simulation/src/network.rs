@@ -1,7 +1,7 @@
 //! Connections: packets arrive in order, later, or never. Each end detects separately that the
 //! other one is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use discovery::entries::{Node, StreamId};
@@ -41,8 +41,11 @@ pub enum End {
 }
 
 /// One direction of a connection.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Direction {
+    /// The packets that have not arrived yet. The one that arrives next is the first, also if a fault has
+    /// delayed it to the arrival time of another one.
+    in_flight: VecDeque<Packet>,
     /// The arrival time of the last packet, before which no later packet arrives.
     last: Duration,
     /// Whether packets are lost.
@@ -78,7 +81,18 @@ impl Connection {
         }
     }
 
-    /// Returns the arrival time of a packet at that end, after those sent before it.
+    /// Sends a packet to that end. Returns its arrival time, after those sent before it.
+    pub fn send(&mut self, to: End, packet: Packet, at: Duration) -> Duration {
+        self.direction(to).in_flight.push_back(packet);
+        self.arrival(to, at)
+    }
+
+    /// Takes the packet that arrives next at that end.
+    pub fn receive(&mut self, end: End) -> Option<Packet> {
+        self.direction(end).in_flight.pop_front()
+    }
+
+    /// Returns the arrival time of a packet that arrives at that end at this time or later.
     pub fn arrival(&mut self, to: End, at: Duration) -> Duration {
         let direction = self.direction(to);
         direction.last = direction.last.max(at);

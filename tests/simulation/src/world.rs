@@ -28,7 +28,7 @@ use super::disk::Disk;
 use super::envoy::Envoy;
 use super::injected_bug::InjectedBug;
 use super::invariants::Invariants;
-use super::network::{End, Network, Packet};
+use super::network::{End, Network};
 use super::plan::Plan;
 use super::process::Process;
 use super::random::Random;
@@ -43,7 +43,7 @@ pub enum Event {
     /// The fault of the plan with this number.
     Fault(usize),
     /// A packet arrives at an end.
-    Arrive(StreamId, End, Packet),
+    Arrive(StreamId, End),
     /// An end detects that the other one is gone, if the reason still exists.
     LossDetected(StreamId, End, LossReason),
     /// A connection attempt of a run ends.
@@ -238,7 +238,7 @@ impl World {
                 self.trace(|| format!("FAULT {fault:?}"));
                 self.fault(fault);
             }
-            Event::Arrive(stream, end, packet) => self.arrive(stream, end, packet),
+            Event::Arrive(stream, end) => self.arrive(stream, end),
             Event::LossDetected(stream, end, reason) => self.detect_loss(stream, end, reason),
             Event::ConnectEnded { machine, run, reached } => self.connect_ended(machine, run, reached),
             Event::ProbeValidated { machine, run, input, probe } => {

@@ -13,11 +13,11 @@ impl World {
     pub(super) fn send(&mut self, stream: StreamId, to: End, packet: Packet) {
         let at = self.now + self.latency();
         let Some(connection) = self.network.get(stream) else { return };
-        let at = connection.arrival(to, at);
-        self.at(at, Event::Arrive(stream, to, packet));
+        let at = connection.send(to, packet, at);
+        self.at(at, Event::Arrive(stream, to));
     }
 
-    pub(super) fn arrive(&mut self, stream: StreamId, end: End, packet: Packet) {
+    pub(super) fn arrive(&mut self, stream: StreamId, end: End) {
         let Some(connection) = self.network.get(stream) else { return };
         let host = self.plan.host(connection.machine);
         if connection.is_dead(end) {
@@ -29,8 +29,9 @@ impl World {
         }
         if self.now < later {
             let at = connection.arrival(end, later + Duration::from_millis(1));
-            return self.at(at, Event::Arrive(stream, end, packet));
+            return self.at(at, Event::Arrive(stream, end));
         }
+        let Some(packet) = connection.receive(end) else { return };
         match end {
             End::Machine => self.arrive_at_machine(stream, packet),
             End::Server => self.arrive_at_server(stream, packet),
