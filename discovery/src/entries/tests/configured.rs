@@ -12,7 +12,10 @@ fn older_report_while_the_group_is_absent() {
             ("config", "delete, push, hello 1 s0 | gone"),
             ("report 1 e 2 Unhealthy", "| gone"),
             ("report 1 e 1 Healthy", "stale | gone"),
-            ("config probe", "hello 1 s1 probe, write, push, write, ack 1 e/2 | removed False/ProbeFailed"),
+            (
+                "config probe",
+                "hello 1 s1 probe, write, push, write, push, ack 1 e/2 | removed False/ProbeFailed",
+            ),
         ],
     );
 }

@@ -47,6 +47,8 @@ struct Agent {
     generation: u64,
     at: Option<(usize, StreamId)>,
     old: Vec<(usize, StreamId)>,
+    /// The instance that has closed its stream, to which it connects again.
+    lost: Option<usize>,
 }
 
 struct World {
@@ -90,14 +92,23 @@ impl World {
         world
     }
 
-    fn input(&mut self, instance: usize, input: Input) {
+    fn input(&mut self, number: usize, input: Input) {
         let wall = Timestamp::from_seconds(START);
-        let instance = &mut self.instances[instance];
+        let instance = &mut self.instances[number];
         for effect in instance.entries.step(self.now, wall, input) {
-            if let Effect::Write { key, write, record, .. } = effect {
-                // Only the newest write of an entry is kept.
-                instance.writes.retain(|(other, ..)| *other != key);
-                instance.writes.push_back((key, write, record.map(|record| *record)));
+            match effect {
+                Effect::Write { key, write, record, .. } => {
+                    // Only the newest write of an entry is kept.
+                    instance.writes.retain(|(other, ..)| *other != key);
+                    instance.writes.push_back((key, write, record.map(|record| *record)));
+                }
+                Effect::Command { stream, command: StreamCommand::Close { .. } } => {
+                    let is_its = |agent: &&mut Agent| agent.at == Some((number, stream));
+                    if let Some(agent) = self.agents.iter_mut().find(is_its) {
+                        (agent.at, agent.lost) = (None, Some(number));
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -138,6 +149,7 @@ impl World {
             Action::Move(agent, instance) => {
                 self.streams += 1;
                 let stream = self.streams;
+                self.agents[agent].lost = None;
                 let old = self.agents[agent].at.replace((instance, stream));
                 self.agents[agent].old.extend(old);
                 let Input::Opened { peer, identity, mut node, .. } =
@@ -164,6 +176,11 @@ impl World {
             Action::Second => {
                 self.now += Duration::from_secs(1);
                 (0..2).for_each(|instance| self.input(instance, Input::Tick));
+                for agent in 0..AGENTS {
+                    if let Some(instance) = self.agents[agent].lost {
+                        self.act(Action::Move(agent, instance));
+                    }
+                }
             }
         }
     }
