@@ -11,11 +11,10 @@ use crate::webhook_support::{Call, Webhook, connect_from, health_checks_are_answ
 const HOSTILE: [[u8; 4]; 4] = [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4], [127, 0, 0, 5]];
 
 /// Opens connections from each hostile address; the webhook may close some of them.
-fn hostile_calls(webhook: &Webhook, each: usize) -> Vec<Call> {
+fn hostile_calls(webhook: &Webhook, each: usize) -> impl Iterator<Item = Call> {
     let client = webhook.client(None);
-    let sources = HOSTILE.iter().flat_map(|source| std::iter::repeat_n(*source, each));
-    let open = |source| Call::over(connect_from(source, webhook.address)?, &client);
-    sources.filter_map(|source| open(source).ok()).collect()
+    let sources = HOSTILE.iter().flat_map(move |source| std::iter::repeat_n(*source, each));
+    sources.filter_map(move |source| Call::over(connect_from(source, webhook.address).ok()?, &client).ok())
 }
 
 /// Returns a request with an incomplete body.
@@ -36,11 +35,11 @@ fn idle_connections_of_others_do_not_close_a_kept_one() {
     let mut kept = webhook.call();
     assert_eq!(kept.post(&review("a")).expect("an answer").status, 200);
     // After a response a connection may be idle for minutes. Before its first request it would be closed
-    // after seconds.
-    let mut hostile = hostile_calls(&webhook, 270);
-    hostile.retain_mut(|call| {
-        call.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").and_then(|()| call.answer()).is_ok()
-    });
+    // after seconds, so each one sends it before the next one is opened.
+    let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let hostile: Vec<Call> = hostile_calls(&webhook, 270)
+        .filter_map(|mut call| call.send(request).and_then(|()| call.answer()).is_ok().then_some(call))
+        .collect();
     assert_eq!(kept.post(&review("b")).expect("the connection is kept").status, 200);
     assert_eq!(webhook.call().post(&review("c")).expect("an answer").status, 200);
     webhook.wait_for_metric(
@@ -52,7 +51,7 @@ fn idle_connections_of_others_do_not_close_a_kept_one() {
 #[test]
 fn bodies_that_never_arrive_do_not_block_reviews() {
     let webhook = Webhook::start("incomplete", &[], &[]);
-    let mut hostile = hostile_calls(&webhook, 100);
+    let mut hostile: Vec<Call> = hostile_calls(&webhook, 100).collect();
     for call in &mut hostile {
         call.send(&incomplete("{")).expect("sent");
     }
@@ -65,7 +64,7 @@ fn bodies_that_never_arrive_do_not_block_reviews() {
 #[test]
 fn large_incomplete_bodies_do_not_take_the_memory_of_others() {
     let webhook = Webhook::start("memory", &[], &[]);
-    let mut hostile = hostile_calls(&webhook, 2);
+    let mut hostile: Vec<Call> = hostile_calls(&webhook, 2).collect();
     let half = incomplete(&" ".repeat(5 << 20));
     thread::scope(|scope| {
         for call in &mut hostile {

@@ -56,6 +56,10 @@ fn draining(generation: u64) -> Input {
     Input::Status(status(generation, HealthReason::Draining))
 }
 
+fn terminating(generation: u64) -> Input {
+    Input::Status(status(generation, HealthReason::Terminating))
+}
+
 fn hello(session: u64) -> Input {
     let hello = Hello { session, heartbeat: secs(60.0), probe: None };
     Input::Hello { hello, version: "v".into(), nonce: "n".into() }

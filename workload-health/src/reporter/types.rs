@@ -39,9 +39,10 @@ pub struct HealthStatus {
 }
 
 impl HealthStatus {
-    /// True if the workload drains or terminates; probe results no longer change its state.
+    /// True if the agent terminates, after which the status does not change again. A drain comes before
+    /// that, so its report is not the last one.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self.reason, HealthReason::Draining | HealthReason::Terminating)
+        self.reason == HealthReason::Terminating
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use crate::wait::TIMEOUT;
+use crate::wait::{self, TIMEOUT};
 
 /// The header of a message of gRPC: a flag, and the length in four bytes.
 const HEADER: usize = 5;
@@ -49,7 +49,9 @@ impl EnvoyStream {
     /// # Panics
     /// If the socket accepts no stream.
     pub async fn open(socket: &Path, type_url: &str, names: &[&str]) -> Self {
-        let stream = UnixStream::connect(socket).await.expect("the agent listens");
+        // The file exists before the socket accepts connections.
+        let what = || format!("the agent listens on {}", socket.display());
+        let stream = wait::until_some(what, async || UnixStream::connect(socket).await.ok()).await;
         Self::over(stream, type_url, names).await
     }
 
