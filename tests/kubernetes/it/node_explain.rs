@@ -134,7 +134,8 @@ const BROKEN: [Broken; 26] = [
     Broken {
         name: "no-volume",
         spec: || json!({"volumes": [{"name": "keys", "secret": {"secretName": "missing"}}]}),
-        container: nothing,
+        // kubelet ignores a volume that no container mounts.
+        container: || json!({"volumeMounts": [{"name": "keys", "mountPath": "/keys"}]}),
         expected: (1, "volume", "secret \"missing\" not found"),
     },
     Broken {
