@@ -47,8 +47,9 @@ fn service() -> Value {
             "hosts": [HOST],
             "location": "MESH_INTERNAL",
             "resolution": "STATIC",
+            // The group has another port of the name `http`.
             "ports": [
-                {"number": SERVICE_PORT, "name": "http", "protocol": "HTTP", "targetPort": TLS_PORT},
+                {"number": SERVICE_PORT, "name": "http-mutual", "protocol": "HTTP", "targetPort": TLS_PORT},
             ],
             "workloadSelector": {"labels": {"app": GROUP}},
         },
