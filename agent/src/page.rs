@@ -1,5 +1,5 @@
 //! The status page of the agent: `GET /` on the local port, and `GET /events` with its changes as
-//! server-sent events. [`PageState`] says what it shows; the module `updates` queries Envoy's
+//! server-sent events. `PageState` says what it shows; the module `updates` queries Envoy's
 //! statistics while a page is open.
 
 mod configuration;

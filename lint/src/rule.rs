@@ -1,4 +1,4 @@
-//! The rules: codes, severities and texts. The checks are in [`crate::rules`].
+//! The rules: codes, severities and texts. The checks are in `crate::rules`.
 
 mod injection;
 mod probes;
