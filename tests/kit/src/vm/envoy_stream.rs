@@ -81,6 +81,14 @@ impl EnvoyStream {
         })
         .abort_handle();
         let (requests, queue) = mpsc::unbounded_channel();
+        let first = DiscoveryRequest {
+            node: Some(Node { id: "scripted".to_owned(), ..Node::default() }),
+            type_url: type_url.to_owned(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..DiscoveryRequest::default()
+        };
+        // Servers of Go send no response headers before the first message.
+        let _ = requests.send(message(&first));
         let frames = UnboundedReceiverStream::new(queue).map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
         let path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
         let request = Request::post(format!("http://agent{path}"))
@@ -90,35 +98,26 @@ impl EnvoyStream {
             .expect("a valid request");
         let response = timeout(TIMEOUT, sender.send_request(request)).await.expect("a response in time");
         let responses = response.expect("the server accepts the stream").into_body();
-        let stream = Self { requests, responses, unread: Vec::new(), connection };
-        stream.request(DiscoveryRequest {
-            node: Some(Node { id: "scripted".to_owned(), ..Node::default() }),
-            type_url: type_url.to_owned(),
-            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..DiscoveryRequest::default()
-        });
-        stream
+        Self { requests, responses, unread: Vec::new(), connection }
     }
 
     /// Requests resources of another type.
     pub fn subscribe(&self, type_url: &str, names: &[&str]) {
-        self.request(DiscoveryRequest {
+        self.request(&DiscoveryRequest {
             type_url: type_url.to_owned(),
             resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
             ..DiscoveryRequest::default()
         });
     }
 
-    fn request(&self, request: DiscoveryRequest) {
-        let content = request.encode_to_vec();
-        let length = u32::try_from(content.len()).expect("a short request");
+    fn request(&self, request: &DiscoveryRequest) {
         // Fails if the server has ended the stream.
-        let _ = self.requests.send([&[0][..], &length.to_be_bytes(), &content].concat().into());
+        let _ = self.requests.send(message(request));
     }
 
     /// Accepts a response, and requests the same resources.
     pub fn acknowledge(&self, response: &DiscoveryResponse, names: &[&str]) {
-        self.request(DiscoveryRequest {
+        self.request(&DiscoveryRequest {
             type_url: response.type_url.clone(),
             version_info: response.version_info.clone(),
             response_nonce: response.nonce.clone(),
@@ -129,7 +128,7 @@ impl EnvoyStream {
 
     /// Rejects a response with this text, and requests the same resources.
     pub fn reject(&self, response: &DiscoveryResponse, names: &[&str], text: &str) {
-        self.request(DiscoveryRequest {
+        self.request(&DiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
             resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -157,4 +156,11 @@ impl EnvoyStream {
             self.unread.extend_from_slice(&data.expect("no end of the stream"));
         }
     }
+}
+
+/// Returns a message of gRPC.
+fn message(request: &DiscoveryRequest) -> Bytes {
+    let content = request.encode_to_vec();
+    let length = u32::try_from(content.len()).expect("a short request");
+    [&[0][..], &length.to_be_bytes(), &content].concat().into()
 }
