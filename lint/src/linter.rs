@@ -12,7 +12,7 @@ use crate::rule::INVALID_OBJECT;
 use crate::suppression::Suppression;
 use crate::{Finding, rules};
 
-/// What the rules depend on besides the object.
+/// The settings that rules depend on besides the object.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The settings with which the object would be injected.

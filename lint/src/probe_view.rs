@@ -11,7 +11,7 @@ pub(crate) struct Probe<'a> {
     pub value: &'a Value,
 }
 
-/// A declared hook.
+/// A lifecycle hook as a manifest declares it.
 #[derive(Clone, Copy)]
 pub(crate) struct Hook<'a> {
     /// `postStart` or `preStop`.
@@ -19,7 +19,7 @@ pub(crate) struct Hook<'a> {
     pub value: &'a Value,
 }
 
-/// What a probe or hook does, with its fields.
+/// The action of a probe or hook, with its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Handler<'a> {
     HttpGet(&'a Value),

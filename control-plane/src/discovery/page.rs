@@ -41,7 +41,7 @@ struct Inner {
     closing: CancellationToken,
 }
 
-/// Where the page gets its data from.
+/// The sources of the data that the page shows.
 #[derive(Clone)]
 pub struct PageSources {
     pub registry: Handle,

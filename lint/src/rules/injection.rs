@@ -1,4 +1,4 @@
-//! What `inject` refuses or warns about.
+//! The rules for objects that `inject` refuses or warns about.
 
 use injector::warning::{Code, Warning};
 use injector::workload::PodLocation;

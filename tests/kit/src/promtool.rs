@@ -56,7 +56,7 @@ impl Promtool {
     /// Runs promtool in `folder` and returns what it prints.
     ///
     /// # Errors
-    /// What it prints, if it exits with a failure.
+    /// Its output, if it exits with a failure.
     ///
     /// # Panics
     /// If promtool cannot be run.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const REJECTED: [&str; 4] = ["AH002", "AH100", "AH109", "AH112"];
 /// Rules with the severity `error` whose bad example it accepts.
 const ACCEPTED: [&str; 3] = ["AH001", "AH107", "AH114"];
-/// What `lint --cluster` reads.
+/// The objects that `lint --cluster` reads.
 const RESOURCES: &str = "pods,replicationcontrollers,deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch";
 
 pub(crate) fn lint(cluster: &Cluster) {

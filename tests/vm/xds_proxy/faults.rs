@@ -121,7 +121,7 @@ async fn a_flood_of_a_type_that_envoy_does_not_subscribe_to() {
     setup.stop().await;
 }
 
-/// Returns an agent without an Envoy of its own, between this server and the socket for Envoy.
+/// Returns an agent that starts no Envoy, between this server and the socket for Envoy.
 pub(super) fn bare_agent(name: &str, server: SocketAddr) -> Builder {
     Builder::bare(name)
         .args(&["--no-envoy", "--data-path", "off", "--envoy-readiness", "off", "--proxy-xds"])

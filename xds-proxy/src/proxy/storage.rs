@@ -19,7 +19,7 @@ pub enum Write {
     Age,
 }
 
-/// What a completed write means for an operator.
+/// The meaning of a completed write for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The same as the write before.
