@@ -8,7 +8,7 @@ use kubernetes_tests::node::{Namespace, Node, condition};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// How many Pods run at the same time, beside those of other tests.
+/// How many Pods run at the same time.
 const AT_A_TIME: usize = 6;
 
 /// A Pod with one mistake, and what the explanation must say.
@@ -274,7 +274,7 @@ fn wait_for_cause(namespace: &Namespace<'_>, object: &str, (code, cause, words):
 
 #[test]
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
-fn node_explains_broken_pods() {
+fn node_alone_explains_broken_pods() {
     let namespace = Node::shared().create_namespace("explain", true);
     for some in BROKEN.chunks(AT_A_TIME) {
         for broken in some {

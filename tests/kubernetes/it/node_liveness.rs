@@ -11,6 +11,8 @@ use crate::node_paired_pods::{PairedPods, compare, ready, restarts, started};
 
 const PERIOD: Duration = Duration::from_secs(2);
 const FAILURES: u32 = 2;
+/// A restarted application has to listen before kubelet has counted so many failures.
+const LIVENESS_FAILURES: u32 = 3;
 /// Long enough for an exec probe on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -23,8 +25,9 @@ fn until_all_restarted(paired_pods: &PairedPods<'_>) {
 #[ignore = "needs a Kubernetes node: ./justw test-kubernetes"]
 fn node_liveness_restarts_as_without_sidecar() {
     let paired_pods = PairedPods::new(Node::shared(), "liveness");
-    let probe =
-        json!({"periodSeconds": 2, "failureThreshold": FAILURES, "timeoutSeconds": TIMEOUT.as_secs()});
+    let probe = json!({
+        "periodSeconds": 2, "failureThreshold": LIVENESS_FAILURES, "timeoutSeconds": TIMEOUT.as_secs(),
+    });
     paired_pods.create(&[node_kinds::pod_of_all(&[], &[("livenessProbe", probe)])]);
     let until_all_are_ready = || {
         let are_ready = |pod: &Value| node_kinds::all().all(|(_, kind)| ready(pod, kind.name));
@@ -43,7 +46,11 @@ fn node_liveness_restarts_as_without_sidecar() {
             assert!(moments[1] > hanging, "{} was restarted before it was hanging", kind.name);
             moments[1] - hanging
         });
-        compare(&format!("{} restarted by liveness", kind.name), after, (PERIOD + TIMEOUT) * FAILURES);
+        compare(
+            &format!("{} restarted by liveness", kind.name),
+            after,
+            (PERIOD + TIMEOUT) * LIVENESS_FAILURES,
+        );
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a> PairedPods<'a> {
     ) -> [Vec<Instant>; 2] {
         self.sides.each_ref().map(|side| {
             let (moments, states): (Vec<_>, Vec<_>) = side.watch.changes(pod, &look).into_iter().unzip();
-            assert_eq!(states, expected, "{pod} {}", side.name);
+            assert_eq!(states, expected, "{pod} {}:\n{}", side.name, side.all_events(pod));
             moments
         })
     }
@@ -119,6 +119,14 @@ impl Side<'_> {
         let list: Value = serde_json::from_str(&list).expect("JSON");
         let events = list["items"].as_array().expect("a list");
         events.iter().filter_map(|event| event["message"].as_str()).map(str::to_owned).collect()
+    }
+
+    /// Returns a table of all events of a Pod.
+    fn all_events(&self, pod: &str) -> String {
+        let selector = format!("involvedObject.name={pod}");
+        let columns =
+            "custom-columns=AT:.lastTimestamp,FIELD:.involvedObject.fieldPath,COUNT:.count,MESSAGE:.message";
+        self.namespace.kubectl_ok(&["get", "events", "--field-selector", &selector, "--output", columns], "")
     }
 
     /// Waits for an event of a container that contains all these words.
