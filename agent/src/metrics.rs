@@ -34,7 +34,7 @@ const PREFIX: &str = "app_health_agent";
 /// Upper bounds of the histogram buckets for admin requests, in seconds.
 const ADMIN_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-/// Why Envoy exited.
+/// The cause of an exit of Envoy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCause {
     /// The agent stopped it.

@@ -56,7 +56,7 @@ pub struct Inputs {
     pub awaited_pids: AwaitedPids,
 }
 
-/// How Envoy is started.
+/// Settings for the start of Envoy.
 pub struct EnvoyStart {
     pub command: EnvoyCommand,
     pub restart: RestartMode,

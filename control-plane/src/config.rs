@@ -44,7 +44,7 @@ fn read_template(file: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::Settings(format!("--template = {}: {error}", file.display())))
 }
 
-/// Where `inject` writes its result.
+/// The destination of the result of `inject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     Stdout,

@@ -17,7 +17,7 @@ use crate::{child, http};
 
 /// How long the agent and Envoy may take to become ready.
 const START: Duration = Duration::from_secs(60);
-/// How long the agent may take to stop Envoy.
+/// The time in which the agent stops Envoy.
 const STOP: Duration = Duration::from_secs(10);
 
 /// The running agent with its Envoy; both end when this is dropped.
@@ -65,7 +65,7 @@ impl Sidecar {
         // Nothing but the demo sends requests, so a drain has nothing to wait for.
         command.args(["--drain-seconds", "0", "--concurrency", "1", "--", "--log-level", "warning"]);
         command.env("ISTIO_KUBE_APP_PROBERS", probers.to_string());
-        // A process group of its own: Ctrl-C is sent to the demo, which then stops the agent.
+        // A separate process group: Ctrl-C is sent to the demo, which then stops the agent.
         command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
         let agent = command.spawn().map_err(|error| format!("app-health-agent: {error}"))?;
         let local = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);

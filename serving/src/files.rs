@@ -1,4 +1,4 @@
-//! Reads small files.
+//! Reads small files, up to a maximum size.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

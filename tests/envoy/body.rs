@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 const BLANKS: usize = 10_241;
 
-/// How a response body ended.
+/// The end of a response body.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The body is empty and complete.

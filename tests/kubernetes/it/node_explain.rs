@@ -8,7 +8,7 @@ use kubernetes_tests::node::{Namespace, Node, condition};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// How many Pods run at the same time.
+/// Number of Pods that run at the same time.
 const AT_A_TIME: usize = 6;
 
 /// A Pod with one mistake, and what the explanation must say.

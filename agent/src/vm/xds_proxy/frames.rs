@@ -15,6 +15,9 @@ const HEADER_LENGTH: usize = 5;
 /// Maximum size of one frame in bytes, which is the maximum frame size of HTTP/2 itself.
 const FRAME_SIZE: usize = 16 << 10;
 
+/// The buffer of a message gets its full size once this part of the message has arrived.
+const RESERVING_PART: usize = 16;
+
 /// A received body that is read message by message.
 pub(super) struct Messages<B> {
     body: B,
@@ -68,8 +71,13 @@ where
         if length > self.limit {
             return Err(Status::resource_exhausted(format!("message larger than {} MiB", self.limit >> 20)));
         }
-        if self.unread.len() < HEADER_LENGTH + length {
-            // The buffer grows with the data: a header alone must not reserve memory.
+        let missing = (HEADER_LENGTH + length).saturating_sub(self.unread.len());
+        if missing > 0 {
+            // The buffer grows with the data, because a header alone must not reserve memory. Once a part
+            // has arrived, it grows only once more: copying a large message would need its size again.
+            if self.unread.len() > length / RESERVING_PART {
+                self.unread.reserve(missing);
+            }
             return Ok(None);
         }
         self.unread.advance(HEADER_LENGTH);

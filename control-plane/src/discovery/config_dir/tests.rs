@@ -323,8 +323,8 @@ fn all_errors_of_a_directory() {
         ]
     );
     assert_eq!(
-        check_of(Path::new("/nowhere/at/all")).errors,
-        ["/nowhere/at/all: No such file or directory (os error 2)"]
+        check_of(Path::new("/missing/directory")).errors,
+        ["/missing/directory: No such file or directory (os error 2)"]
     );
 }
 
