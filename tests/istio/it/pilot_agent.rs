@@ -1,6 +1,6 @@
 //! Istio's agent on a virtual machine, with its Envoy and certificates from files.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use kit::envoy::Version;
@@ -52,8 +52,9 @@ impl PilotAgent {
         let Settings { ip, discovery, authority, identity, probe } = settings;
         let folder = folder.join("pilot-agent");
         std::fs::create_dir_all(&folder).expect("a writable folder");
-        // They are opened on all addresses.
-        let ports: Vec<ReservedPort> = (0..5).map(|_| ReservedPort::new(*ip)).collect();
+        // pilot-agent and its Envoy listen on all addresses.
+        let ports: Vec<ReservedPort> =
+            (0..5).map(|_| ReservedPort::new(Ipv4Addr::UNSPECIFIED.into())).collect();
         let [status, admin, envoy_status, prometheus, metrics] =
             [0, 1, 2, 3, 4].map(|index: usize| ports[index].port());
         let mut config = json!({
