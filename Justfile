@@ -269,6 +269,7 @@ envoy-validate: (it "envoy" "config")
 bless: _filters
     UPDATE_GOLDEN=1 cargo test --locked --package injector --package lint --package explain --lib
     UPDATE_GOLDEN=1 cargo test --locked --package agent-tests --test agent -- reference
+    UPDATE_GOLDEN=1 cargo test --locked --package workspace-tests --test workspace -- chart
 
 # Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300
 [group('test')]

@@ -21,10 +21,8 @@ impl Helm {
     /// Returns a Helm that writes only into `folder`, and uses the cluster of `kubeconfig`.
     ///
     /// # Panics
-    /// If the program is missing, because a test without it must not pass.
+    /// If the folder is not writable.
     pub fn new(folder: &Path, kubeconfig: PathBuf) -> Self {
-        let helm = program();
-        assert!(helm.is_file(), "{} is missing: run ./justw test-kubernetes", helm.display());
         fs::create_dir_all(folder).expect("a writable folder");
         Self { folder: folder.to_path_buf(), kubeconfig }
     }
@@ -73,8 +71,14 @@ impl Helm {
     }
 }
 
-fn program() -> PathBuf {
-    workspace().join("target/helm/helm")
+/// Returns the path of Helm.
+///
+/// # Panics
+/// If it is missing, because a test without it must not pass.
+pub fn program() -> PathBuf {
+    let helm = workspace().join("target/helm/helm");
+    assert!(helm.is_file(), "{} is missing: run ./justw test-kubernetes", helm.display());
+    helm
 }
 
 /// Returns the folder of the shipped chart.
