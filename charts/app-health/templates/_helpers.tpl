@@ -1,0 +1,108 @@
+{{/* Metadata of an object. Takes root, name, and optionally cluster (true without a namespace),
+labels and annotations. */}}
+{{- define "app-health.metadata" -}}
+{{- $root := .root -}}
+{{- $metadata := dict "name" .name -}}
+{{- if not .cluster }}{{ $_ := set $metadata "namespace" $root.Release.Namespace }}{{ end -}}
+{{- $own := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $metadata "labels" (mergeOverwrite (dict) ($root.Values.commonLabels | default dict) (.labels | default dict) $own) -}}
+{{- $annotations := mergeOverwrite (dict) ($root.Values.commonAnnotations | default dict) (.annotations | default dict) -}}
+{{- if $annotations }}{{ $_ := set $metadata "annotations" $annotations }}{{ end -}}
+{{- toYaml $metadata -}}
+{{- end -}}
+
+{{/* The reference of an image. Takes root and image. */}}
+{{- define "app-health.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* Environment variables for a map of settings: maxStreams becomes APP_HEALTH_MAX_STREAMS. Without
+a value, the program has its own default. */}}
+{{- define "app-health.settings" -}}
+{{- range $name, $value := . }}
+{{- if not (kindIs "invalid" $value) }}
+- name: APP_HEALTH_{{ if eq $name "statusPort" }}STATUSPORT{{ else }}{{ $name | snakecase | upper }}{{ end }}
+  value: {{ if kindIs "slice" $value }}{{ join "," $value | quote }}{{ else if kindIs "float64" $value }}{{ int64 $value | quote }}{{ else }}{{ $value | toString | quote }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Fields of a Pod that webhook and discovery have in common. Takes root, component (its values)
+and name. */}}
+{{- define "app-health.pod" -}}
+serviceAccountName: {{ .component.serviceAccount.name }}
+{{- with .root.Values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+# Otherwise kubelet sets variables such as APP_HEALTH_WEBHOOK_SERVICE_HOST, which look like settings.
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ int64 .component.terminationGracePeriodSeconds }}
+{{- if kindIs "slice" .component.topologySpreadConstraints }}
+{{- with .component.topologySpreadConstraints }}
+topologySpreadConstraints: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- else }}
+topologySpreadConstraints:
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  # A node that is drained or tainted does not count, so its replica can start on another one.
+  whenUnsatisfiable: DoNotSchedule
+  nodeTaintsPolicy: Honor
+  labelSelector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- with .component.podSecurityContext }}
+securityContext: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .component.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .component.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .component.affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Fields of a container that webhook and discovery have in common. Takes root and component. */}}
+{{- define "app-health.container" -}}
+image: {{ include "app-health.image" (dict "root" .root "image" .root.Values.image) | quote }}
+{{- with .root.Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+livenessProbe:
+  httpGet: {path: /healthz/live, port: monitoring}
+readinessProbe:
+  httpGet: {path: /healthz/ready, port: monitoring}
+  periodSeconds: 2
+{{- with .component.resources }}
+resources: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .component.securityContext }}
+securityContext: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Subjects of a binding. Takes root and component. */}}
+{{- define "app-health.subjects" -}}
+- {kind: ServiceAccount, name: {{ .component.serviceAccount.name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end -}}
+
+{{/* Sources of a NetworkPolicy for port 15014: kubelet and Prometheus. */}}
+{{- define "app-health.monitoringSources" -}}
+{{- range .nodeCIDRs }}
+- ipBlock: {cidr: {{ . | quote }}}
+{{- end }}
+{{- with .monitoringNamespace }}
+- namespaceSelector:
+    matchLabels: {kubernetes.io/metadata.name: {{ . }}}
+{{- end }}
+{{- end -}}

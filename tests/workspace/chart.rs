@@ -1,0 +1,134 @@
+//! The chart in `charts/app-health/` has the version of the workspace, copies of shipped files that are
+//! equal to them, a schema for each value, and a table of its values.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kit::monitoring::yaml;
+use serde_json::{Map, Value};
+
+use crate::root;
+
+fn chart() -> PathBuf {
+    root().join("charts/app-health")
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Compares a generated file with its expected content, or writes it with `UPDATE_GOLDEN`.
+fn assert_generated(file: &Path, expected: &str) {
+    if std::env::vars_os().any(|(name, _)| name == "UPDATE_GOLDEN") {
+        fs::write(file, expected).expect("a writable file");
+    }
+    assert!(read(file) == expected, "{}: run ./justw bless", file.display());
+}
+
+#[test]
+fn the_chart_has_the_version_of_the_workspace() {
+    let chart = yaml(&chart().join("Chart.yaml"));
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
+    }
+}
+
+/// A template of a chart can only read files of the chart.
+#[test]
+fn copies_of_shipped_files_are_equal() {
+    for (copy, original) in
+        [("rules.yaml", "monitoring/rules.yaml"), ("crds.yaml", "kubernetes/discovery/crds.yaml")]
+    {
+        let original = read(&root().join("envoy-config").join(original));
+        assert_generated(&chart().join("files").join(copy), &original);
+    }
+}
+
+/// Each value has a type in the schema, and each type a documented value. Helm itself checks that the
+/// defaults have these types.
+#[test]
+fn the_schema_has_exactly_the_documented_values() {
+    let schema: Value = serde_json::from_str(&read(&chart().join("values.schema.json"))).expect("JSON");
+    let values = yaml(&chart().join("values.yaml"));
+    let mut groups = 0;
+    compare("", &schema, &schema, &values, &mut groups);
+    assert!(groups > 20, "{groups} groups");
+}
+
+fn compare(path: &str, root: &Value, schema: &Value, value: &Value, groups: &mut usize) {
+    let schema = match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
+        Some(pointer) => root.pointer(pointer).unwrap_or_else(|| panic!("{path}: {pointer} is missing")),
+        None => schema,
+    };
+    let is_group =
+        schema["properties"].is_object() && value.as_object().is_some_and(|value| !value.is_empty());
+    if !is_group {
+        return;
+    }
+    *groups += 1;
+    assert_eq!(schema["additionalProperties"], false, "{path}: unknown values are accepted");
+    let names =
+        |map: &Map<String, Value>| map.keys().cloned().collect::<std::collections::BTreeSet<String>>();
+    let (properties, fields) = (&schema["properties"], value.as_object().expect("a group"));
+    let mut expected = names(properties.as_object().expect("properties"));
+    if path.is_empty() {
+        // Helm's own, for charts that contain this one.
+        expected.remove("global");
+    }
+    assert_eq!(names(fields), expected, "{path}");
+    for (name, field) in fields {
+        compare(&format!("{path}/{name}"), root, &properties[name], field, groups);
+    }
+}
+
+/// The table in the README of the chart is that of values.yaml and its comments.
+#[test]
+fn the_table_of_values_is_complete() {
+    const BEGIN: &str = "| value | default | meaning |\n| --- | --- | --- |\n";
+    let readme = chart().join("README.md");
+    let text = read(&readme);
+    let (before, rest) = text.split_once(BEGIN).expect("a table of values");
+    let after = rest.split_once("\n\n").map(|(_, after)| after).unwrap_or_default();
+    let table = table(&read(&chart().join("values.yaml")));
+    assert!(table.lines().count() > 80, "{table}");
+    assert_generated(&readme, &format!("{before}{BEGIN}{table}\n{after}"));
+}
+
+/// Returns the rows of a table of values. Each value is on one line after its comment; a line without
+/// a value begins a group.
+fn table(values: &str) -> String {
+    let mut groups: BTreeMap<usize, &str> = BTreeMap::new();
+    let mut meaning: Vec<&str> = Vec::new();
+    let mut rows = String::new();
+    // The first comment describes the file.
+    let (_, values) = values.split_once("\n\n").expect("a comment of the file");
+    for line in values.lines().filter(|line| !line.is_empty()) {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if let Some(comment) = text.strip_prefix("# ") {
+            meaning.push(comment);
+            continue;
+        }
+        let (name, default) = text.split_once(':').unwrap_or_else(|| panic!("no value: {line}"));
+        groups.retain(|depth, _| *depth < indent);
+        if default.is_empty() {
+            groups.insert(indent, name);
+            assert!(meaning.is_empty(), "{name}: a comment of a group is not in the table");
+            continue;
+        }
+        let path: String = groups.values().flat_map(|group| [group, "."]).chain([name]).collect();
+        assert!(!meaning.is_empty(), "{path}: has no comment");
+        let default = default.trim();
+        rows.push_str(&format!("| `{path}` | `{default}` | {} |\n", meaning.join(" ").replace('|', "\\|")));
+        meaning.clear();
+    }
+    rows
+}
+
+#[test]
+fn a_table_has_the_whole_path_of_each_value() {
+    let values = "# File\n\na:\n  # One\n  b: 1\n  c:\n    # Two\n    # lines\n    d: {}\n# Three\ne: \"\"\n";
+    let expected = "| `a.b` | `1` | One |\n| `a.c.d` | `{}` | Two lines |\n| `e` | `\"\"` | Three |\n";
+    assert_eq!(table(values), expected);
+}
