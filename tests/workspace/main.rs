@@ -1,11 +1,12 @@
 //! Tests of the workspace's own rules: the dependencies between crates, the layout of sources, and the
-//! links and recipe names in documents, and alerts and dashboards.
+//! links and recipe names in documents, alerts and dashboards, and versions.
 
 mod dependencies;
 mod documents;
 mod module_cycles;
 mod monitoring;
 mod sources;
+mod version;
 
 use std::path::{Path, PathBuf};
 
