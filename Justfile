@@ -4,6 +4,9 @@ set positional-arguments
 
 deny_version := "0.20.2"
 cargo_fuzz_version := "0.13.1"
+cargo_deb_version := "3.8.0"
+cargo_about_version := "0.9.3"
+cargo_cyclonedx_version := "0.5.9"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
 # kubelet's prober reports the release of Kubernetes, which is linked in, in its User-Agent header.
 # It must match tests/conformance/kubelet-prober/go.mod.
@@ -76,6 +79,47 @@ release-vm: _filters
 [group('build')]
 release-control-plane:
     cargo build --locked --release --package control-plane
+
+# Build all binaries of a release for arm64, with Debian's cross compiler: target/artifacts/aarch64
+[group('build')]
+release-arm64: _arm64
+    packaging/build.sh aarch64
+
+# Run the unit tests that need no Envoy on arm64, and its Envoy with our bootstrap, emulated by qemu
+[group('test')]
+test-arm64: release-arm64
+    packaging/test-arm64.sh
+
+# Make the Debian packages for this machine and for arm64, and check them with lintian: target/artifacts/*/*.deb
+[group('build')]
+packages: release-arm64 _cargo-deb _cargo-about _lintian
+    packaging/build.sh x86_64
+    packaging/debian.sh x86_64
+    packaging/debian.sh aarch64
+    packaging/lintian.sh
+
+_arm64:
+    @./justw --arm64
+
+_lintian:
+    @./justw --lintian
+
+_cargo-deb: (_cargo-tool "cargo-deb" cargo_deb_version)
+
+_cargo-about: (_cargo-tool "cargo-about" cargo_about_version "--features" "cli")
+
+_cargo-cyclonedx: (_cargo-tool "cargo-cyclonedx" cargo_cyclonedx_version)
+
+# Built from source, once for each version
+_cargo-tool name version *features:
+    @test -x .tools/{{ name }}-{{ version }}/bin/{{ name }} || \
+        cargo install --locked --quiet {{ name }} --version {{ version }} {{ features }} --root .tools/{{ name }}-{{ version }} --target-dir target/{{ name }}
+    @ln -sf ../{{ name }}-{{ version }}/bin/{{ name }} .tools/bin/
+
+# Set the version of the next release everywhere: Cargo.toml, manifests, documents
+[group('build')]
+set-version version:
+    @packaging/set-version.sh "{{ version }}"
 
 # Build all programs, for development
 [group('build')]

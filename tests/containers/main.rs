@@ -6,4 +6,6 @@ mod compose;
 mod control_plane;
 mod image;
 mod life;
+mod machine;
+mod packages;
 mod units;
