@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the Debian packages of an architecture from the binaries of packaging/build.sh:
+# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/licenses.sh made:
 # target/artifacts/ARCH/*.deb. A test of upgrades gives another version and another folder.
 set -eu
 cd "$(dirname -- "$0")/.."
@@ -33,11 +33,13 @@ changelog() { # package
     printf ' -- app-health developers <maintainers@app-health.io>  %s\n' "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
 }
 
-for crate in agent:app-health-agent control-plane:app-health-discovery; do
-    package=${crate#*:}
-    crate=${crate%:*}
+for crate in agent control-plane; do
+    case $crate in
+    agent) package=app-health-agent licenses=app-health-agent-vm ;;
+    control-plane) package=app-health-discovery licenses=app-health ;;
+    esac
     changelog "$package" >"$stage/doc/$package.changelog"
-    packaging/licenses.sh "$crate" "$arch" >"$stage/doc/$package.third-party.txt"
+    cp "target/artifacts/$arch/$licenses.third-party.txt" "$stage/doc/$package.third-party.txt"
     rm -f "$out/${package}_"*.deb
     CARGO_TARGET_DIR="$PWD/target/packaging" .tools/bin/cargo-deb deb --quiet --no-build --no-strip --locked --package "$crate" \
         --target "$arch-unknown-linux-gnu" --deb-version "$version-1" \

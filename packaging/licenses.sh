@@ -1,11 +1,12 @@
 #!/bin/sh
-# Prints the licenses of the crates of other authors that are in a program:
-# licenses.sh agent|control-plane ARCH [OPTIONS OF cargo-about…]. The agent contains the filter.
+# Writes the licenses of the crates of other authors that are in each program of an architecture:
+# target/artifacts/ARCH/*.third-party.txt. The agent contains the filter.
 set -eu
 cd "$(dirname -- "$0")/.."
-program=$1
-gnu=$2-unknown-linux-gnu
-shift 2
+arch=$1
+gnu=$arch-unknown-linux-gnu
+out=target/artifacts/$arch
+mkdir -p "$out"
 
 licenses() { # crate, target, options
     manifest=$1/Cargo.toml
@@ -15,9 +16,18 @@ licenses() { # crate, target, options
         --config packaging/about.toml --target "$target" "$@" packaging/about.hbs
 }
 
-licenses "$program" "$gnu" "$@"
-if [ "$program" = agent ]; then
+filter() {
     printf '\n\nThe filter, as WebAssembly and as a dynamic module of Envoy:\n\n'
     licenses filter wasm32-unknown-unknown
     licenses filter-native "$gnu"
-fi
+}
+
+{
+    licenses agent "$arch-unknown-linux-musl" --no-default-features
+    filter
+} >"$out/app-health-agent-pods.third-party.txt"
+{
+    licenses agent "$gnu"
+    filter
+} >"$out/app-health-agent-vm.third-party.txt"
+licenses control-plane "$gnu" >"$out/app-health.third-party.txt"
