@@ -192,6 +192,46 @@ def configuration(image, found):
     return config
 
 
+def field(package, name):
+    """Returns a field of a Debian package."""
+    command = ["dpkg-deb", "--field", package, name]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def digest_of(file):
+    return [{"alg": "SHA-256", "content": hashlib.sha256(file.read_bytes()).hexdigest()}]
+
+
+def sbom(crates, name, version, packages, others):
+    """Returns the CycloneDX list of an image: the crates of its program, the Debian packages of its base, and
+    the other programs.
+    """
+    document = json.loads(json.dumps(crates))
+    root = document["metadata"]["component"]
+    components = [dict(root)]
+    for package in sorted(packages):
+        found, release, machine = (field(package, key) for key in ("Package", "Version", "Architecture"))
+        reference = f"pkg:deb/debian/{found}@{release}?arch={machine}"
+        components.append(
+            {
+                "type": "library",
+                "bom-ref": reference,
+                "name": found,
+                "version": release,
+                "purl": reference,
+                "hashes": digest_of(package),
+            }
+        )
+    components += others
+    reference = f"{name}@{version}"
+    document["metadata"]["component"] = {"type": "container", "bom-ref": reference, "name": name, "version": version}
+    document["dependencies"].insert(
+        0, {"ref": reference, "dependsOn": [component["bom-ref"] for component in components]}
+    )
+    document["components"] += components
+    return document
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--image", required=True, type=Path, help="what the image contains, as JSON")
@@ -214,11 +254,19 @@ def main():
             programs.add(name, (arguments.root / source.replace("ARCH", machine)).read_bytes(), mode)
         for name in image.get("folders", []):
             programs.folder(name, 1337, 0o755)
-        packages = (arguments.root / f"target/packaging/base/{machine}").glob("*.deb")
+        packages = list((arguments.root / f"target/packaging/base/{machine}").glob("*.deb"))
         descriptor, manifest = archive.image(architecture, config, [base(packages, seconds), programs], created)
         descriptors.append(descriptor)
         if machine == platform.machine():
             local = manifest
+        others = [
+            {**other, "hashes": digest_of(arguments.root / image["files"][file].replace("ARCH", machine))}
+            for file, other in image.get("components", {}).items()
+        ]
+        crates = json.loads((arguments.root / image["sbom"].replace("ARCH", machine)).read_text())
+        listed = sbom(crates, image["name"], arguments.version, packages, others)
+        file = f"{image['name']}-image-{arguments.version}-{architecture}.cdx.json"
+        arguments.output.with_name(file).write_text(json.dumps(listed, indent=1) + "\n")
     content, digest = archive.finish(f"{image['name']}:{arguments.version}", descriptors, local)
     arguments.output.write_bytes(content)
     print(f"{arguments.output.name} {digest}")

@@ -77,6 +77,19 @@ class Image(unittest.TestCase):
         left_out = ["./usr/lib/x86_64-linux-gnu/gconv/BIG5.so", "./etc/ld.so.conf", "./usr/bin/ldd", "./usr/share/doc/libc6/changelog.Debian.gz"]
         self.assertEqual([image.is_kept(name) for name in kept + left_out], [True] * 3 + [False] * 4)
 
+    def test_the_sidecar_has_the_newest_envoy(self):
+        newest = re.search(r"^envoy_version=(\S+)$", (ROOT / "justw").read_text(), re.M)[1]
+        description = json.loads((ROOT / "packaging/images/app-health.json").read_text())
+        self.assertIn(f"APP_HEALTH_ENVOY_VERSION={newest}", description["env"])
+        self.assertEqual(description["components"]["usr/local/bin/envoy"]["version"], newest)
+
+    def test_the_list_of_an_image_contains_its_program_and_others(self):
+        root = {"type": "application", "bom-ref": "program@1", "name": "program", "version": "1"}
+        crates = {"metadata": {"component": root}, "components": [], "dependencies": []}
+        listed = image.sbom(crates, "name", "1.2.3", [], [{"bom-ref": "envoy@2"}])
+        self.assertEqual([component["bom-ref"] for component in listed["components"]], ["program@1", "envoy@2"])
+        self.assertEqual(listed["dependencies"][0], {"ref": "name@1.2.3", "dependsOn": ["program@1", "envoy@2"]})
+
 
 if __name__ == "__main__":
     unittest.main()
