@@ -111,9 +111,12 @@ packages: release-arm64 _packaging-tools
 
 # Install, upgrade, remove and purge the Debian packages of this machine in a container with systemd; needs root
 [group('test')]
-test-packages: packages _debian build
-    packaging/debian.sh x86_64 99.0.0 target/packaging/upgrade
-    CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package container-tests --test containers -- --ignored packages --nocapture
+test-packages: packages (_installed "packages")
+
+# Tests of what packaging/ made, in a Docker daemon: the packages in target/artifacts, the images in target/dist
+_installed name: _debian build
+    packaging/debian.sh {{ arch() }} 99.0.0 target/packaging/upgrade
+    CONTAINER_TOOLS="$PWD/.tools/containers" cargo test --locked --package container-tests --test containers -- --ignored --nocapture --test-threads 1 {{ name }}
 
 # Build the binaries of this machine again in another folder, and compare the bytes
 [group('test')]

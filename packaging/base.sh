@@ -18,4 +18,7 @@ apt-get --quiet=2 "$@" update
 cd "$out"
 # root's downloads are not readable for apt's own user, which it warns about.
 apt-get --quiet=2 "$@" -o APT::Sandbox::User=root download libc6 libgcc-s1
+# It has the copyright of libgcc-s1.
+notice=$(dpkg-deb --field libgcc-s1_*.deb Depends | grep -o 'gcc-[0-9]*-base')
+apt-get --quiet=2 "$@" -o APT::Sandbox::User=root download "$notice"
 ls "$out"/*.deb

@@ -133,7 +133,7 @@ class Archive:
     def image(self, architecture, config, layers, created):
         """Adds the image of an architecture. Returns its descriptor."""
         tars = [layer.tar() for layer in layers]
-        blobs = [self.blob(gzip.compress(tar, 9, mtime=0), LAYER) for tar in tars]
+        blobs = [self.blob(gzip.compress(tar, 6, mtime=0), LAYER) for tar in tars]
         document = {
             "created": created,
             "architecture": architecture,

@@ -76,4 +76,9 @@ for image in app-health app-health-control-plane; do
 done
 (cd "$dist" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 packaging/check-dist.sh "$version" "$APP_HEALTH_BUILD_COMMIT"
+if [ "$(id -u)" -eq 0 ]; then
+    just _installed ""
+else
+    echo "NOT TESTED: packages and images in containers: needs root"
+fi
 echo "target/dist contains release $version"

@@ -8,4 +8,5 @@ mod image;
 mod life;
 mod machine;
 mod packages;
+mod released_images;
 mod units;
