@@ -403,7 +403,7 @@ fmt:
 
 # Format, lints, documentation, licenses
 [group('lint')]
-lint: check-fmt check-go clippy clippy-wasm doc deny
+lint: check-fmt check-go clippy clippy-wasm doc deny advisories
 
 # Check the format
 [group('lint')]

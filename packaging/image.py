@@ -131,7 +131,7 @@ class Archive:
         return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
     def image(self, architecture, config, layers, created):
-        """Adds the image of an architecture. Returns its descriptor."""
+        """Adds the image of an architecture. Returns its descriptor and its manifest."""
         tars = [layer.tar() for layer in layers]
         blobs = [self.blob(gzip.compress(tar, 6, mtime=0), LAYER) for tar in tars]
         document = {
@@ -255,8 +255,11 @@ def main():
         for name in image.get("folders", []):
             programs.folder(name, 1337, 0o755)
         packages = list((arguments.root / f"target/packaging/base/{machine}").glob("*.deb"))
-        descriptor, manifest = archive.image(architecture, config, [base(packages, seconds), programs], created)
+        layers = [base(packages, seconds), programs]
+        descriptor, manifest = archive.image(architecture, config, layers, created)
         descriptors.append(descriptor)
+        sizes = [len(layer.tar()) / 1e6 for layer in layers]
+        print(f"{image['name']} {architecture}: base {sizes[0]:.1f} MB, programs {sizes[1]:.1f} MB")
         if machine == platform.machine():
             local = manifest
         others = [
