@@ -5,7 +5,6 @@ set positional-arguments
 deny_version := "0.20.2"
 cargo_fuzz_version := "0.13.1"
 cargo_deb_version := "3.8.0"
-cargo_about_version := "0.9.3"
 cargo_cyclonedx_version := "0.5.9"
 go := "CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go"
 # kubelet's prober reports the release of Kubernetes, which is linked in, in its User-Agent header.
@@ -103,8 +102,8 @@ test-arm64: release-arm64
 [group('build')]
 packages: release-arm64 _packaging-tools
     packaging/build.sh x86_64
-    packaging/licenses.sh x86_64
-    packaging/licenses.sh aarch64
+    packaging/sbom.sh x86_64
+    packaging/sbom.sh aarch64
     packaging/debian.sh x86_64
     packaging/debian.sh aarch64
     packaging/lintian.sh
@@ -124,7 +123,7 @@ test-reproducible:
     packaging/build.sh x86_64
     packaging/reproduce.sh x86_64
 
-_packaging-tools: _arm64 _lintian _cargo-deb _cargo-about _cargo-cyclonedx
+_packaging-tools: _arm64 _lintian _cargo-deb _cargo-cyclonedx
 
 _arm64:
     @./justw --arm64
@@ -134,14 +133,12 @@ _lintian:
 
 _cargo-deb: (_cargo-tool "cargo-deb" cargo_deb_version)
 
-_cargo-about: (_cargo-tool "cargo-about" cargo_about_version "--features" "cli")
-
 _cargo-cyclonedx: (_cargo-tool "cargo-cyclonedx" cargo_cyclonedx_version)
 
 # Built from source, once for each version
-_cargo-tool name version *features:
+_cargo-tool name version:
     @test -x .tools/{{ name }}-{{ version }}/bin/{{ name }} || \
-        cargo install --locked --quiet {{ name }} --version {{ version }} {{ features }} --root .tools/{{ name }}-{{ version }} --target-dir target/{{ name }}
+        cargo install --locked --quiet {{ name }} --version {{ version }} --root .tools/{{ name }}-{{ version }} --target-dir target/{{ name }}
     @ln -sf ../{{ name }}-{{ version }}/bin/{{ name }} .tools/bin/
 
 # Set the version of the next release everywhere: Cargo.toml, manifests, documents

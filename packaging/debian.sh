@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/licenses.sh made:
+# Makes the Debian packages of an architecture from what packaging/build.sh and packaging/sbom.sh made:
 # target/artifacts/ARCH/*.deb. A test of upgrades gives another version and another folder.
 set -eu
 cd "$(dirname -- "$0")/.."

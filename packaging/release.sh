@@ -44,7 +44,6 @@ for arch in x86_64 aarch64; do
     aarch64) name=arm64 ;;
     esac
     packaging/build.sh "$arch"
-    packaging/licenses.sh "$arch"
     packaging/sbom.sh "$arch"
     packaging/debian.sh "$arch"
     packaging/base.sh "$arch"

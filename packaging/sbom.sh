@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes what each binary of an architecture contains, as CycloneDX: target/artifacts/ARCH/*.cdx.json. The
-# agent contains both forms of the filter. sbom.py compares the lists with Cargo.lock.
+# Writes what each binary of an architecture contains, as CycloneDX, target/artifacts/ARCH/*.cdx.json, and the
+# licenses of the crates of other authors in it, target/artifacts/ARCH/*.third-party.txt. The agent contains both forms of the filter. sbom.py compares the lists with Cargo.lock.
 set -eu
 cd "$(dirname -- "$0")/.."
 arch=$1
@@ -32,6 +32,7 @@ combine() { # binary, name of the component, lists: crate/name
     shift 2
     (cd "$sources" && python3 "$OLDPWD/packaging/sbom.py" combine --component "$component" --binary "$out/$binary" \
         --sources "$sources" --lock "$OLDPWD/Cargo.lock" --output "$out/$component.cdx.json" "$@")
+    python3 packaging/licenses.py "$out/$component.cdx.json" >"$out/$component.third-party.txt"
 }
 
 describe wasm filter wasm32-unknown-unknown
