@@ -13,4 +13,8 @@ sed -i "s/^version = \"$old\"\$/version = \"$new\"/" Cargo.toml
 old=$(echo "$old" | sed 's/\./\\./g')
 git ls-files -z '*.md' '*.yaml' '*.rs' ':!CHANGELOG.md' |
     xargs -0 sed -Ei "s/((app-health|app-health-control-plane):|newTag: )$old/\\1$new/g"
+# The Helm chart.
+for chart in charts/*/Chart.yaml; do
+    [ ! -f "$chart" ] || sed -Ei "s/^((version|appVersion): \"?)$old(\"?)\$/\1$new\3/" "$chart"
+done
 cargo update --workspace --offline --quiet
